@@ -1,0 +1,86 @@
+// request.hpp: verbs, and the signature by which ranks notice that they asked for different things.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tutti/clock.hpp>
+#include <tutti/op.hpp>
+#include <tutti/view.hpp>
+
+namespace tutti {
+
+/// The values travel in signatures: never renumber them.
+enum class Verb : std::uint8_t {
+  all_reduce = 0,
+  reduce = 1,
+  broadcast = 2,
+  all_gather = 3,
+  gather = 4,
+  reduce_scatter = 5,
+  scatter = 6,
+  all_to_all = 7,
+  scan = 8,
+  exscan = 9,
+  permute = 10,
+  barrier = 11,
+  send = 12,
+  recv = 13,
+};
+inline constexpr int verb_count = 14;
+
+std::string_view name_of(Verb verb);
+/// The inverse of name_of; throws InvalidArgument with the list of names.
+Verb verb_from_name(std::string_view name);
+
+constexpr bool has_root(Verb v) {
+  return v == Verb::reduce || v == Verb::broadcast || v == Verb::gather || v == Verb::scatter;
+}
+constexpr bool reduces(Verb v) {
+  return v == Verb::all_reduce || v == Verb::reduce || v == Verb::reduce_scatter || v == Verb::scan || v == Verb::exscan;
+}
+
+/// What every rank of a group must agree on in one call. It travels ahead of the data: 32 bytes, compared as a whole.
+struct Signature {
+  std::uint64_t sequence = 0;  // number of the call on its group
+  Verb verb = Verb::barrier;
+  DType dtype = DType::uint8;
+  Op::Kind op = Op::Kind::sum;
+  std::uint8_t flags = 0;
+  std::int32_t root = -1;
+  std::int64_t count = 0;      // elements of the whole call; 0 where ranks may differ (uneven, see flags)
+  std::uint64_t detail = 0;    // hash of what has no field: shape, axis, factor, counts, pairs
+
+  static constexpr std::uint8_t uneven = 1;           // sizes differ by rank and are checked pairwise
+  static constexpr std::uint8_t differentiated = 2;   // the call takes part in differentiation
+  static constexpr std::uint8_t sizes_follow = 4;     // a size-exchange phase goes first
+  friend bool operator==(const Signature&, const Signature&) = default;
+};
+static_assert(sizeof(Signature) == 32);
+
+/// "all_reduce #412 (float32 × 1048576, sum)".
+std::string describe(const Signature& signature);
+
+/// One call, in full: what a backend gets. Views are as the caller passed them, checked but not yet packed.
+struct Request {
+  Verb verb = Verb::barrier;
+  View input, output;                           // not present where the verb has none on this rank
+  Op op = Op::sum;
+  int root = 0;
+  int axis = 0;                                 // joined or split along; stacked when `stack`
+  int concat_axis = 0;                          // all_to_all
+  bool stack = false;                           // a new first axis, one entry per rank
+  bool uneven = false;
+  std::vector<std::int64_t> sizes;              // per rank, along `axis`; all_to_all: what goes to each rank
+  std::vector<std::int64_t> recv_sizes;         // all_to_all: what comes from each rank
+  std::vector<std::pair<int, int>> pairs;       // permute: (source, destination)
+  bool differentiated = false;
+  TimePoint deadline = TimePoint::max();
+  Signature signature;
+};
+
+}  // namespace tutti
