@@ -1,0 +1,93 @@
+// transport.hpp: messages between ranks. A seam: tcp, simulated, later ucx and shared memory. Unstable.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <tutti/clock.hpp>
+#include <tutti/request.hpp>
+
+namespace tutti {
+
+/// What travels ahead of a message's bytes.
+struct Envelope {
+  std::uint64_t group = 0;     // id of the group
+  std::uint32_t epoch = 0;     // of the group: messages of a former life are dropped
+  std::uint32_t tag = 0;       // collective: the message's number in the plan for this pair; point to point: the user's tag
+  std::uint32_t phase = 0;     // collective: part of a call with several (size exchange, sub-requests)
+  std::uint32_t lane = 0;      // 0: collective; 1: point to point
+  Signature signature;         // of the call; point to point: verb, dtype and count of the message
+  std::int64_t bytes = 0;
+};
+
+/// How a receive finds its message: collectives by (peer, group, epoch, sequence, phase, tag), exactly one message each;
+/// point to point by (peer or any, group, epoch, tag), in the order in which they were sent.
+inline constexpr int any_peer = -1;
+
+/// One send or receive under way. Its owner keeps it alive and in place until it is no longer pending, or cancels it;
+/// the transport links it in, so that posting allocates nothing.
+struct Transfer {
+  enum class State : std::uint8_t { idle, pending, done, failed };
+  Envelope envelope;                  // send: what to say; receive: what to match, and afterwards what arrived
+  int peer = any_peer;                // rank in the world; any_peer becomes the source when a message matches
+  const std::byte* from = nullptr;    // send
+  std::byte* to = nullptr;            // receive: room for envelope.bytes
+  State state = State::idle;
+  std::string error;                  // when failed: why (for instance a message of another size than the receive's room)
+  Transfer* next = nullptr;           // links and handle belong to the transport
+  Transfer* previous = nullptr;
+  void* handle = nullptr;
+};
+
+/// Whom a transport tells what happened. Called from poll() only.
+class TransportListener {
+ public:
+  virtual ~TransportListener() = default;
+  enum class Verdict { keep, drop };
+  /// A message header came in, expected or not, before it is matched. `drop` discards the message.
+  virtual Verdict arrived(int peer, const Envelope& envelope) = 0;
+  /// A small message of the control network.
+  virtual void control(int peer, std::span<const std::byte> message) = 0;
+  /// The link to a peer broke without a goodbye. Told once per peer.
+  virtual void lost(int peer, std::string_view reason) = 0;
+};
+
+/// Moves messages between the ranks of a world. Never blocks, but for wait(). One thread at a time (the progress lock).
+///
+///  1. Messages of one (sender, group, tag) never overtake each other, over several streams too.
+///  2. What an unexpected sender can pile up at a receiver is bounded (credits); nothing posted later deadlocks because of it.
+///  3. After cancel() returns, and after a transfer is done or failed, its memory is not touched any more.
+///  4. Control messages do not queue behind data.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  [[nodiscard]] virtual std::string_view name() const = 0;   // "tcp"
+  [[nodiscard]] virtual int rank() const = 0;
+  [[nodiscard]] virtual int size() const = 0;
+  virtual void listen(TransportListener* listener) = 0;      // set once, before the first poll
+
+  virtual void send(Transfer& transfer) = 0;                 // idle → pending (or done at once)
+  virtual void recv(Transfer& transfer) = 0;
+  virtual void cancel(Transfer& transfer) = 0;               // → idle; what arrives for it later is discarded
+  /// Forgets what arrived for this group and was never received (a call that was given up, a group that is gone).
+  virtual void forget(std::uint64_t group, std::uint64_t up_to_sequence) = 0;
+
+  /// A small message (≤ 64 KiB) to the peer's listener. Best effort: a broken link shows as lost().
+  virtual void post(int peer, std::span<const std::byte> message) = 0;
+  /// Opens the link for control messages now, so that a loss of the peer is noticed.
+  virtual void attach(int peer) = 0;
+
+  /// Makes progress; true if anything moved.
+  virtual bool poll() = 0;
+  /// Sleeps until something may have happened, wake() is called, or `until`.
+  virtual void wait(TimePoint until) = 0;
+  virtual void wake() = 0;                                   // from any thread
+  /// Says goodbye on every link and closes them; the peers do not see a loss.
+  virtual void close(TimePoint deadline) = 0;
+};
+
+}  // namespace tutti
