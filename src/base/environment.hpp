@@ -1,0 +1,56 @@
+// environment.hpp: the variables a process was started with, as a value that can be made up in a test.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <tutti/clock.hpp>
+
+namespace tutti {
+
+class Environment {
+ public:
+  using Variables = std::map<std::string, std::string, std::less<>>;
+
+  Environment() = default;
+  explicit Environment(Variables variables) : variables_(std::move(variables)) {}
+  /// What this process was started with. Only the public door calls this; below it, environments are passed in.
+  static Environment of_process();
+
+  [[nodiscard]] std::optional<std::string> get(std::string_view name) const;
+  [[nodiscard]] bool has(std::string_view name) const { return variables_.contains(name); }
+  [[nodiscard]] const Variables& variables() const { return variables_; }
+  void set(std::string name, std::string value) { variables_.insert_or_assign(std::move(name), std::move(value)); }
+
+  /// The typed getters: nothing where the variable is missing or empty; InvalidArgument naming the variable, its value
+  /// and what is accepted where it cannot be read.
+  [[nodiscard]] std::optional<std::int64_t> integer(
+      std::string_view name, std::int64_t lowest = std::numeric_limits<std::int64_t>::min(),
+      std::int64_t highest = std::numeric_limits<std::int64_t>::max()) const;
+  [[nodiscard]] std::optional<Duration> duration(std::string_view name) const;
+  [[nodiscard]] std::optional<std::int64_t> bytes(std::string_view name) const;
+  /// 1, true, yes, on; 0, false, no, off.
+  [[nodiscard]] std::optional<bool> flag(std::string_view name) const;
+
+ private:
+  Variables variables_;
+};
+
+/// Each parser takes the whole text or gives nothing.
+std::optional<std::int64_t> parse_integer(std::string_view text);
+/// "4096", "64K", "1M", "2GiB", "1.5G": powers of 1024, a trailing B or iB is allowed.
+std::optional<std::int64_t> parse_bytes(std::string_view text);
+/// "30s", "250ms", "10us", "5ns", "2m", "1h", "1.5s"; a plain number is seconds.
+std::optional<Duration> parse_duration(std::string_view text);
+
+/// "64 KiB", "1.5 GiB", "17 B".
+std::string format_bytes(std::int64_t bytes);
+/// "30 s", "1.5 ms", "2 h".
+std::string format_duration(Duration duration);
+
+}  // namespace tutti

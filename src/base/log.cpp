@@ -1,0 +1,57 @@
+// log.cpp: makes one line of a message and hands it over in one piece.
+// SPDX-License-Identifier: Apache-2.0
+#include "base/log.hpp"
+
+#include <unistd.h>
+
+#include <array>
+
+#include <tutti/error.hpp>
+
+namespace tutti {
+namespace {
+
+constexpr std::array<std::string_view, 4> names = {"error", "warn", "info", "debug"};
+
+void write_to_stderr(std::string_view line) {
+  // One call, so that lines stay whole. A log that cannot be written is no reason to fail: what is left over is lost.
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
+// Text may come from a peer: control characters must not reach a terminal.
+void append_printable(std::string& line, std::string_view text) {
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < 0x20 && c != '\t' && c != '\n') || byte == 0x7f) {
+      line += fmt::format("\\x{:02x}", byte);
+    } else {
+      line += c;
+    }
+  }
+}
+
+}  // namespace
+
+Log::Log(Level level, std::string who, Sink sink)
+    : level_(level), who_(std::move(who)), sink_(sink ? std::move(sink) : write_to_stderr) {}
+
+Log::Level Log::level_from(const Environment& environment) {
+  const auto text = environment.get("TUTTI_LOG");
+  if (!text || text->empty()) return Level::warn;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (*text == names[i]) return static_cast<Level>(i);
+  }
+  throw InvalidArgument(
+      fmt::format("environment variable TUTTI_LOG=\"{}\" cannot be used: it must be error, warn, info or debug", *text));
+}
+
+void Log::write(Level level, std::string_view text) const {
+  std::string line = fmt::format("{} {}: ", who_, name_of(level));
+  append_printable(line, text);
+  line += '\n';
+  sink_(line);
+}
+
+std::string_view name_of(Log::Level level) { return names[static_cast<std::size_t>(level)]; }
+
+}  // namespace tutti

@@ -1,0 +1,143 @@
+// view.cpp: views are checked once, when they are made; whoever receives one can trust it.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Invariants of a view: (1) the dtype and device kind are known ones; (2) at most 16 axes, no extent is negative;
+// (3) the bytes of all elements, and the distance between the first and any element, fit in 63 bits; (4) the pointer is
+// not null unless there are no elements.
+#include <tutti/view.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+
+#include <tutti/error.hpp>
+
+namespace tutti {
+namespace {
+
+std::string shape_text(std::span<const std::int64_t> shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
+[[noreturn]] void refuse(const std::string& why) { throw InvalidArgument("cannot make a view: " + why); }
+
+bool has_elements(std::span<const std::int64_t> shape) { return std::ranges::find(shape, 0) == shape.end(); }
+
+void check_kinds(DType dtype, Device device) {
+  if (static_cast<int>(dtype) >= dtype_count) {
+    refuse(fmt::format("{} is not the number of an element type (0 to {} are)", int(dtype), dtype_count - 1));
+  }
+  if (device.kind != Device::Kind::cpu && device.kind != Device::Kind::cuda) {
+    refuse(fmt::format("{} is not a kind of device (1 is cpu, 2 is cuda)", int(device.kind)));
+  }
+  if (device.index < 0) refuse(fmt::format("device index {} is negative", device.index));
+}
+
+void check_shape(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
+  if (shape.size() > std::size_t(View::max_axes)) {
+    refuse(fmt::format("{} axes, at most {} are possible; reshape the array to fewer", shape.size(), View::max_axes));
+  }
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    if (shape[axis] < 0) refuse(fmt::format("axis {} of shape {} is negative", axis, shape_text(shape)));
+  }
+  if (!strides.empty() && strides.size() != shape.size()) {
+    refuse(fmt::format("{} strides for {} axes; give one stride for each axis, or none for row-major", strides.size(),
+                       shape.size()));
+  }
+}
+
+// Invariant 3. Row-major strides need no look of their own: they reach no farther than the elements do.
+void check_extent(DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
+  if (!has_elements(shape)) return;
+  const auto size = static_cast<std::int64_t>(size_of(dtype));
+  std::int64_t bytes = size;
+  for (std::int64_t extent : shape) {
+    if (__builtin_mul_overflow(bytes, extent, &bytes)) {
+      refuse(fmt::format("shape {} of {} has more bytes than 64 bits can count", shape_text(shape), name_of(dtype)));
+    }
+  }
+  std::int64_t lowest = 0;
+  std::int64_t highest = 0;
+  for (std::size_t axis = 0; axis < strides.size(); ++axis) {
+    std::int64_t reach = 0;
+    std::int64_t& end = strides[axis] < 0 ? lowest : highest;
+    if (__builtin_mul_overflow(shape[axis] - 1, strides[axis], &reach) ||
+        __builtin_mul_overflow(reach, size, &reach) || __builtin_add_overflow(end, reach, &end)) {
+      refuse(fmt::format("shape {} with strides {} reaches farther than 64 bits can count", shape_text(shape),
+                         shape_text(strides)));
+    }
+  }
+}
+
+}  // namespace
+
+View::View(void* data, DType dtype, std::span<const std::int64_t> shape, Device device)
+    : View(data, dtype, shape, {}, device) {}
+
+View::View(void* data, DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides,
+           Device device)
+    : data_(data), dtype_(dtype), device_(device), present_(true) {
+  check_kinds(dtype, device);
+  check_shape(shape, strides);
+  check_extent(dtype, shape, strides);
+  if (data == nullptr && has_elements(shape)) {
+    refuse(fmt::format("the pointer is null, but shape {} has elements", shape_text(shape)));
+  }
+  axes_ = static_cast<int>(shape.size());
+  std::ranges::copy(shape, shape_.begin());
+  if (!strides.empty()) {
+    std::ranges::copy(strides, strides_.begin());
+    return;
+  }
+  std::int64_t stride = 1;
+  for (int axis = axes_ - 1; axis >= 0; --axis) {
+    strides_[std::size_t(axis)] = stride;
+    // Without elements nothing is ever multiplied by a stride, and the product of the other extents may overflow.
+    if (has_elements(shape)) stride *= shape_[std::size_t(axis)];
+  }
+}
+
+View View::read_only(const void* data, DType dtype, std::span<const std::int64_t> shape,
+                     std::span<const std::int64_t> strides, Device device) {
+  View view(const_cast<void*>(data), dtype, shape, strides, device);  // the flag below keeps the promise
+  view.read_only_ = true;
+  return view;
+}
+
+std::int64_t View::count() const {
+  if (!present_ || !has_elements(shape())) return 0;
+  std::int64_t count = 1;
+  for (std::int64_t extent : shape()) count *= extent;
+  return count;
+}
+
+bool View::is_contiguous() const {
+  if (!has_elements(shape())) return true;
+  std::int64_t expected = 1;
+  for (int axis = axes_ - 1; axis >= 0; --axis) {
+    const std::int64_t extent = shape_[std::size_t(axis)];
+    if (extent != 1 && strides_[std::size_t(axis)] != expected) return false;
+    expected *= extent;
+  }
+  return true;
+}
+
+View View::slice(int axis, std::int64_t begin, std::int64_t length) const {
+  if (axis < 0 || axis >= axes_) {
+    throw InvalidArgument(fmt::format("cannot slice axis {} of a view with {} axes", axis, axes_));
+  }
+  const std::int64_t extent = shape_[std::size_t(axis)];
+  if (begin < 0 || length < 0 || begin > extent || length > extent - begin) {
+    throw InvalidArgument(
+        fmt::format("cannot slice {} elements from {} on: axis {} of shape {} has {}", length, begin, axis,
+                    shape_text(shape()), extent));
+  }
+  View part = *this;
+  part.shape_[std::size_t(axis)] = length;
+  if (part.count() > 0) {  // an empty slice must not point past the array
+    part.data_ = static_cast<std::byte*>(data_) + begin * strides_[std::size_t(axis)] * std::int64_t(size_of(dtype_));
+  }
+  return part;
+}
+
+}  // namespace tutti
