@@ -56,7 +56,8 @@ class TransportListener {
   virtual void lost(int peer, std::string_view reason) = 0;
 };
 
-/// Moves messages between the ranks of a world. Never blocks, but for wait(). One thread at a time (the progress lock).
+/// Moves messages between the ranks of a world. Never blocks, but for wait(). One thread at a time (the progress lock),
+/// except wait() and wake(), which any thread may call while another one polls.
 ///
 ///  1. Messages of one (sender, group, tag) never overtake each other, over several streams too.
 ///  2. What an unexpected sender can pile up at a receiver is bounded (credits); nothing posted later deadlocks because of it.
@@ -83,11 +84,15 @@ class Transport {
 
   /// Makes progress; true if anything moved.
   virtual bool poll() = 0;
-  /// Sleeps until something may have happened, wake() is called, or `until`.
-  virtual void wait(TimePoint until) = 0;
+  /// Sleeps until something may have happened, wake() is called, or `until`; consumes nothing. A rank that is busy elsewhere
+  /// listens to the control network only, so that arriving data does not wake a thread for nothing.
+  enum class Events { control, all };
+  virtual void wait(TimePoint until, Events events) = 0;
   virtual void wake() = 0;                                   // from any thread
   /// Says goodbye on every link and closes them; the peers do not see a loss.
   virtual void close(TimePoint deadline) = 0;
+  /// In a forked child: closes the inherited descriptors without a word to anyone. Only destruction may follow.
+  virtual void abandon() = 0;
 };
 
 }  // namespace tutti
