@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -79,6 +81,9 @@ struct Request {
   std::vector<std::int64_t> recv_sizes;         // all_to_all: what comes from each rank
   std::vector<std::pair<int, int>> pairs;       // permute: (source, destination)
   bool differentiated = false;
+  bool sizes_follow = false;                    // a size-exchange phase goes first (broadcast, scatter, uneven verbs)
+  /// Makes the output once its shape is known, where the caller could not: after a size exchange.
+  std::function<View(DType, std::span<const std::int64_t>)> allocate;
   TimePoint deadline = TimePoint::max();
   Signature signature;
 };
