@@ -1,49 +1,60 @@
 # layers.cmake: how a folder of src/ becomes part of the library.
+# SPDX-License-Identifier: Apache-2.0
 #
-#   tutti_layer(NAME SOURCES a.cpp b.cpp TESTS a_test.cpp LIBRARIES OpenSSL::Crypto FUZZERS frame_fuzz.cpp)
+#   tutti_layer(NAME SOURCES a.cpp b.cpp TESTS a_test.cpp LIBRARIES OpenSSL::Crypto FUZZERS frame_fuzz.cpp
+#               LABELS threads)
 #
-# Each layer is an object library `tutti_NAME` that knows the layers above it, plus one test program `NAME_test`
-# from the x_test.cpp files beside the code. The objects of all layers make up libtutti.
+# Each layer is a static library `tutti_NAME` that knows the layers above it, plus one test program `NAME_test`
+# from the x_test.cpp files beside the code. The objects of all layers make up libtutti (cmake/package.cmake).
+# LABELS are those of the tests: `threads` has them run under the sanitizers, too.
 
-find_package(Threads REQUIRED)
-find_package(fmt REQUIRED)
-if(TUTTI_TESTS)
-  find_package(GTest REQUIRED)
-  include(GoogleTest)
-  enable_testing()
-endif()
-
-add_library(tutti_options INTERFACE)
-target_include_directories(tutti_options INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
-target_compile_options(tutti_options INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Wshadow -Wnon-virtual-dtor)
-target_link_libraries(tutti_options INTERFACE Threads::Threads fmt::fmt)
-if(TUTTI_SANITIZE)
-  target_compile_options(tutti_options INTERFACE -fsanitize=${TUTTI_SANITIZE} -fno-omit-frame-pointer -g)
-  target_link_options(tutti_options INTERFACE -fsanitize=${TUTTI_SANITIZE})
-endif()
+# TUTTI_LAYERS: top to bottom. TUTTI_PROGRAM_LAYERS: those of them that are not part of libtutti.
+set(layers_file ${CMAKE_CURRENT_LIST_DIR}/layers.txt)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${layers_file})
+file(STRINGS ${layers_file} layer_lines REGEX "^[a-z]")
+set(TUTTI_LAYERS "")
+set(TUTTI_PROGRAM_LAYERS "")
+foreach(line IN LISTS layer_lines)
+  string(REGEX MATCH "^[a-z_]+" layer "${line}")
+  list(APPEND TUTTI_LAYERS ${layer})
+  if(line MATCHES " program$")
+    list(APPEND TUTTI_PROGRAM_LAYERS ${layer})
+  endif()
+endforeach()
 
 set_property(GLOBAL PROPERTY TUTTI_LAYERS_SO_FAR "")
+set_property(GLOBAL PROPERTY TUTTI_LIBRARY_LAYERS "")   # the targets whose objects make up libtutti
+set_property(GLOBAL PROPERTY TUTTI_LIBRARY_LINKS "")    # and what they link
 
 function(tutti_layer name)
-  cmake_parse_arguments(LAYER "" "" "SOURCES;TESTS;LIBRARIES;FUZZERS" ${ARGN})
+  cmake_parse_arguments(LAYER "" "" "SOURCES;TESTS;LIBRARIES;FUZZERS;LABELS" ${ARGN})
+  if(LAYER_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "tutti_layer(${name}): unknown arguments ${LAYER_UNPARSED_ARGUMENTS}")
+  endif()
+  if(NOT name IN_LIST TUTTI_LAYERS)
+    message(FATAL_ERROR "tutti_layer(${name}): not in the list of layers, cmake/layers.txt")
+  endif()
   get_property(above GLOBAL PROPERTY TUTTI_LAYERS_SO_FAR)
 
-  add_library(tutti_${name} STATIC ${LAYER_SOURCES})
-  target_link_libraries(tutti_${name} PUBLIC tutti_options ${above} ${LAYER_LIBRARIES})
+  if(LAYER_SOURCES)
+    add_library(tutti_${name} STATIC ${LAYER_SOURCES})
+    target_link_libraries(tutti_${name} PUBLIC tutti_options ${above} ${LAYER_LIBRARIES})
+  else()
+    add_library(tutti_${name} INTERFACE)
+    target_link_libraries(tutti_${name} INTERFACE tutti_options ${above} ${LAYER_LIBRARIES})
+  endif()
   set_property(GLOBAL PROPERTY TUTTI_LAYERS_SO_FAR tutti_${name} ${above})
+  if(NOT name IN_LIST TUTTI_PROGRAM_LAYERS)
+    if(LAYER_SOURCES)
+      set_property(GLOBAL APPEND PROPERTY TUTTI_LIBRARY_LAYERS tutti_${name})
+    endif()
+    set_property(GLOBAL APPEND PROPERTY TUTTI_LIBRARY_LINKS ${LAYER_LIBRARIES})
+  endif()
 
-  if(TUTTI_TESTS AND LAYER_TESTS)
-    add_executable(${name}_test ${LAYER_TESTS})
-    target_link_libraries(${name}_test PRIVATE tutti_${name} GTest::gtest GTest::gmock GTest::gtest_main)
-    gtest_discover_tests(${name}_test TEST_PREFIX "${name}: " PROPERTIES TIMEOUT 120 DISCOVERY_TIMEOUT 60)
+  if(LAYER_TESTS)
+    tutti_test(${name}_test PREFIX ${name} SOURCES ${LAYER_TESTS} LIBRARIES tutti_${name} LABELS ${LAYER_LABELS})
   endif()
-  if(TUTTI_FUZZ)
-    foreach(fuzzer IN LISTS LAYER_FUZZERS)
-      get_filename_component(target ${fuzzer} NAME_WE)
-      add_executable(${target} ${fuzzer})
-      target_compile_options(${target} PRIVATE -fsanitize=fuzzer)
-      target_link_options(${target} PRIVATE -fsanitize=fuzzer)
-      target_link_libraries(${target} PRIVATE tutti_${name})
-    endforeach()
-  endif()
+  foreach(fuzzer IN LISTS LAYER_FUZZERS)
+    tutti_fuzzer(${fuzzer} LAYER ${name})
+  endforeach()
 endfunction()

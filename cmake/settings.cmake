@@ -1,0 +1,36 @@
+# settings.cmake: build type, compiler cache, warnings and sanitizers of everything Tutti compiles.
+# SPDX-License-Identifier: Apache-2.0
+
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+
+if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(TUTTI_CCACHE ccache)
+  mark_as_advanced(TUTTI_CCACHE)
+  if(TUTTI_CCACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${TUTTI_CCACHE})
+  endif()
+endif()
+
+# What every target of ours is compiled with. The installed tutti::tutti carries none of it.
+add_library(tutti_options INTERFACE)
+target_include_directories(tutti_options INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+target_compile_options(tutti_options INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Wshadow
+                                               -Wnon-virtual-dtor)
+
+set(TUTTI_SANITIZE_OPTIONS "")
+if(TUTTI_SANITIZE)
+  list(APPEND TUTTI_SANITIZE_OPTIONS -fsanitize=${TUTTI_SANITIZE} -fno-sanitize-recover=all)
+  target_compile_options(tutti_options INTERFACE -fno-omit-frame-pointer)
+endif()
+if(TUTTI_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    message(FATAL_ERROR "TUTTI_FUZZ needs libFuzzer, which comes with clang: configure with --preset fuzz "
+                        "or -DCMAKE_CXX_COMPILER=clang++")
+  endif()
+  # Coverage in the layers too: a fuzzer that sees only its own file explores nothing.
+  list(APPEND TUTTI_SANITIZE_OPTIONS -fsanitize=fuzzer-no-link)
+endif()
+target_compile_options(tutti_options INTERFACE ${TUTTI_SANITIZE_OPTIONS})
+target_link_options(tutti_options INTERFACE ${TUTTI_SANITIZE_OPTIONS})
