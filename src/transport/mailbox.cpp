@@ -1,0 +1,186 @@
+// mailbox.cpp: matching by hashed, intrusive first-in-first-out lists.
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/mailbox.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/hash.hpp"
+
+namespace tutti::transport {
+
+namespace {
+
+constexpr std::size_t first_bin_count = 64;
+constexpr std::int64_t pooled_bytes_max = 4 << 20;
+
+// Point to point leaves the peer out, because a receive may take messages of anyone.
+std::uint64_t hash_of(int peer, const Envelope& envelope) {
+  Hash hash(envelope.lane);
+  hash.add(envelope.group).add(std::uint64_t{envelope.epoch} << 32 | envelope.tag);
+  if (envelope.lane != collective_lane) return hash.value();
+  hash.add(envelope.signature.sequence).add(std::uint64_t{envelope.phase} << 32 | static_cast<std::uint32_t>(peer));
+  return hash.value();
+}
+
+bool matches(int peer, const Envelope& a, int other, const Envelope& b) {
+  if (a.group != b.group || a.epoch != b.epoch || a.tag != b.tag || a.lane != b.lane) return false;
+  if (a.lane != collective_lane) return peer == other || peer == any_peer || other == any_peer;
+  return peer == other && a.signature.sequence == b.signature.sequence && a.phase == b.phase;
+}
+
+}  // namespace
+
+template <class Entry>
+Bins<Entry>::Bins() : bins_(first_bin_count) {}
+
+template <class Entry>
+auto Bins<Entry>::bin_of(const Entry& entry) -> Bin& {
+  return bins_[hash_of(entry.peer, entry.envelope) & (bins_.size() - 1)];
+}
+
+template <class Entry>
+void Bins<Entry>::add(Entry& entry) {
+  if (count_ == bins_.size()) grow();
+  Bin& bin = bin_of(entry);
+  entry.next = nullptr;
+  entry.previous = bin.last;
+  (bin.last != nullptr ? bin.last->next : bin.first) = &entry;
+  bin.last = &entry;
+  ++count_;
+}
+
+template <class Entry>
+void Bins<Entry>::remove(Entry& entry) {
+  Bin& bin = bin_of(entry);
+  (entry.previous != nullptr ? entry.previous->next : bin.first) = entry.next;
+  (entry.next != nullptr ? entry.next->previous : bin.last) = entry.previous;
+  entry.next = entry.previous = nullptr;
+  --count_;
+}
+
+template <class Entry>
+Entry* Bins<Entry>::find(int peer, const Envelope& envelope) const {
+  Entry* entry = bins_[hash_of(peer, envelope) & (bins_.size() - 1)].first;
+  while (entry != nullptr && !matches(peer, envelope, entry->peer, entry->envelope)) entry = entry->next;
+  return entry;
+}
+
+template <class Entry>
+template <class Chosen>
+Entry* Bins<Entry>::remove_if(Chosen chosen) {
+  Entry* chain = nullptr;
+  Entry** end = &chain;
+  for (const Bin& bin : bins_) {
+    for (Entry* entry = bin.first; entry != nullptr;) {
+      Entry* const following = entry->next;
+      if (chosen(*entry)) {
+        remove(*entry);
+        *end = entry;
+        end = &entry->next;
+      }
+      entry = following;
+    }
+  }
+  return chain;
+}
+
+// Entries that match alike come out of one bin in their order and go into one bin in that order.
+template <class Entry>
+void Bins<Entry>::grow() {
+  std::vector<Bin> old(bins_.size() * 2);
+  old.swap(bins_);
+  count_ = 0;
+  for (const Bin& bin : old) {
+    for (Entry* entry = bin.first; entry != nullptr;) add(*std::exchange(entry, entry->next));
+  }
+}
+
+template class Bins<Transfer>;
+template class Bins<Arrival>;
+
+Mailbox::~Mailbox() = default;
+
+Mailbox::Fit Mailbox::settle(Transfer& receive, int peer, const Envelope& envelope) const {
+  const std::int64_t room = receive.envelope.bytes;
+  receive.peer = peer;
+  receive.envelope = envelope;
+  if (envelope.bytes == room) return Fit::taken;
+  const bool collective = envelope.lane == collective_lane;
+  receive.state = Transfer::State::failed;
+  receive.error = fmt::format(
+      "rank {}: the message from rank {} ({}{}) has {} bytes, but the receive has room for {} bytes; {}", rank_, peer,
+      collective ? describe(envelope.signature) + ", message " : "tag ", envelope.tag, envelope.bytes, room,
+      collective ? "check that all ranks call with the same counts" : "give the receive the size that the sender sends");
+  return Fit::wrong_size;
+}
+
+Mailbox::Match Mailbox::match(int peer, const Envelope& envelope) {
+  Transfer* const receive = posted_.find(peer, envelope);
+  if (receive == nullptr) return {};
+  posted_.remove(*receive);
+  return {settle(*receive, peer, envelope), receive};
+}
+
+Mailbox::Found Mailbox::post(Transfer& receive) {
+  receive.state = Transfer::State::pending;
+  Arrival* const arrival = unexpected_.find(receive.peer, receive.envelope);
+  if (arrival == nullptr) {
+    posted_.add(receive);
+    return {};
+  }
+  unexpected_.remove(*arrival);
+  return {settle(receive, arrival->peer, arrival->envelope), arrival};
+}
+
+Arrival& Mailbox::keep(int peer, const Envelope& envelope) {
+  if (pool_ == nullptr) pool_ = entries_.emplace_back(std::make_unique<Arrival>()).get();
+  Arrival& arrival = *std::exchange(pool_, pool_->next);
+  pooled_bytes_ -= arrival.room_bytes;
+  held_bytes_ += arrival.room_bytes;
+  arrival.peer = peer;
+  arrival.envelope = envelope;
+  unexpected_.add(arrival);
+  return arrival;
+}
+
+std::byte* Mailbox::make_room(Arrival& arrival) {
+  const std::int64_t bytes = arrival.envelope.bytes;
+  if (arrival.room_bytes < bytes) {
+    arrival.payload = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(bytes));
+    held_bytes_ += bytes - arrival.room_bytes;
+    arrival.room_bytes = bytes;
+  }
+  return arrival.payload.get();
+}
+
+void Mailbox::recycle(Arrival& arrival) {
+  held_bytes_ -= arrival.room_bytes;
+  if (pooled_bytes_ + arrival.room_bytes > pooled_bytes_max) {
+    arrival.payload.reset();
+    arrival.room_bytes = 0;
+  }
+  pooled_bytes_ += arrival.room_bytes;
+  arrival = Arrival{.payload = std::move(arrival.payload), .room_bytes = arrival.room_bytes, .next = pool_};
+  pool_ = &arrival;
+}
+
+Transfer* Mailbox::withdraw_all(int peer) {
+  return posted_.remove_if([peer](const Transfer& receive) { return receive.peer == peer; });
+}
+
+Arrival* Mailbox::forget(std::uint64_t group, std::uint64_t up_to_sequence) {
+  return unexpected_.remove_if([=](const Arrival& arrival) {
+    if (arrival.envelope.group != group) return false;
+    if (up_to_sequence == every_sequence) return true;
+    return arrival.envelope.lane == collective_lane && arrival.envelope.signature.sequence <= up_to_sequence;
+  });
+}
+
+Arrival* Mailbox::forget_announced(int peer) {
+  return unexpected_.remove_if([peer](const Arrival& arrival) { return arrival.peer == peer && arrival.announced; });
+}
+
+}  // namespace tutti::transport
