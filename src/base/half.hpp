@@ -4,8 +4,8 @@
 // One pair of functions serves all four formats. Rules, the same on every machine and in the vector kernels:
 //   1. to narrow is to round to nearest, ties to even, once; subnormals are kept, whatever the thread's flush modes;
 //   2. overflow gives infinity, or NaN in the one format without infinity (e4m3fn);
-//   3. NaN stays NaN and keeps its sign; float16 and bfloat16 keep the upper payload bits and become quiet, as
-//      F16C and AVX512-BF16 do; the 8-bit types have one canonical NaN per sign.
+//   3. NaN stays NaN and keeps its sign; float16 and bfloat16 keep the upper payload bits and become quiet where they
+//      are rounded, as F16C and AVX512-BF16 do; the 8-bit types have one canonical NaN per sign.
 #pragma once
 
 #include <bit>
@@ -71,6 +71,7 @@ constexpr typename F::Bits encode(float value) {
 
 template <class F>
 constexpr float decode(typename F::Bits code) {
+  if constexpr (F::same_exponent) return std::bit_cast<float>(std::uint32_t(code) << F::dropped);
   const std::uint32_t magnitude = code & F::magnitude;
   const std::uint32_t sign = (code & ~F::magnitude) << F::sign_shift;
   std::uint32_t result = magnitude << F::dropped;
@@ -78,7 +79,7 @@ constexpr float decode(typename F::Bits code) {
     result |= float_infinity;
     if (result != float_infinity) result |= float_quiet_bit;
     if (!F::has_infinity) result = float_infinity | float_quiet_bit;
-  } else if (!F::same_exponent && magnitude < (1u << F::mantissa)) {
+  } else if (magnitude < (1u << F::mantissa)) {
     result = std::bit_cast<std::uint32_t>(static_cast<float>(magnitude) * std::bit_cast<float>(F::least_subnormal));
   } else {
     result += F::rebias;
