@@ -1,0 +1,93 @@
+// connect.cpp: making a connection, polled or by a deadline.
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include <tutti/error.hpp>
+
+#include "wire/socket.hpp"
+
+namespace tutti::wire {
+
+Connecting::Connecting(const Address& peer, const SocketOptions& options)
+    : socket_(make_socket(peer.family())), peer_(peer) {
+  apply(options, socket_.get());
+  if (::connect(socket_.get(), peer.data(), peer.size()) == 0) {
+    settle();
+  } else if (errno != EINPROGRESS && errno != EINTR) {
+    error_ = errno;
+    state_ = State::failed;
+  }
+}
+
+Connecting::State Connecting::check() {
+  if (state_ != State::pending) return state_;
+  pollfd entry{.fd = socket_.get(), .events = POLLOUT, .revents = 0};
+  if (poll(&entry, 1, 0) <= 0) return state_;
+  socklen_t bytes = sizeof error_;
+  if (getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error_, &bytes) != 0) error_ = errno;
+  if (error_ != 0) {
+    state_ = State::failed;
+  } else {
+    settle();
+  }
+  return state_;
+}
+
+// A connect to a free port of the ephemeral range can meet itself (TCP's simultaneous open): that is nobody listening.
+void Connecting::settle() {
+  state_ = State::connected;
+  if (local_address(socket_.get()) == peer_) {
+    error_ = ECONNREFUSED;
+    state_ = State::failed;
+  }
+}
+
+namespace {
+
+bool worth_another_try(int error) {
+  return error == ECONNREFUSED || error == ECONNRESET || error == EHOSTUNREACH || error == ENETUNREACH ||
+         error == ETIMEDOUT || error == EADDRNOTAVAIL || error == EAGAIN;
+}
+
+// One attempt, over by the deadline. The socket, or the errno it failed with.
+std::pair<UniqueFd, int> connect_once(const Address& peer, TimePoint deadline, const SocketOptions& options) {
+  Connecting connecting(peer, options);
+  while (connecting.check() == Connecting::State::pending) {
+    if (wait_for(connecting.fd(), POLLOUT, deadline) == 0) return {UniqueFd(), ETIMEDOUT};
+  }
+  if (connecting.check() == Connecting::State::failed) return {UniqueFd(), connecting.error()};
+  return {connecting.take(), 0};
+}
+
+void pause_until(TimePoint when) {
+  while (poll(nullptr, 0, poll_timeout_ms(std::chrono::steady_clock::now(), when)) != 0) {
+  }
+}
+
+}  // namespace
+
+UniqueFd connect(const Address& peer, TimePoint deadline, const SocketOptions& options) {
+  constexpr Duration pause_first = std::chrono::milliseconds(5), pause_most = std::chrono::milliseconds(250);
+  const TimePoint start = std::chrono::steady_clock::now();
+  for (Duration pause = pause_first;; pause = std::min(pause * 2, pause_most)) {
+    auto [socket, error] = connect_once(peer, deadline, options);
+    if (error == 0) return std::move(socket);
+    const TimePoint now = std::chrono::steady_clock::now();
+    if (!worth_another_try(error) || now >= deadline) {
+      const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(now - start);
+      throw RendezvousError(
+          fmt::format("cannot connect to {} after {:.1f} s: {}; check that the other side runs, that address and port "
+                      "are right, and that no firewall is between",
+                      peer.text(), static_cast<double>(waited.count()) / 1000, std::generic_category().message(error)));
+    }
+    pause_until(std::min(deadline, deadline_after(now, pause)));
+  }
+}
+
+}  // namespace tutti::wire

@@ -1,0 +1,101 @@
+// handshake.hpp: both sides of a connection prove that they know the job's secret, before anything else is parsed.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   initiator → acceptor   hello_i = magic | version | role | purpose_bytes | nonce | purpose      (108 bytes)
+//   acceptor → initiator   hello_a | HMAC(secret, "acceptor"  | hello_i | hello_a)                 (108 + 32)
+//   initiator → acceptor             HMAC(secret, "initiator" | hello_i | hello_a)                 (32)
+//
+// 1. Every message has a fixed size; nothing a stranger sends decides how much is read or kept.
+// 2. The MACs bind both roles, both nonces and both purposes: an answer cannot be replayed, reflected to the side it came
+//    from, or used for another purpose.
+// 3. The first 10 bytes, magic and version, never change: two versions can tell each other which they are.
+//
+// A state machine over bytes, without I/O, so that transports poll it, the fuzzer drives it and `authenticate` blocks on
+// it. Nothing is encrypted after it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <tutti/clock.hpp>
+
+#include "wire/secret.hpp"
+
+namespace tutti::wire {
+
+inline constexpr std::uint16_t protocol_version = 1;
+
+class Handshake {
+ public:
+  enum class Role : std::uint8_t { initiator = 1, acceptor = 2 };
+  enum class State { running, done, failed };
+
+  static constexpr std::size_t purpose_bytes_max = 64;
+  static constexpr std::size_t nonce_bytes = 32;
+  static constexpr std::size_t mac_bytes = 32;
+  static constexpr std::size_t prefix_bytes = 10;
+  static constexpr std::size_t hello_bytes = prefix_bytes + 2 + nonce_bytes + purpose_bytes_max;
+  using Nonce = std::array<std::byte, nonce_bytes>;
+
+  struct Setup {
+    Role role;
+    const Secret& secret;
+    std::string_view purpose = {};  // who I am and what for, at most 64 bytes; the other side gets it authenticated
+    std::optional<Nonce> nonce = {};  // fixed by tests; otherwise from the kernel
+    std::uint16_t version = protocol_version;
+  };
+
+  explicit Handshake(const Setup& setup);
+
+  // How many bytes the next message still lacks: never read more from the connection, it belongs to what follows.
+  [[nodiscard]] std::size_t wanted() const;
+  // Takes at most wanted() bytes and returns how many.
+  std::size_t feed(std::span<const std::byte> bytes);
+  // What is to be sent, also after a failure (a version to complain about); sent() drops its front.
+  [[nodiscard]] std::span<const std::byte> output() const { return std::span(output_).subspan(sent_, queued_ - sent_); }
+  void sent(std::size_t bytes) { sent_ += bytes; }
+  // The other side hung up, or said nothing in time. Fails unless all is done.
+  void closed(std::string_view how);
+
+  // Done: the other side is proven, and all of our own proof is sent.
+  [[nodiscard]] State state() const;
+  // Who, what, why and what to check; after State::failed.
+  [[nodiscard]] const std::string& error() const { return error_; }
+  // After State::done.
+  [[nodiscard]] std::string_view peer_purpose() const;
+
+ private:
+  enum class Expect { prefix, hello, proof, nothing };
+  using Hello = std::array<std::byte, hello_bytes>;
+
+  void check_prefix();
+  void check_hello();
+  void check_proof();
+  void send(std::span<const std::byte> bytes);
+  void fail(std::string reason);
+  [[nodiscard]] std::array<std::byte, mac_bytes> proof_of(Role role) const;
+  [[nodiscard]] std::size_t message_end() const;
+
+  Role role_;
+  Secret secret_;
+  std::uint16_t version_;
+  Expect expect_ = Expect::prefix;
+  Hello mine_{};
+  std::array<std::byte, hello_bytes + mac_bytes> theirs_{};  // their hello, then their proof
+  std::size_t received_ = 0;
+  std::array<std::byte, hello_bytes + mac_bytes> output_{};
+  std::size_t queued_ = 0, sent_ = 0;
+  bool failed_ = false;
+  std::string error_;
+};
+
+// Runs the handshake on a non-blocking socket, to its end or the deadline, and returns the other side's purpose.
+// Throws AuthenticationError; `peer_name` says in it who the other side was meant to be.
+std::string authenticate(int socket, Handshake& handshake, std::string_view peer_name, TimePoint deadline);
+
+}  // namespace tutti::wire
