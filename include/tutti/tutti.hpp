@@ -1,0 +1,13 @@
+// tutti.hpp: everything a program needs.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tutti/connector.hpp>
+#include <tutti/dtype.hpp>
+#include <tutti/error.hpp>
+#include <tutti/group.hpp>
+#include <tutti/init.hpp>
+#include <tutti/op.hpp>
+#include <tutti/verbs.hpp>
+#include <tutti/view.hpp>
+#include <tutti/work.hpp>

@@ -1,0 +1,170 @@
+// collective.cpp: one request on the native backend: sizes if need be, then packing, the plan, and unpacking.
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/collective.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "backend/native.hpp"
+#include "kernel/kernel.hpp"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint32_t body_phase = 2;  // 1 is the size exchange
+
+/// Verbs whose blocks may differ in size from rank to rank.
+constexpr bool has_blocks(Verb verb) {
+  return verb == Verb::all_gather || verb == Verb::gather || verb == Verb::reduce_scatter || verb == Verb::scatter ||
+         verb == Verb::all_to_all;
+}
+
+bool all_equal(const std::vector<std::int64_t>& values) {
+  return std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end();
+}
+
+std::int64_t count_of(std::span<const std::int64_t> shape) {
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+}  // namespace
+
+void Collective::start(const Request& request) {
+  request_ = request;
+  if (request_.sizes_follow) {
+    start_size_exchange();
+  } else {
+    start_body();
+  }
+}
+
+bool Collective::poll() {
+  if (stage_ == Stage::sizes && execution_.poll()) {
+    take_sizes();
+    start_body();
+  }
+  if (stage_ == Stage::body && execution_.poll()) finish_body();
+  return stage_ == Stage::done;
+}
+
+void Collective::cancel() {
+  execution_.cancel();
+  stage_ = Stage::idle;
+}
+
+void Collective::release() {
+  stage_ = Stage::idle;
+  request_.allocate = nullptr;  // lets go of what the caller's function holds
+  backend_.take_back(*this);
+}
+
+Whereabouts Collective::whereabouts() const {
+  Whereabouts where;
+  where.how = fmt::format("{} over {}", stage_ == Stage::sizes ? "size exchange" : algorithm_, backend_.transport().name());
+  where.step = execution_.steps_done();
+  where.step_count = execution_.step_count();
+  execution_.add_waiting_for(where.waiting_for);
+  return where;
+}
+
+void Collective::run(const Spec& spec, DType dtype, const std::byte* input, std::byte* output, std::uint32_t phase) {
+  const GroupFacts& facts = backend_.facts();
+  const Plan& plan = backend_.plans().plan_for(spec, dtype);
+  algorithm_ = name_of(plan.spec.algorithm);
+  execution_.start({.plan = &plan,
+                    .dtype = dtype,
+                    .op = request_.op.kind(),
+                    .divisor = static_cast<double>(facts.size),
+                    .input = input,
+                    .output = output,
+                    .envelope = {.group = facts.id,
+                                 .epoch = facts.epoch,
+                                 .phase = phase,
+                                 .signature = request_.signature},
+                    .world_of = facts.world_of,
+                    .transport = &backend_.transport(),
+                    .plans = &backend_.plans()});
+}
+
+Spec Collective::spec_of_body() const {
+  const GroupFacts& facts = backend_.facts();
+  Spec spec{.verb = request_.verb, .rank = facts.rank, .size = facts.size, .root = has_root(request_.verb) ? request_.root : 0};
+  spec.finish = reduces(request_.verb) && request_.op.kind() == Op::Kind::mean;
+  spec.node_of = facts.node_of;
+  if (request_.verb == Verb::permute) spec.pairs = request_.pairs;
+  if (request_.verb == Verb::barrier) return spec;
+  if (!has_blocks(request_.verb)) {
+    spec.count = count_of(layout_.output_shape);
+    return spec;
+  }
+
+  // Counts in elements, from sizes along the axis: the other axes are the same for all ranks.
+  const bool joins = request_.verb == Verb::all_gather || request_.verb == Verb::gather;
+  const auto& sizes = joins ? layout_.output_sizes : layout_.input_sizes;
+  const View& mine = request_.input.present() ? request_.input : request_.output;
+  const int axis = joins ? layout_.output_axis : layout_.input_axis;
+  std::int64_t per_entry = 1;
+  if (joins && request_.stack) {
+    per_entry = mine.count();
+  } else if (request_.stack && !layout_.input_in_blocks) {
+    per_entry = mine.count();
+  } else {
+    for (int i = 0; i < mine.axes(); ++i) per_entry *= i == axis ? 1 : mine.shape()[static_cast<std::size_t>(i)];
+  }
+  const auto counts_from = [&](const std::vector<std::int64_t>& from, std::int64_t each) {
+    std::vector<std::int64_t> counts(from);
+    for (auto& count : counts) count *= each;
+    return counts;
+  };
+  std::vector<std::int64_t> counts =
+      sizes.empty() ? std::vector<std::int64_t>(static_cast<std::size_t>(facts.size), per_entry) : counts_from(sizes, per_entry);
+  if (request_.verb == Verb::all_to_all) {
+    std::int64_t per_received = 1;
+    for (std::size_t i = 0; i < layout_.output_shape.size(); ++i) {
+      per_received *= static_cast<int>(i) == layout_.output_axis ? 1 : layout_.output_shape[i];
+    }
+    std::vector<std::int64_t> received = counts_from(layout_.output_sizes, per_received);
+    if (request_.uneven || !all_equal(counts)) {
+      spec.counts = std::move(counts);
+      spec.recv_counts = std::move(received);
+    } else {
+      spec.count = counts[0];
+    }
+  } else if (!all_equal(counts)) {
+    spec.counts = std::move(counts);
+  } else {
+    spec.count = counts[0];
+  }
+  return spec;
+}
+
+void Collective::start_body() {
+  const GroupFacts& facts = backend_.facts();
+  layout_ = layout_of(request_, facts.rank, facts.size);
+  const DType dtype = request_.input.present() ? request_.input.dtype() : request_.output.dtype();
+  if (layout_.has_output && !request_.output.present() && request_.allocate) {
+    request_.output = request_.allocate(dtype, layout_.output_shape);
+  }
+  wire_dtype_ = reduces(request_.verb) && is_small_float(dtype) ? DType::float32 : dtype;
+  Spec spec = spec_of_body();
+  const std::byte* input = stage_input();
+  std::byte* output = stage_output(input);
+
+  std::int64_t own_block = 0;
+  const auto& sizes = spec.counts;
+  for (int i = 0; i < facts.rank; ++i) own_block += sizes.empty() ? spec.count : sizes[static_cast<std::size_t>(i)];
+  const std::int64_t own_bytes = own_block * static_cast<std::int64_t>(size_of(wire_dtype_));
+  spec.in_place = input != nullptr && output != nullptr &&
+                  (layout_.input_in_blocks && layout_.output_in_blocks ? input == output
+                   : layout_.output_in_blocks                         ? input == output + own_bytes
+                   : layout_.input_in_blocks                          ? output == input + own_bytes
+                                                                      : input == output);
+  stage_ = Stage::body;
+  run(spec, wire_dtype_, input, output, body_phase);
+  if (execution_.poll()) finish_body();
+}
+
+}  // namespace tutti

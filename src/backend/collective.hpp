@@ -1,0 +1,61 @@
+// collective.hpp: one request on the native backend: sizes if need be, then packing, the plan, and unpacking.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Arrays that are contiguous are used where they lie. An input is *staged* (copied into a buffer of the task) when it is
+// strided, must be multiplied first (premul), or holds small floats that are to be reduced: those are widened to float32 for
+// the whole plan and rounded once at the end, so that the result does not depend on the algorithm's number of hops.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <tutti/backend.hpp>
+
+#include "backend/layout.hpp"
+#include "engine/execution.hpp"
+
+namespace tutti {
+
+class NativeBackend;
+
+class Collective final : public Task {
+ public:
+  explicit Collective(NativeBackend& backend) : backend_(backend) {}
+
+  void start(const Request& request);
+  bool poll() override;
+  void cancel() override;
+  [[nodiscard]] Whereabouts whereabouts() const override;
+  void release() override;
+
+ private:
+  enum class Stage : std::uint8_t { idle, sizes, body, done };
+
+  void start_size_exchange();
+  void take_sizes();
+  void start_body();
+  void finish_body();
+
+  [[nodiscard]] Spec spec_of_body() const;
+  const std::byte* stage_input();
+  std::byte* stage_output(const std::byte* input);
+  void pack_slices(const Slices& blocks, std::byte* to) const;
+  void unpack_slices(const std::byte* from, const Slices& blocks) const;
+  [[nodiscard]] Slices input_slices() const;
+  [[nodiscard]] Slices output_slices() const;
+  void run(const Spec& spec, DType dtype, const std::byte* input, std::byte* output, std::uint32_t phase);
+
+  NativeBackend& backend_;
+  Stage stage_ = Stage::idle;
+  Request request_;
+  Layout layout_;
+  DType wire_dtype_ = DType::uint8;       // float32 where small floats are widened
+  std::byte* staged_output_ = nullptr;    // where the plan's output lies, if not in the caller's array
+  AlignedBuffer input_stage_, output_stage_, narrow_stage_;
+  std::vector<std::int64_t> header_, headers_;
+  Execution execution_;
+  std::string_view algorithm_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,55 @@
+// native.hpp: the backend that plans: any verb, any dtype, over any transport.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tutti/backend.hpp>
+#include <tutti/transport.hpp>
+
+#include "engine/plan_cache.hpp"
+
+namespace tutti {
+
+class Collective;
+
+/// What a backend knows of the group it serves.
+struct GroupFacts {
+  int rank = 0;
+  int size = 1;
+  std::uint64_t id = 0;
+  std::uint32_t epoch = 0;
+  std::vector<int> world_of;   // rank in the group → rank in the world
+  std::vector<int> node_of;    // node of each rank; empty: all on one
+};
+
+class NativeBackend final : public Backend {
+ public:
+  NativeBackend(GroupFacts facts, Table table, Transport& transport);
+  ~NativeBackend() override;
+
+  [[nodiscard]] std::string_view name() const override { return "native"; }
+  [[nodiscard]] std::optional<std::string> refuses(const Request& request) const override;
+  Task& start(const Request& request) override;
+
+  [[nodiscard]] const GroupFacts& facts() const { return facts_; }
+  [[nodiscard]] Transport& transport() { return transport_; }
+  [[nodiscard]] PlanCache& plans() { return plans_; }
+
+ private:
+  friend class Collective;
+  void take_back(Collective& task);
+
+  GroupFacts facts_;
+  Transport& transport_;
+  PlanCache plans_;
+  std::vector<std::unique_ptr<Collective>> tasks_;  // all that were ever made
+  std::vector<Collective*> idle_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,200 @@
+// execution.cpp: one plan being run over a transport.
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/execution.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernel/kernel.hpp"
+
+namespace tutti {
+
+void Execution::start(const Start& start) {
+  start_ = start;
+  const Plan& plan = *start_.plan;
+  const std::size_t count = plan.steps.size();
+  done_ = 0;
+  ready_.clear();
+  ready_head_ = 0;
+  active_.clear();
+  needs_.resize(count);
+  if (transfers_.size() < count) transfers_ = std::vector<Transfer>(count);
+  if (calls_.size() < plan.calls.size()) calls_.resize(plan.calls.size());
+  scratch_.reserve(static_cast<std::size_t>(plan.scratch_count) * size_of(start_.dtype));
+  for (std::uint32_t i = 0; i < count; ++i) {
+    needs_[i] = plan.steps[i].needs;
+    if (needs_[i] == 0) ready_.push_back(i);
+  }
+  run_ready();
+}
+
+bool Execution::poll() {
+  for (std::size_t i = 0; i < active_.size();) {
+    const std::uint32_t index = active_[i];
+    if (has_ended(index)) {
+      active_[i] = active_.back();
+      active_.pop_back();
+      complete(index);
+    } else {
+      ++i;
+    }
+  }
+  run_ready();
+  return start_.plan == nullptr || done_ == start_.plan->steps.size();
+}
+
+void Execution::cancel() {
+  if (start_.plan == nullptr) return;
+  for (const std::uint32_t index : active_) {
+    const Step& step = start_.plan->steps[index];
+    if (step.act == Act::call) {
+      calls_[static_cast<std::size_t>(step.call)]->execution.cancel();
+    } else if (transfers_[index].state == Transfer::State::pending) {
+      start_.transport->cancel(transfers_[index]);
+    }
+  }
+  active_.clear();
+  ready_.clear();
+  ready_head_ = 0;
+  start_.plan = nullptr;
+}
+
+void Execution::add_waiting_for(std::vector<int>& ranks) const {
+  if (start_.plan == nullptr) return;
+  const auto add = [&](int rank) {
+    if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) ranks.push_back(rank);
+  };
+  for (const std::uint32_t index : active_) {
+    const Step& step = start_.plan->steps[index];
+    if (step.act != Act::call) {
+      add(step.peer);
+      continue;
+    }
+    std::vector<int> inner;
+    calls_[static_cast<std::size_t>(step.call)]->execution.add_waiting_for(inner);
+    for (const int rank : inner) add(start_.plan->calls[static_cast<std::size_t>(step.call)].members[std::size_t(rank)]);
+  }
+}
+
+const std::byte* Execution::at(const Piece& piece) const {
+  const std::byte* base = piece.space == Space::input    ? start_.input
+                          : piece.space == Space::output ? start_.output
+                                                         : scratch_.data();
+  return base == nullptr ? nullptr : base + piece.offset * static_cast<std::int64_t>(size_of(start_.dtype));
+}
+
+void Execution::run_ready() {
+  while (ready_head_ < ready_.size()) {
+    const std::uint32_t index = ready_[ready_head_++];
+    if (begin(index)) {
+      complete(index);
+    } else {
+      active_.push_back(index);
+    }
+  }
+  ready_.clear();
+  ready_head_ = 0;
+}
+
+bool Execution::begin(std::uint32_t index) {
+  const Step& step = start_.plan->steps[index];
+  switch (step.act) {
+    case Act::send:
+    case Act::recv: return begin_transfer(index);
+    case Act::call: begin_call(index); return false;
+    default: run_local(step); return true;
+  }
+}
+
+bool Execution::begin_transfer(std::uint32_t index) {
+  const Step& step = start_.plan->steps[index];
+  const bool is_send = step.act == Act::send;
+  Transfer& transfer = transfers_[index];
+  transfer.envelope = start_.envelope;
+  transfer.envelope.tag = step.tag;
+  transfer.envelope.bytes = (is_send ? step.from : step.to).count * static_cast<std::int64_t>(size_of(start_.dtype));
+  transfer.peer = start_.world_of[static_cast<std::size_t>(step.peer)];
+  transfer.from = is_send ? at(step.from) : nullptr;
+  transfer.to = is_send ? nullptr : writable(step.to);
+  transfer.state = Transfer::State::idle;
+  if (is_send) {
+    start_.transport->send(transfer);
+  } else {
+    start_.transport->recv(transfer);
+  }
+  return transfer.state == Transfer::State::done;
+}
+
+void Execution::begin_call(std::uint32_t index) {
+  const Step& step = start_.plan->steps[index];
+  const Call& call = start_.plan->calls[static_cast<std::size_t>(step.call)];
+  auto& sub = calls_[static_cast<std::size_t>(step.call)];
+  if (!sub) sub = std::make_unique<SubRequest>();
+  sub->world_of.clear();
+  for (const int member : call.members) sub->world_of.push_back(start_.world_of[static_cast<std::size_t>(member)]);
+
+  const int me = static_cast<int>(std::find(call.members.begin(), call.members.end(), start_.plan->spec.rank) -
+                                  call.members.begin());
+  const std::byte* input = at(call.from);
+  std::byte* output = writable(call.to);
+  Spec spec{.verb = call.verb, .rank = me, .size = static_cast<int>(call.members.size()), .root = call.root};
+  spec.finish = call.finish;
+  std::int64_t own_block = 0;  // where this rank's block starts, in elements
+  if (call.counts.size() == 1) {
+    spec.count = call.counts[0];
+  } else {
+    spec.counts = call.counts;
+    for (int i = 0; i < me; ++i) own_block += call.counts[static_cast<std::size_t>(i)];
+  }
+  const std::int64_t own_bytes = own_block * static_cast<std::int64_t>(size_of(start_.dtype));
+  const bool joins = call.verb == Verb::all_gather || call.verb == Verb::gather;
+  const bool splits = call.verb == Verb::reduce_scatter || call.verb == Verb::scatter;
+  spec.in_place = joins    ? output != nullptr && input == output + own_bytes
+                  : splits ? input != nullptr && output == input + own_bytes
+                           : input == output;
+
+  Start inner = start_;
+  inner.plan = &start_.plans->plan_for(spec, start_.dtype);
+  inner.input = input;
+  inner.output = output;
+  inner.world_of = sub->world_of;
+  // Each nesting level takes eight bits of the phase, so that no two sub-requests of a call share their messages.
+  inner.envelope.phase = (start_.envelope.phase << 8) | static_cast<std::uint32_t>(step.call + 1);
+  sub->execution.start(inner);
+}
+
+void Execution::run_local(const Step& step) {
+  const Piece& to = step.to;
+  const std::size_t bytes = static_cast<std::size_t>(to.count) * size_of(start_.dtype);
+  switch (step.act) {
+    case Act::reduce:
+      kernel::reduce(start_.op, start_.dtype, writable(to), at(step.from), at(step.with), to.count);
+      break;
+    case Act::copy: std::memmove(writable(to), at(step.from), bytes); break;
+    case Act::finish: kernel::divide(start_.dtype, writable(to), at(to), start_.divisor, to.count); break;
+    case Act::zero: std::memset(writable(to), 0, bytes); break;
+    case Act::identity: kernel::fill_identity(start_.op, start_.dtype, writable(to), to.count); break;
+    case Act::send:
+    case Act::recv:
+    case Act::call: break;  // begin() does not send these here
+  }
+}
+
+bool Execution::has_ended(std::uint32_t index) {
+  const Step& step = start_.plan->steps[index];
+  if (step.act == Act::call) return calls_[static_cast<std::size_t>(step.call)]->execution.poll();
+  Transfer& transfer = transfers_[index];
+  if (transfer.state == Transfer::State::failed) throw TransferFailed(transfer.error, step.peer);
+  return transfer.state == Transfer::State::done;
+}
+
+void Execution::complete(std::uint32_t index) {
+  const Plan& plan = *start_.plan;
+  ++done_;
+  for (std::uint32_t i = plan.unlock_begin[index]; i < plan.unlock_begin[index + 1]; ++i) {
+    const std::uint32_t next = plan.unlocks[i];
+    if (--needs_[next] == 0) ready_.push_back(next);
+  }
+}
+
+}  // namespace tutti
