@@ -1,0 +1,67 @@
+# build.sh: configuring and building the presets.
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154,SC2034  # the other files' variables
+
+preset_names() { python3 -c '
+import json
+for preset in json.load(open("CMakePresets.json"))["configurePresets"]:
+    if not preset.get("hidden"): print(preset["name"])'; }
+
+configure() {  # preset
+  local prefix=()
+  if [[ -d $carried ]]; then prefix=("-DCMAKE_PREFIX_PATH=$carried"); fi
+  cmake --preset "$1" "${prefix[@]}"
+}
+
+has_target() {  # preset target
+  [[ -f build/$1/build.ninja ]] && cmake --build "build/$1" --target help | grep -q "^$2: phony"
+}
+
+build_target() { cmake --build "build/$1" --parallel "$jobs" --target "$2"; }
+
+build_all() {  # preset
+  if [[ $1 == fuzz ]]; then
+    has_target fuzz label_fuzz || { note "there are no fuzzers"; return "$nothing_to_do"; }
+    build_target fuzz label_fuzz
+  else
+    cmake --build "build/$1" --parallel "$jobs"
+  fi
+}
+
+# The thread sanitizer of gcc 12 dies on kernels that randomise addresses more than it expects.
+fixed_addresses() {
+  if setarch "$(uname -m)" -R true 2>/dev/null; then setarch "$(uname -m)" -R "$@"; else "$@"; fi
+}
+
+our_sources() {
+  git ls-files --cached --others --exclude-standard -- '*.cpp' '*.hpp' '*.cu' '*.cuh' | while read -r file; do
+    [[ ! -f $file ]] || echo "$file"
+  done
+}
+
+check_format() { our_sources | xargs -r clang-format --dry-run --Werror; }
+
+verb_fmt() {
+  stage "set up clang" set_up_pieces clang || exit 1
+  has_piece clang || give_up "clang-format is missing"
+  case ${1:-} in
+    --check) stage format check_format ;;
+    '') our_sources | xargs -r clang-format -i ;;
+    *) give_up "fmt takes --check, or nothing" ;;
+  esac
+}
+
+# clang-tidy is slow and opinionated: for a person, not for CI.
+deep_tidy() {
+  our_sources | grep '\.cpp$' | grep -v '^tests/install/' |
+    xargs -r -n 1 -P "$jobs" clang-tidy --quiet -p build/release
+}
+
+verb_tidy() {
+  stage "set up" set_up_core || exit 1
+  stage "configure release" configure release || exit 1
+  python3 tools/tidy.py --build build/release
+  [[ ${1:-} == --deep ]] || return 0
+  stage "set up clang" set_up_pieces clang || exit 1
+  deep_tidy
+}

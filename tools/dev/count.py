@@ -1,0 +1,81 @@
+# count.py: counts the test cases of a ctest run, and lists what failed and what was skipped with its reason.
+# SPDX-License-Identifier: Apache-2.0
+"""Prints "passed failed skipped".
+
+A program that ran its tests in one go (WHOLE in cmake/tests.cmake) is one case for ctest; where it left a GoogleTest
+report, the cases in there are counted instead.
+"""
+import argparse
+import collections
+import pathlib
+import re
+import xml.etree.ElementTree as ElementTree
+
+Case = collections.namedtuple("Case", "name outcome reason")
+
+
+def outcome_of(element):
+    if element.find("failure") is not None or element.get("status") == "fail":
+        return "failed"
+    skipped = element.find("skipped") is not None or element.get("status") in ("notrun", "disabled")
+    return "skipped" if skipped or element.get("result") in ("skipped", "suppressed") else "passed"
+
+
+def skip_reason(element):
+    """GoogleTest prints the reason in the line after "file:line: Skipped"; its reports have it as a message."""
+    output = element.findtext("system-out") or ""
+    found = re.search(r"Skipped\n(.+)", output)
+    if found:
+        return found.group(1).strip()
+    skipped = element.find("skipped")
+    return (skipped.get("message") or "").split("\n")[-1].strip() if skipped is not None else "not run"
+
+
+def case_of(element, name):
+    outcome = outcome_of(element)
+    return Case(name, outcome, skip_reason(element) if outcome == "skipped" else "")
+
+
+def cases_of_program(report, program):
+    for element in ElementTree.parse(report).getroot().iter("testcase"):
+        yield case_of(element, f"{program}: {element.get('classname')}.{element.get('name')}")
+
+
+def all_cases(junit, gtest_folder):
+    if not junit.exists():
+        return
+    for element in ElementTree.parse(junit).getroot().iter("testcase"):
+        name = element.get("name")
+        report = gtest_folder / f"{name}.xml"
+        inner = list(cases_of_program(report, name)) if report.exists() else []
+        outer = case_of(element, name)
+        # A program that died or timed out fails as a whole, whatever its report says.
+        if outer.outcome == "failed" and not any(case.outcome == "failed" for case in inner):
+            inner.append(outer)
+        yield from inner or [outer]
+
+
+def notes(cases):
+    for case in cases:
+        if case.outcome == "failed":
+            yield f"failed: {case.name}"
+    reasons = collections.Counter(case.reason for case in cases if case.outcome == "skipped")
+    for reason, count in sorted(reasons.items()):
+        yield f"skipped {count}: {reason}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--junit", type=pathlib.Path, required=True)
+    parser.add_argument("--gtest", type=pathlib.Path, required=True)
+    parser.add_argument("--notes", type=pathlib.Path, required=True)
+    options = parser.parse_args()
+    cases = list(all_cases(options.junit, options.gtest))
+    counts = collections.Counter(case.outcome for case in cases)
+    with options.notes.open("a") as file:
+        file.writelines(f"{line}\n" for line in notes(cases))
+    print(counts["passed"], counts["failed"], counts["skipped"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+# setup.sh: installs what is missing: Debian packages, and a virtual environment of pinned Python packages.
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154,SC2034  # the other files' variables
+#
+# The core is needed for everything. A piece is wanted by some tests: if it cannot be installed, build/skips gets a line
+# "NAME<tab>reason", and those tests see TUTTI_SKIP_NAME=reason in their environment.
+
+core_packages=(g++ cmake ninja-build ccache pkg-config python3 libhwy-dev libfmt-dev libssl-dev libhwloc-dev
+               libcli11-dev nlohmann-json3-dev libgtest-dev libgmock-dev)
+pieces=(clang openmpi mpich pmix slurm iperf3 iproute2 torch)
+declare -A piece_packages=(
+  [clang]="clang clang-format clang-tidy libclang-rt-14-dev lld"
+  [openmpi]="openmpi-bin libopenmpi-dev"
+  [mpich]="mpich libmpich-dev"
+  [pmix]="libpmix-dev"
+  [slurm]="slurm-wlm munge"
+  [iperf3]="iperf3"
+  [iproute2]="iproute2"
+  [torch]="python3-venv"  # and requirements/test.txt
+)
+requirements=requirements/test.txt
+carried=$PWD/build/carry  # what tools/carry_dependencies brought from another machine
+skips=build/skips
+
+# A tool may also come from elsewhere; it counts if it runs. A library has to be a package.
+package_is_there() {
+  case $1 in
+    g++ | cmake | ccache | pkg-config | python3 | clang | clang-format | clang-tidy | iperf3) "$1" --version ;;
+    ninja-build) ninja --version ;;
+    python3-venv) python3 -c 'import ensurepip, venv' ;;
+    iproute2) ip -V ;;
+    *) [[ $(dpkg-query -W -f='${Status}' "$1") == "install ok installed" ]] ;;
+  esac >/dev/null 2>&1
+}
+
+missing_of() {
+  local package
+  for package in "$@"; do package_is_there "$package" || echo "$package"; done
+}
+
+as_root() {
+  if [[ $(id -u) == 0 ]]; then "$@"; elif [[ -t 0 ]]; then sudo "$@"; else sudo -n "$@"; fi
+}
+
+install_packages() {
+  local command="apt-get install -y --no-install-recommends $*"
+  if [[ -n ${TUTTI_NO_INSTALL:-} ]] || ! command -v apt-get >/dev/null || { [[ $(id -u) != 0 ]] && ! command -v sudo >/dev/null; }; then
+    note "missing: $*"
+    note "install with: sudo $command"
+    return 1
+  fi
+  if [[ -z ${package_lists_updated:-} ]]; then
+    as_root apt-get update || true  # a mirror that is down for one list may still have what is needed
+    package_lists_updated=1
+  fi
+  # shellcheck disable=SC2086
+  as_root env DEBIAN_FRONTEND=noninteractive $command
+}
+
+set_up_core() {
+  local missing
+  mapfile -t missing < <(missing_of "${core_packages[@]}")
+  if ((${#missing[@]} > 0)); then
+    if [[ -d $carried ]]; then
+      note "not installed here, taken from build/carry: ${missing[*]}"
+    else
+      install_packages "${missing[@]}"
+    fi
+  fi
+  local version
+  version=$(cmake --version | sed -n 's/^cmake version //p')
+  [[ $(printf '%s\n' 3.25 "$version" | sort -V | head -1) == 3.25 ]] || {
+    note "cmake $version is too old: 3.25 or later is needed"
+    return 1
+  }
+}
+
+# A first failure is remembered, so that the next run does not spend a minute on it; CI always tries.
+piece_stamp() {
+  local what=${piece_packages[$1]}
+  [[ $1 != torch ]] || what+=$(cat "$requirements")
+  echo "build/stamps/no-$1-$(sha256sum <<<"$what" | cut -c1-12)"
+}
+
+set_up_piece() {  # piece
+  local missing
+  # shellcheck disable=SC2086
+  mapfile -t missing < <(missing_of ${piece_packages[$1]})
+  ((${#missing[@]} == 0)) || install_packages "${missing[@]}" || return 1
+  [[ $1 != torch ]] || set_up_python
+}
+
+set_up_pieces() {  # piece…
+  local piece stamp all_missing failed=0
+  mkdir -p build/stamps
+  touch "$skips"
+  if [[ -z ${TUTTI_NO_INSTALL:-} ]]; then  # one call of apt-get for all is much faster than one each
+    # shellcheck disable=SC2086
+    mapfile -t all_missing < <(for piece in "$@"; do [[ -f $(piece_stamp "$piece") ]] || missing_of ${piece_packages[$piece]}; done)
+    ((${#all_missing[@]} == 0)) || install_packages "${all_missing[@]}" || true
+    rm -f "$stage_file.notes"
+  fi
+  for piece in "$@"; do
+    stamp=$(piece_stamp "$piece")
+    [[ -z ${TUTTI_REQUIRE_ALL:-} ]] || rm -f "$stamp"
+    sed -i "/^$piece\t/d" "$skips"
+    if [[ ! -f $stamp ]] && (set_up_piece "$piece"); then continue; fi
+    touch "$stamp"
+    printf '%s\t%s could not be installed; tests that need it are skipped\n' "$piece" "$piece" >>"$skips"
+    note "$piece could not be installed (${piece_packages[$piece]}): its tests are skipped; rm $stamp to try again"
+    [[ -z ${TUTTI_REQUIRE_ALL:-} ]] || failed=1
+  done
+  return $failed
+}
+
+python_stamp() { echo ".venv/stamp-$({ cat "$requirements"; python3 --version; } | sha256sum | cut -c1-12)"; }
+
+set_up_python() {
+  [[ ! -f $(python_stamp) ]] || return 0
+  [[ -z ${TUTTI_NO_INSTALL:-} ]] || return 1
+  rm -rf .venv
+  python3 -m venv .venv || return 1
+  .venv/bin/python -m pip install --disable-pip-version-check --progress-bar off -r "$requirements" || return 1
+  touch "$(python_stamp)"
+}
+
+has_piece() { ! grep -qs "^$1"$'\t' "$skips"; }
+
+# What the tests see: the reasons for skipping, and the Python that has the pinned packages.
+export_skips() {
+  local piece reason
+  if [[ -f $skips ]]; then
+    while IFS=$'\t' read -r piece reason; do
+      export "TUTTI_SKIP_${piece^^}=$reason"
+    done <"$skips"
+  fi
+  if [[ -f $(python_stamp) ]]; then
+    export TUTTI_PYTHON=$PWD/.venv/bin/python
+  fi
+}

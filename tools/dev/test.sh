@@ -1,0 +1,172 @@
+# test.sh: the stages of ./dev test.
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154,SC2034  # the other files' variables
+
+run_ctest() {  # preset ctest-arguments…
+  local preset=$1 status=0 report=$PWD/$stage_file.xml
+  shift
+  rm -rf "$report" "build/$preset/gtest"
+  export_skips
+  fixed_addresses ctest --test-dir "build/$preset" --parallel "$jobs" --output-on-failure --no-tests=ignore \
+    --output-junit "$report" "$@" || status=$?
+  python3 tools/dev/count.py --junit "$report" --gtest "build/$preset/gtest" --notes "$stage_file.notes" \
+    >>"$stage_file.counts"
+  if ((status == 0)) && [[ $(cat "$stage_file.counts") == "0 0 0" ]]; then
+    note "this checkout has no such tests"
+    return "$nothing_to_do"
+  fi
+  return "$status"
+}
+
+# Builds once per run of this script, however many stages need it. A failure is shown once, too.
+declare -A built=()
+ensure_built() {  # preset stage
+  if [[ -z ${built[$1]:-} ]]; then
+    built[$1]=failed
+    if stage "configure $1" configure "$1" && stage "build $1" build_for_test "$1"; then built[$1]=ok; fi
+  fi
+  [[ ${built[$1]} == ok ]] || { stage_not_run "$2" "the $1 build failed"; return 1; }
+}
+
+build_for_test() {  # preset
+  case $1 in
+    asan | tsan)
+      has_target "$1" "label_$labels_sanitized" || { note "no test is labelled $labels_sanitized"; return "$nothing_to_do"; }
+      build_target "$1" "label_$labels_sanitized" ;;
+    *) build_all "$1" ;;
+  esac
+}
+
+test_cpp() { ! ensure_built release cpp || stage cpp run_ctest release -LE "$labels_apart"; }
+
+test_labelled() { ! ensure_built release "$1" || stage "$1" run_ctest release -L "^$1\$"; }
+
+test_layer() {  # layer
+  stage "configure release" configure release
+  has_target release "$1_test" || give_up "the layer $1 has no tests"
+  ! stage "build $1_test" build_target release "$1_test" || stage "$1" run_ctest release -R "^$1: "
+}
+
+test_sanitize() {
+  local sanitizer
+  export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:check_initialization_order=1
+  export UBSAN_OPTIONS=print_stacktrace=1
+  export TSAN_OPTIONS=second_deadlock_stack=1
+  for sanitizer in asan tsan; do
+    ! ensure_built "$sanitizer" "$sanitizer" ||
+      stage "$sanitizer" run_ctest "$sanitizer" -L "^$labels_sanitized\$" -LE "$labels_apart" || true
+  done
+}
+
+run_one_fuzzer() {  # seconds program corpus
+  local name work
+  name=$(basename "$2")
+  work=build/fuzz/corpus/$name
+  mkdir -p "$work" build/fuzz/artifacts
+  [[ ! -d $3 ]] || set -- "$@" "$3"
+  echo "== $name"
+  "$2" -max_total_time="$1" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+    -artifact_prefix="build/fuzz/artifacts/$name-" "$work" "${@:4}"
+}
+
+run_fuzzers() {  # seconds each
+  local program corpus passed=0 failed=0
+  [[ -s build/fuzz/fuzzers.txt ]] || { note "this checkout has no fuzzers"; return "$nothing_to_do"; }
+  while read -r program corpus; do
+    if run_one_fuzzer "$1" "$program" "$corpus"; then
+      ((passed += 1))
+    else
+      ((failed += 1))
+      note "$(basename "$program") failed: its input is in build/fuzz/artifacts"
+    fi
+  done <build/fuzz/fuzzers.txt
+  count_tests "$passed" "$failed" 0
+  ((failed == 0))
+}
+
+test_fuzz() {
+  if has_piece clang; then
+    ! ensure_built fuzz fuzz || stage fuzz run_fuzzers "${1:-$fuzz_seconds}"
+  else
+    stage fuzz skip_stage clang
+  fi
+}
+
+skip_stage() {  # piece
+  note "skipped: $(sed -n "s/^$1\t//p" "$skips")"
+  count_tests 0 0 1
+}
+
+run_counted() {  # program arguments…
+  "$@"
+  note "$(tail -n 1 "$stage_file.log")"
+  count_tests 1 0 0
+}
+
+test_program() {  # stage target program arguments…
+  local name=$1 target=$2
+  shift 2
+  ensure_built release "$name" || return 0
+  if has_target release "$target"; then stage "$name" run_counted "$@"; else stage "$name" no_program "$target"; fi
+}
+
+no_program() {
+  note "this checkout has no target $1"
+  return "$nothing_to_do"
+}
+
+check_tidy() {
+  python3 tools/tidy.py --build build/release
+  count_tests 1 0 0
+}
+
+check_format_counted() {
+  check_format
+  count_tests 1 0 0
+}
+
+run_test_stage() {
+  case $1 in
+    cpp) test_cpp ;;
+    sanitize) test_sanitize ;;
+    fuzz) test_fuzz ;;
+    install | launchers | hosts | docs | python) test_labelled "$1" ;;
+    prove) test_program prove "$prove_target" "$prove_program" ;;
+    sim) test_program sim "$sim_target" "$sim_program" --seeds "$sim_seeds_sample" --first 1 ;;
+    tidy) ! ensure_built release tidy || stage tidy check_tidy ;;
+    format) if has_piece clang; then stage format check_format_counted; else stage format skip_stage clang; fi ;;
+    *)
+      grep -qxE "$1( program)?" cmake/layers.txt || give_up "no test stage $1; there are: ${test_stages[*]}, and the layers"
+      test_layer "$1" ;;
+  esac
+}
+
+# What must be there for a stage, beyond the core.
+pieces_of() {
+  case $1 in
+    fuzz | format) echo clang ;;
+    launchers) echo openmpi mpich pmix slurm torch ;;
+    hosts) echo iproute2 iperf3 ;;
+    python) echo torch ;;
+  esac
+}
+
+verb_test() {
+  local stages=("$@") wanted name
+  ((${#stages[@]} > 0)) || stages=("${test_stages[@]}")
+  stage "set up" set_up_core || { closing_table; return; }
+  mapfile -t wanted < <(for name in "${stages[@]}"; do pieces_of "$name" | tr ' ' '\n'; done | sort -u)
+  ((${#wanted[@]} == 0)) || stage "set up optional pieces" set_up_pieces "${wanted[@]}" || true
+  for name in "${stages[@]}"; do run_test_stage "$name" || true; done
+  closing_table
+}
+
+verb_soak() {
+  stage "set up" set_up_core || { closing_table; return; }
+  stage "set up optional pieces" set_up_pieces "${pieces[@]}" || true
+  test_program prove "$prove_target" "$prove_program" || true
+  test_program sim "$sim_target" "$sim_program" --seeds "$sim_seeds_all" --first 1 || true
+  test_labelled soak || true
+  test_fuzz "$fuzz_seconds_soak" || true
+  closing_table
+}

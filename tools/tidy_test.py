@@ -1,0 +1,121 @@
+# tidy_test.py: each rule of tidy.py is broken once, and seen to complain.
+# SPDX-License-Identifier: Apache-2.0
+import unittest
+
+import tidy
+import tidy_sizes
+
+LAYERS = ["base", "wire", "plan"]
+
+
+def opening(path, comment="//"):
+    return f"{comment} {path.split('/')[-1]}: an example.\n{comment} {tidy.SPDX}\n"
+
+
+def complaints(texts, built=None):
+    return list(tidy.complaints_about(tidy.Tree(LAYERS, texts), built))
+
+
+def complaints_about_one(path, body, built=None):
+    used = {"bench/user.cpp": opening("user.cpp") + f'#include "{path}"\n'} if path.endswith(".hpp") else {}
+    return complaints({path: opening(path) + body, **used}, built)
+
+
+class Includes(unittest.TestCase):
+    def test_up_the_list_and_beside_is_fine(self):
+        body = '#include "base/log.hpp"\n#include "wire/frame.hpp"\n#include <tutti/view.hpp>\n#include <vector>\n'
+        self.assertEqual(complaints_about_one("src/wire/socket.cpp", body), [])
+
+    def test_down_the_list_is_refused(self):
+        found = complaints_about_one("src/wire/socket.cpp", '#include "base/log.hpp"\n#include "plan/ring.hpp"\n')
+        self.assertEqual(len(found), 1)
+        self.assertIn("src/wire/socket.cpp:4: includes plan/ring.hpp, but plan is below wire", found[0])
+
+    def test_a_public_header_sees_no_layer(self):
+        self.assertIn("only <tutti/…>", complaints_about_one("include/tutti/view.hpp", '#include "base/log.hpp"\n')[0])
+
+    def test_an_example_sees_no_layer(self):
+        self.assertIn("only <tutti/…>", complaints_about_one("examples/01.cpp", '#include "base/log.hpp"\n')[0])
+
+    def test_no_way_around_by_dots(self):
+        self.assertIn("without ..", complaints_about_one("src/base/log.cpp", '#include "../plan/ring.hpp"\n')[0])
+
+    def test_tests_across_layers_see_everything(self):
+        self.assertEqual(complaints_about_one("tests/tour.cpp", '#include "plan/ring.hpp"\n'), [])
+
+
+class Built(unittest.TestCase):
+    def test_a_source_that_no_target_builds_is_named(self):
+        self.assertEqual(complaints_about_one("src/base/log.cpp", "", built={"src/base/clock.cpp"}),
+                         ["src/base/log.cpp: no target builds it"])
+
+    def test_a_source_that_is_built_is_fine(self):
+        self.assertEqual(complaints_about_one("src/base/log.cpp", "", built={"src/base/log.cpp"}), [])
+
+    def test_a_header_that_nothing_includes_is_named(self):
+        self.assertEqual(complaints({"src/base/log.hpp": opening("log.hpp")}), ["src/base/log.hpp: nothing includes it"])
+
+    def test_the_separate_project_is_left_alone(self):
+        self.assertEqual(complaints_about_one("tests/install/main.cpp", "", built=set()), [])
+
+
+class Markers(unittest.TestCase):
+    def test_work_left_undone_is_named(self):
+        for word in ("TO" + "DO", "FIX" + "ME"):
+            self.assertIn(f"src/base/log.cpp:3: {word}", complaints_about_one("src/base/log.cpp", f"// {word}: later\n")[0])
+
+    def test_longer_words_are_not_markers(self):
+        self.assertEqual(complaints_about_one("src/base/log.cpp", "// MASTO" + "DON\n"), [])
+
+
+class Openings(unittest.TestCase):
+    def test_the_purpose_is_missing(self):
+        self.assertIn("the first line", complaints({"src/base/log.cpp": f"// {tidy.SPDX}\n"})[0])
+        self.assertIn("the first line", complaints({"src/base/log.cpp": f"// log.cpp: \n// {tidy.SPDX}\n"})[0])
+
+    def test_the_name_is_another_files(self):
+        self.assertIn("the first line", complaints({"src/base/log.cpp": opening("clock.cpp")})[0])
+
+    def test_the_licence_is_missing(self):
+        self.assertIn("should follow the purpose", complaints({"src/base/log.cpp": "// log.cpp: writes lines.\n"})[0])
+
+    def test_a_script_has_its_interpreter_first(self):
+        self.assertEqual(complaints({"dev": "#!/usr/bin/env bash\n" + opening("dev", "#")}), [])
+
+
+class Lengths(unittest.TestCase):
+    def test_400_lines_are_fine_and_401_are_not(self):
+        lines = opening("log.cpp") + "//\n" * 398
+        self.assertEqual(complaints({"src/base/log.cpp": lines}), [])
+        self.assertIn("401 lines", complaints({"src/base/log.cpp": lines + "//\n"})[0])
+
+
+class Sizes(unittest.TestCase):
+    TEXT = """namespace tutti {
+class Clock {
+  int now() const { return 1; }
+};
+const char* brace = "{";  // }
+int long_one(int a,
+             int b) {
+  if (a) {
+    return '{';
+  }
+  return b;
+}
+}
+"""
+
+    def test_functions_are_found_with_their_length(self):
+        self.assertEqual([(f.name, f.lines) for f in tidy_sizes.functions_in(self.TEXT)], [("now", 1), ("long_one", 7)])
+
+    def test_the_table_has_a_row_per_layer(self):
+        tree = tidy.Tree(LAYERS, {"src/base/clock.cpp": self.TEXT, "src/base/clock_test.cpp": "x\n"})
+        (row,) = tidy_sizes.rows(tree)
+        self.assertEqual((row.layer, row.files, row.lines, row.test_lines), ("src/base", 2, 13, 1))
+        self.assertEqual((row.longest_file, row.longest_function), ((13, "clock.cpp"), (7, "long_one")))
+        self.assertIn("src/base", tidy_sizes.table(tree))
+
+
+if __name__ == "__main__":
+    unittest.main()
