@@ -61,7 +61,8 @@ std::uint16_t parse_port(std::string_view text, std::string_view whole) {
   unsigned port = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
   if (text.empty() || error != std::errc{} || end != text.data() + text.size() || port > 65535) {
-    throw InvalidArgument(fmt::format("'{}' is no host:port: the port '{}' is not a number from 0 to 65535", whole, text));
+    throw InvalidArgument(
+        fmt::format("'{}' is no host:port: the port '{}' is not a number from 0 to 65535", whole, text));
   }
   return static_cast<std::uint16_t>(port);
 }
@@ -155,9 +156,7 @@ std::string Address::host() const {
   return error == 0 ? text : gai_strerror(error);
 }
 
-std::string Address::text() const {
-  return HostPort{.host = host(), .port = port()}.text();
-}
+std::string Address::text() const { return HostPort{.host = host(), .port = port()}.text(); }
 
 bool operator==(const Address& a, const Address& b) {
   if (a.family() != b.family() || a.port() != b.port() || a.raw() != b.raw()) return false;

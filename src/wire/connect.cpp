@@ -66,8 +66,7 @@ std::pair<UniqueFd, int> connect_once(const Address& peer, TimePoint deadline, c
 }
 
 void pause_until(TimePoint when) {
-  while (poll(nullptr, 0, poll_timeout_ms(std::chrono::steady_clock::now(), when)) != 0) {
-  }
+  while (poll(nullptr, 0, poll_timeout_ms(std::chrono::steady_clock::now(), when)) != 0) {}
 }
 
 }  // namespace

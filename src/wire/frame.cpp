@@ -79,8 +79,9 @@ void FrameParser::read_head() {
   header_.payload_crc = reader.u32();
   header_crc_ = reader.u32();
   if (header_.extra_bytes > limits_.extra_bytes_max) {
-    throw MalformedMessage(fmt::format("a frame claims {} bytes of extra, at most {} are allowed; the stream is damaged",
-                                       header_.extra_bytes, limits_.extra_bytes_max));
+    throw MalformedMessage(
+        fmt::format("a frame claims {} bytes of extra, at most {} are allowed; the stream is damaged",
+                    header_.extra_bytes, limits_.extra_bytes_max));
   }
   head_read_ = true;
   wanted_ = frame_head_bytes + header_.extra_bytes;

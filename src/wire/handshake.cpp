@@ -90,9 +90,10 @@ void Handshake::check_prefix() {
   if (theirs != version_) {
     // Our version in return, so that the other side can say the same; it has heard it already if it accepted.
     if (role_ == Role::acceptor) send(std::span(mine_).first(prefix_bytes));
-    return fail(fmt::format("it speaks version {} of the protocol and this side version {}: install the same release of "
-                            "Tutti on all hosts",
-                            theirs, version_));
+    return fail(
+        fmt::format("it speaks version {} of the protocol and this side version {}: install the same release of "
+                    "Tutti on all hosts",
+                    theirs, version_));
   }
   expect_ = Expect::hello;
 }
@@ -118,8 +119,9 @@ void Handshake::check_proof() {
   const Role theirs = role_ == Role::initiator ? Role::acceptor : Role::initiator;
   const auto expected = proof_of(theirs);
   if (CRYPTO_memcmp(expected.data(), theirs_.data() + hello_bytes, mac_bytes) != 0) {
-    return fail("it does not know this job's secret: check that all ranks get the same TUTTI_SECRET or key file, and that "
-                "address and port belong to this job");
+    return fail(
+        "it does not know this job's secret: check that all ranks get the same TUTTI_SECRET or key file, and that "
+        "address and port belong to this job");
   }
   expect_ = Expect::nothing;
   if (role_ == Role::initiator) send(proof_of(Role::initiator));

@@ -45,7 +45,7 @@ class Handshake {
   struct Setup {
     Role role;
     const Secret& secret;
-    std::string_view purpose = {};  // who I am and what for, at most 64 bytes; the other side gets it authenticated
+    std::string_view purpose = {};    // who I am and what for, at most 64 bytes; the other side gets it authenticated
     std::optional<Nonce> nonce = {};  // fixed by tests; otherwise from the kernel
     std::uint16_t version = protocol_version;
   };

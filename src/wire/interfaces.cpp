@@ -25,8 +25,9 @@ namespace {
 unsigned prefix_bits_of(const sockaddr* mask) {
   if (mask == nullptr) return 0;
   const bool v4 = mask->sa_family == AF_INET;
-  const auto* bytes = v4 ? reinterpret_cast<const std::uint8_t*>(&reinterpret_cast<const sockaddr_in*>(mask)->sin_addr)
-                         : reinterpret_cast<const std::uint8_t*>(&reinterpret_cast<const sockaddr_in6*>(mask)->sin6_addr);
+  const auto* bytes =
+      v4 ? reinterpret_cast<const std::uint8_t*>(&reinterpret_cast<const sockaddr_in*>(mask)->sin_addr)
+         : reinterpret_cast<const std::uint8_t*>(&reinterpret_cast<const sockaddr_in6*>(mask)->sin6_addr);
   unsigned bits = 0;
   for (std::size_t i = 0; i < (v4 ? 4u : 16u); ++i) bits += static_cast<unsigned>(std::popcount(bytes[i]));
   return bits;
@@ -76,17 +77,20 @@ Address choose_wished(const std::vector<Interface>& interfaces, std::string_view
     }
     if (const Interface* chosen = best(candidates)) return chosen->address.with_port(0);
   }
-  throw RendezvousError(fmt::format("no interface of this machine that is up fits TUTTI_INTERFACE='{}'; there are: {}; "
-                                    "give a name, an address or a network like 10.1.0.0/16",
-                                    wish, describe(interfaces)));
+  throw RendezvousError(
+      fmt::format("no interface of this machine that is up fits TUTTI_INTERFACE='{}'; there are: {}; "
+                  "give a name, an address or a network like 10.1.0.0/16",
+                  wish, describe(interfaces)));
 }
 
 }  // namespace
 
 bool is_virtual_interface(std::string_view name) {
-  constexpr std::array<std::string_view, 14> prefixes = {"docker", "br-",    "virbr", "veth",  "vnet", "cni",  "flannel",
-                                                         "cali",   "podman", "lxc",   "lxdbr", "tap",  "vbox", "vmnet"};
-  return std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view prefix) { return name.starts_with(prefix); });
+  constexpr std::array<std::string_view, 14> prefixes = {"docker", "br-",     "virbr", "veth",   "vnet",
+                                                         "cni",    "flannel", "cali",  "podman", "lxc",
+                                                         "lxdbr",  "tap",     "vbox",  "vmnet"};
+  return std::any_of(prefixes.begin(), prefixes.end(),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
 std::vector<Interface> list_interfaces() {

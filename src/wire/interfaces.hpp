@@ -26,9 +26,9 @@ std::optional<Address> route_to(const Address& target);
 
 struct BindWish {
   // TUTTI_INTERFACE: names, addresses or networks, separated by commas, the first that fits: "ib0,10.1.0.0/16,::1".
-  std::string wish;
-  std::optional<Address> meeting_point;
-  std::optional<Address> route;  // route_to(meeting_point)
+  std::string wish = {};
+  std::optional<Address> meeting_point = {};
+  std::optional<Address> route = {};  // route_to(meeting_point)
 };
 
 // The address to bind to, port 0. A pure function:

@@ -50,15 +50,16 @@ void check_private(const std::filesystem::path& path, int file) {
   if (fstat(file, &status) != 0) throw_key_file(path, "examine", errno);
   if (!S_ISREG(status.st_mode)) throw AuthenticationError(fmt::format("{} is not a regular file", path.string()));
   if (status.st_uid != geteuid()) {
-    throw AuthenticationError(fmt::format("the key file {} belongs to user {}, not to user {} who runs this: it is not "
-                                          "to be trusted; remove it",
-                                          path.string(), status.st_uid, geteuid()));
+    throw AuthenticationError(
+        fmt::format("the key file {} belongs to user {}, not to user {} who runs this: it is not "
+                    "to be trusted; remove it",
+                    path.string(), status.st_uid, geteuid()));
   }
   if ((status.st_mode & 077) != 0) {
-    throw AuthenticationError(
-        fmt::format("the key file {} has mode {:04o}: others can use it, so its secret is none; remove it and a new one "
-                    "is made, or run chmod 600 if nobody read it",
-                    path.string(), status.st_mode & 07777));
+    throw AuthenticationError(fmt::format(
+        "the key file {} has mode {:04o}: others can use it, so its secret is none; remove it and a new one "
+        "is made, or run chmod 600 if nobody read it",
+        path.string(), status.st_mode & 07777));
   }
 }
 
@@ -73,9 +74,10 @@ std::optional<Secret> read_key_file(const std::filesystem::path& path) {
   try {
     return Secret::from_hex({text.data(), static_cast<std::size_t>(bytes)});
   } catch (const InvalidArgument&) {
-    throw AuthenticationError(fmt::format("the key file {} does not hold 64 hexadecimal digits; remove it and a new "
-                                          "one is made",
-                                          path.string()));
+    throw AuthenticationError(
+        fmt::format("the key file {} does not hold 64 hexadecimal digits; remove it and a new "
+                    "one is made",
+                    path.string()));
   }
 }
 
@@ -129,9 +131,9 @@ Secret Secret::from_hex(std::string_view text) {
   text = without_white_space_around(text);
   const bool digits = std::all_of(text.begin(), text.end(), [](char digit) { return hex_digit(digit) >= 0; });
   if (text.size() != 2 * size_bytes || !digits) {
-    throw InvalidArgument(
-        fmt::format("a secret is {} hexadecimal digits; this text has {} characters{}; `openssl rand -hex {}` makes one",
-                    2 * size_bytes, text.size(), digits ? "" : ", some of them not hexadecimal", size_bytes));
+    throw InvalidArgument(fmt::format(
+        "a secret is {} hexadecimal digits; this text has {} characters{}; `openssl rand -hex {}` makes one",
+        2 * size_bytes, text.size(), digits ? "" : ", some of them not hexadecimal", size_bytes));
   }
   std::array<std::byte, size_bytes> bytes;
   for (std::size_t i = 0; i < size_bytes; ++i) {

@@ -27,7 +27,8 @@ bool set_option(int socket, int level, int name, int value) {
 }
 
 int whole_seconds_up(Duration duration) {
-  return static_cast<int>(std::clamp<std::int64_t>(std::chrono::ceil<std::chrono::seconds>(duration).count(), 1, 32767));
+  return static_cast<int>(
+      std::clamp<std::int64_t>(std::chrono::ceil<std::chrono::seconds>(duration).count(), 1, 32767));
 }
 
 UniqueFd open_reserve() { return UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC)); }

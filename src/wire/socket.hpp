@@ -21,8 +21,8 @@ namespace tutti::wire {
 
 struct SocketOptions {
   bool no_delay = true;
-  std::string congestion_control;  // "cubic", "bbr", …; empty: the system's default
-  int send_buffer_bytes = 0;       // 0: the kernel tunes it
+  std::string congestion_control = {};  // "cubic", "bbr", …; empty: the system's default
+  int send_buffer_bytes = 0;            // 0: the kernel tunes it
   int receive_buffer_bytes = 0;
   Duration keepalive{};     // probe an idle peer this often, give it up after three lost probes; 0: never
   Duration user_timeout{};  // give up when sent bytes stay unacknowledged this long; 0: the system's default

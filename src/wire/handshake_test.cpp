@@ -1,0 +1,200 @@
+// handshake_test.cpp: honest sides meet, all others are turned away with a reason.
+// SPDX-License-Identifier: Apache-2.0
+#include "wire/handshake.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <thread>
+#include <vector>
+
+#include <tutti/error.hpp>
+
+#include "wire/socket.hpp"
+
+namespace tutti::wire {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using Role = Handshake::Role;
+using State = Handshake::State;
+
+TimePoint soon(Duration wait = 5s) { return std::chrono::steady_clock::now() + wait; }
+
+// Moves bytes both ways, `piece` at a time, until neither side has any more to say.
+void talk(Handshake& a, Handshake& b, std::size_t piece = 1000) {
+  const auto move = [piece](Handshake& from, Handshake& to) {
+    const std::vector<std::byte> bytes(from.output().begin(), from.output().end());
+    const std::size_t count = std::min(piece, bytes.size());
+    from.sent(count);
+    to.feed(std::span(bytes).first(count));
+    return count > 0;
+  };
+  for (bool more = true; more;) {
+    more = move(a, b);
+    more = move(b, a) || more;
+  }
+}
+
+class HandshakeTest : public testing::Test {
+ protected:
+  Handshake make(Role role, std::string_view purpose = {}) {
+    return Handshake({.role = role, .secret = secret_, .purpose = purpose});
+  }
+  Secret secret_ = make_secret();
+};
+
+TEST_F(HandshakeTest, TwoThatKnowTheSecretMeetAndLearnEachOthersPurpose) {
+  for (std::size_t piece = 1; piece < 150; ++piece) {
+    Handshake initiator = make(Role::initiator, "rank 3, stream 1");
+    Handshake acceptor = make(Role::acceptor, std::string(64, 'x'));
+    talk(initiator, acceptor, piece);
+    ASSERT_EQ(initiator.state(), State::done) << piece;
+    ASSERT_EQ(acceptor.state(), State::done) << piece;
+    EXPECT_EQ(acceptor.peer_purpose(), "rank 3, stream 1");
+    EXPECT_EQ(initiator.peer_purpose(), std::string(64, 'x'));
+  }
+}
+
+TEST_F(HandshakeTest, IsNotDoneBeforeItsOwnProofIsSent) {
+  Handshake initiator = make(Role::initiator);
+  Handshake acceptor = make(Role::acceptor);
+  acceptor.feed(initiator.output());
+  initiator.sent(initiator.output().size());
+  initiator.feed(acceptor.output());
+  EXPECT_EQ(initiator.state(), State::running);
+  EXPECT_EQ(acceptor.state(), State::running);
+  EXPECT_EQ(initiator.wanted(), 0u);
+  acceptor.sent(acceptor.output().size());
+  acceptor.feed(initiator.output());
+  initiator.sent(initiator.output().size());
+  EXPECT_EQ(initiator.state(), State::done);
+  EXPECT_EQ(acceptor.state(), State::done);
+}
+
+TEST_F(HandshakeTest, NeverTakesBytesOfWhatFollows) {
+  Handshake initiator = make(Role::initiator);
+  Handshake acceptor = make(Role::acceptor);
+  std::vector<std::byte> bytes(initiator.output().begin(), initiator.output().end());
+  initiator.sent(bytes.size());
+  bytes.resize(bytes.size() + Handshake::mac_bytes + 10);
+  EXPECT_EQ(acceptor.feed(bytes), bytes.size() - 10);
+  EXPECT_EQ(acceptor.feed(bytes), 0u);
+}
+
+TEST_F(HandshakeTest, TheInitiatorFindsAWrongSecretAndSaysWhatToCheck) {
+  const Secret other = make_secret();
+  Handshake initiator = make(Role::initiator);
+  Handshake acceptor({.role = Role::acceptor, .secret = other});
+  talk(initiator, acceptor);
+  EXPECT_EQ(initiator.state(), State::failed);
+  EXPECT_THAT(initiator.error(), HasSubstr("TUTTI_SECRET"));
+  EXPECT_NE(acceptor.state(), State::done);
+  acceptor.closed("closed the connection");
+  EXPECT_EQ(acceptor.state(), State::failed);
+  EXPECT_THAT(acceptor.error(), HasSubstr("secret"));
+}
+
+TEST_F(HandshakeTest, AnInitiatorThatOnlyPretendsIsRefused) {
+  Handshake initiator = make(Role::initiator);
+  Handshake acceptor = make(Role::acceptor);
+  acceptor.feed(initiator.output());
+  acceptor.sent(acceptor.output().size());
+  acceptor.feed(std::vector<std::byte>(Handshake::mac_bytes, std::byte{1}));
+  EXPECT_EQ(acceptor.state(), State::failed);
+}
+
+TEST_F(HandshakeTest, DifferentVersionsTellEachOtherBoth) {
+  Handshake initiator({.role = Role::initiator, .secret = secret_, .version = 1});
+  Handshake acceptor({.role = Role::acceptor, .secret = secret_, .version = 2});
+  talk(initiator, acceptor);
+  EXPECT_EQ(initiator.state(), State::failed);
+  EXPECT_EQ(acceptor.state(), State::failed);
+  EXPECT_THAT(initiator.error(), HasSubstr("speaks version 2 of the protocol and this side version 1"));
+  EXPECT_THAT(acceptor.error(), HasSubstr("speaks version 1 of the protocol and this side version 2"));
+}
+
+TEST_F(HandshakeTest, OtherProtocolsAreRefusedAtTheirFirstTenBytesWithoutAnAnswer) {
+  Handshake acceptor = make(Role::acceptor);
+  acceptor.feed(std::as_bytes(std::span(std::string_view("GET / HTTP/1.1\r\n"))));
+  EXPECT_EQ(acceptor.state(), State::failed);
+  EXPECT_TRUE(acceptor.output().empty());
+  EXPECT_EQ(acceptor.wanted(), 0u);
+}
+
+TEST_F(HandshakeTest, OnesOwnBytesSentBackProveNothing) {
+  Handshake initiator = make(Role::initiator);
+  const std::vector<std::byte> echo(initiator.output().begin(), initiator.output().end());
+  initiator.sent(echo.size());
+  initiator.feed(echo);
+  EXPECT_EQ(initiator.state(), State::failed);
+}
+
+// The attacker opens a second connection to the same rank and lets it compute the answer to its own question.
+TEST_F(HandshakeTest, AnAnswerFromAParallelConnectionDoesNotFit) {
+  Handshake victim = make(Role::initiator);
+  Handshake oracle = make(Role::acceptor);  // the same rank, listening
+  oracle.feed(victim.output());
+  // Relayed unchanged this is a man in the middle who learns nothing; with a role or purpose changed it must fail.
+  std::vector<std::byte> answer(oracle.output().begin(), oracle.output().end());
+  answer[Handshake::prefix_bytes + 2 + Handshake::nonce_bytes] ^= std::byte{1};  // the purpose
+  victim.feed(answer);
+  EXPECT_EQ(victim.state(), State::failed);
+
+  // The acceptor's proof is not the initiator's: sending it back to the one who made it fails.
+  oracle.feed(std::span(answer).subspan(Handshake::hello_bytes));
+  EXPECT_EQ(oracle.state(), State::failed);
+}
+
+TEST_F(HandshakeTest, ARecordedConversationCannotBeReplayed) {
+  Handshake::Nonce nonce{};
+  Handshake initiator({.role = Role::initiator, .secret = secret_, .nonce = nonce});
+  Handshake acceptor = make(Role::acceptor);
+  std::vector<std::byte> recorded(initiator.output().begin(), initiator.output().end());
+  acceptor.feed(recorded);
+  initiator.sent(recorded.size());
+  initiator.feed(acceptor.output());
+  recorded.insert(recorded.end(), initiator.output().begin(), initiator.output().end());
+
+  Handshake next = make(Role::acceptor);
+  EXPECT_EQ(next.feed(recorded), recorded.size());
+  EXPECT_EQ(next.state(), State::failed);
+}
+
+TEST_F(HandshakeTest, APurposeThatDoesNotFitIsTheCallersMistake) {
+  EXPECT_THROW(make(Role::initiator, std::string(65, 'x')), InvalidArgument);
+}
+
+TEST_F(HandshakeTest, RunsOnSocketsByItsDeadline) {
+  Listener listener(Address::loopback());
+  std::string heard;
+  std::jthread server([&] {
+    wait_for(listener.fd(), POLLIN, soon());
+    const auto accepted = listener.accept();
+    ASSERT_TRUE(accepted);
+    Handshake acceptor = make(Role::acceptor, "server");
+    heard = authenticate(accepted->socket.get(), acceptor, "a client", soon());
+  });
+  const UniqueFd socket = connect(listener.address(), soon());
+  Handshake initiator = make(Role::initiator, "client");
+  EXPECT_EQ(authenticate(socket.get(), initiator, "the server", soon()), "server");
+  server.join();
+  EXPECT_EQ(heard, "client");
+}
+
+TEST_F(HandshakeTest, ASilentPeerIsAnErrorAtTheDeadline) {
+  Listener listener(Address::loopback());
+  const UniqueFd socket = connect(listener.address(), soon());
+  Handshake initiator = make(Role::initiator);
+  try {
+    authenticate(socket.get(), initiator, "the store at 127.0.0.1", soon(20ms));
+    FAIL() << "authenticated by silence";
+  } catch (const AuthenticationError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the store at 127.0.0.1 cannot be authenticated: it did not answer in time"));
+  }
+}
+
+}  // namespace
+}  // namespace tutti::wire
