@@ -20,7 +20,7 @@ struct Envelope {
   std::uint32_t tag = 0;       // collective: the message's number in the plan for this pair; point to point: the user's tag
   std::uint32_t phase = 0;     // collective: part of a call with several (size exchange, sub-requests)
   std::uint32_t lane = 0;      // 0: collective; 1: point to point
-  Signature signature;         // of the call; point to point: verb, dtype and count of the message
+  Signature signature{};       // of the call; point to point: verb, dtype and count of the message
   std::int64_t bytes = 0;
 };
 
@@ -32,12 +32,12 @@ inline constexpr int any_peer = -1;
 /// the transport links it in, so that posting allocates nothing.
 struct Transfer {
   enum class State : std::uint8_t { idle, pending, done, failed };
-  Envelope envelope;                  // send: what to say; receive: what to match, and afterwards what arrived
+  Envelope envelope{};                // send: what to say; receive: what to match, and afterwards what arrived
   int peer = any_peer;                // rank in the world; any_peer becomes the source when a message matches
   const std::byte* from = nullptr;    // send
   std::byte* to = nullptr;            // receive: room for envelope.bytes
   State state = State::idle;
-  std::string error;                  // when failed: why (for instance a message of another size than the receive's room)
+  std::string error{};                // when failed: why (for instance a message of another size than the receive's room)
   Transfer* next = nullptr;           // links and handle belong to the transport
   Transfer* previous = nullptr;
   void* handle = nullptr;

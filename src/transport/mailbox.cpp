@@ -183,4 +183,9 @@ Arrival* Mailbox::forget_announced(int peer) {
   return unexpected_.remove_if([peer](const Arrival& arrival) { return arrival.peer == peer && arrival.announced; });
 }
 
+Arrival* Mailbox::forget_announced(int peer, std::uint64_t id) {
+  return unexpected_.remove_if(
+      [=](const Arrival& arrival) { return arrival.peer == peer && arrival.announced && arrival.id == id; });
+}
+
 }  // namespace tutti::transport

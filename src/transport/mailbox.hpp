@@ -23,12 +23,12 @@ inline constexpr std::uint64_t every_sequence = ~std::uint64_t{0};
 // in the mailbox, or was handed out and goes back by recycle().
 struct Arrival {
   int peer = any_peer;
-  Envelope envelope;
+  Envelope envelope{};
   std::uint64_t id = 0;            // the transport's: by what name the sender knows a message whose bytes it still has
   bool announced = false;          // only the header is here; the bytes wait at the sender
   std::int64_t arrived_bytes = 0;  // of the payload, so far
   Transfer* claimed = nullptr;     // the transport's: the receive that waits for the rest of the payload
-  std::unique_ptr<std::byte[]> payload;
+  std::unique_ptr<std::byte[]> payload{};
   std::int64_t room_bytes = 0;     // of `payload`, see Mailbox::make_room
   Arrival* next = nullptr;         // the links belong to whoever holds it: the mailbox, or the chain it was handed out in
   Arrival* previous = nullptr;
@@ -107,6 +107,10 @@ class Mailbox {
   Arrival* forget(std::uint64_t group, std::uint64_t up_to_sequence);
   // … of a peer that is gone, whose bytes can no longer be asked for.
   Arrival* forget_announced(int peer);
+  // … the one that this sender took back; nullptr if it is not here any more.
+  Arrival* forget_announced(int peer, std::uint64_t id);
+  // … this one.
+  void forget(Arrival& arrival) { unexpected_.remove(arrival); }
   void recycle(Arrival& arrival);
 
   [[nodiscard]] std::size_t posted_count() const { return posted_.count(); }
