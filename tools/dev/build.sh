@@ -9,7 +9,7 @@ for preset in json.load(open("CMakePresets.json"))["configurePresets"]:
 
 configure() {  # preset
   local prefix=()
-  if [[ -d $carried ]]; then prefix=("-DCMAKE_PREFIX_PATH=$carried"); fi
+  if uses_carried; then prefix=("-DCMAKE_PREFIX_PATH=$carried"); fi
   cmake --preset "$1" "${prefix[@]}"
 }
 
@@ -17,14 +17,15 @@ has_target() {  # preset target
   [[ -f build/$1/build.ninja ]] && cmake --build "build/$1" --target help | grep -q "^$2: phony"
 }
 
-build_target() { cmake --build "build/$1" --parallel "$jobs" --target "$2"; }
+# -k 0: one run shows every error, not only the first.
+build_target() { cmake --build "build/$1" --parallel "$jobs" --target "$2" -- -k 0; }
 
 build_all() {  # preset
   if [[ $1 == fuzz ]]; then
     has_target fuzz label_fuzz || { note "there are no fuzzers"; return "$nothing_to_do"; }
     build_target fuzz label_fuzz
   else
-    cmake --build "build/$1" --parallel "$jobs"
+    build_target "$1" all
   fi
 }
 

@@ -57,11 +57,13 @@ install_packages() {
   as_root env DEBIAN_FRONTEND=noninteractive $command
 }
 
+uses_carried() { [[ -d $carried && -n $(missing_of "${core_packages[@]}") ]]; }
+
 set_up_core() {
   local missing
   mapfile -t missing < <(missing_of "${core_packages[@]}")
   if ((${#missing[@]} > 0)); then
-    if [[ -d $carried ]]; then
+    if uses_carried; then
       note "not installed here, taken from build/carry: ${missing[*]}"
     else
       install_packages "${missing[@]}"

@@ -51,6 +51,7 @@ stage() {  # name function arguments…
   printf '%10s   %s\n' "${stage_times[-1]}" "$result"
   [[ ! -f $stage_file.notes ]] || sed 's/^/    /' "$stage_file.notes"
   ((status != 0 && status != nothing_to_do)) || return 0
+  grep -E '(^|[^a-z])(error|Error|undefined reference)[: ]' "$stage_file.log" | head -n 20 || true
   echo "---- the end of $stage_file.log"
   tail -n "${TUTTI_LOG_LINES:-40}" "$stage_file.log"
   echo "----"
