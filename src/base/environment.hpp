@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <optional>
@@ -19,6 +20,8 @@ class Environment {
 
   Environment() = default;
   explicit Environment(Variables variables) : variables_(std::move(variables)) {}
+  /// Environment{{"RANK", "3"}, {"WORLD_SIZE", "4"}}
+  Environment(std::initializer_list<Variables::value_type> variables) : variables_(variables) {}
   /// What this process was started with. Only the public door calls this; below it, environments are passed in.
   static Environment of_process();
 

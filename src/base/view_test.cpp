@@ -1,0 +1,135 @@
+// view_test.cpp: views that are right, and the reasons why others are refused.
+// SPDX-License-Identifier: Apache-2.0
+#include <tutti/view.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include <tutti/error.hpp>
+
+namespace tutti {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+using Extents = std::vector<std::int64_t>;
+
+std::array<float, 24> memory{};
+
+TEST(View, of_a_vector_has_one_axis_and_may_be_written) {
+  std::vector<double> values(5);
+  const View view = values;
+  EXPECT_TRUE(view.present());
+  EXPECT_EQ(view.data(), values.data());
+  EXPECT_EQ(view.dtype(), DType::float64);
+  EXPECT_EQ(view.count(), 5);
+  EXPECT_EQ(view.bytes(), 40);
+  EXPECT_TRUE(view.is_contiguous());
+  EXPECT_FALSE(view.is_read_only());
+}
+
+TEST(View, of_a_const_range_is_read_only) {
+  const std::vector<int> values(3);
+  EXPECT_TRUE(View(values).is_read_only());
+  EXPECT_TRUE(View::read_only(values.data(), DType::int32, Extents{3}).is_read_only());
+}
+
+TEST(View, of_nothing_is_not_present_and_has_no_elements) {
+  EXPECT_FALSE(View().present());
+  EXPECT_EQ(View().count(), 0);
+}
+
+TEST(View, without_axes_holds_one_element) {
+  const View scalar(memory.data(), DType::float32, Extents{});
+  EXPECT_EQ(scalar.count(), 1);
+  EXPECT_TRUE(scalar.is_contiguous());
+}
+
+TEST(View, without_strides_is_row_major) {
+  const View view(memory.data(), DType::float32, Extents{2, 3, 4});
+  EXPECT_THAT(view.strides(), ElementsAre(12, 4, 1));
+  EXPECT_TRUE(view.is_contiguous());
+  EXPECT_EQ(view.bytes(), 96);
+}
+
+TEST(View, is_contiguous_whatever_the_strides_of_axes_of_length_one) {
+  EXPECT_TRUE(View(memory.data(), DType::float32, Extents{1, 4}, Extents{77, 1}).is_contiguous());
+  EXPECT_FALSE(View(memory.data(), DType::float32, Extents{2, 4}, Extents{5, 1}).is_contiguous());
+  EXPECT_FALSE(View(memory.data(), DType::float32, Extents{4}, Extents{-1}).is_contiguous());
+  EXPECT_TRUE(View(memory.data(), DType::float32, Extents{0, 4}, Extents{9, 9}).is_contiguous());
+}
+
+TEST(View, a_slice_starts_where_it_says) {
+  const View view(memory.data(), DType::float32, Extents{4, 6});
+  const View part = view.slice(0, 1, 2).slice(1, 2, 3);
+  EXPECT_EQ(part.data(), memory.data() + 8);
+  EXPECT_THAT(part.shape(), ElementsAre(2, 3));
+  EXPECT_THAT(part.strides(), ElementsAre(6, 1));
+  EXPECT_EQ(view.slice(0, 4, 0).count(), 0);
+}
+
+TEST(View, a_slice_of_a_reversed_axis_counts_from_its_own_start) {
+  const View reversed(memory.data() + 23, DType::float32, Extents{24}, Extents{-1});
+  EXPECT_EQ(reversed.slice(0, 3, 2).data(), memory.data() + 20);
+}
+
+TEST(View, a_slice_outside_is_refused) {
+  const View view(memory.data(), DType::float32, Extents{4, 6});
+  EXPECT_THROW((void)view.slice(2, 0, 1), InvalidArgument);
+  EXPECT_THROW((void)view.slice(-1, 0, 1), InvalidArgument);
+  EXPECT_THROW((void)view.slice(0, -1, 1), InvalidArgument);
+  EXPECT_THROW((void)view.slice(0, 0, -1), InvalidArgument);
+  EXPECT_THROW((void)view.slice(0, 3, 2), InvalidArgument);
+  EXPECT_THROW((void)view.slice(0, 3, std::numeric_limits<std::int64_t>::max()), InvalidArgument);
+}
+
+TEST(View, may_be_null_only_without_elements) {
+  EXPECT_EQ(View(nullptr, DType::float32, Extents{3, 0}).count(), 0);
+  EXPECT_THAT([] { View(nullptr, DType::float32, Extents{3}); }, ThrowsMessage<InvalidArgument>(HasSubstr("null")));
+}
+
+TEST(View, refuses_negative_extents) {
+  EXPECT_THAT([] { View(memory.data(), DType::float32, Extents{3, -1}); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("axis 1 of shape [3, -1] is negative")));
+}
+
+TEST(View, refuses_more_than_16_axes) {
+  EXPECT_EQ(View(memory.data(), DType::float32, Extents(16, 1)).axes(), 16);
+  EXPECT_THAT([] { View(memory.data(), DType::float32, Extents(17, 1)); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("17 axes")));
+}
+
+TEST(View, refuses_strides_that_do_not_fit_the_axes) {
+  EXPECT_THAT([] { View(memory.data(), DType::float32, Extents{3, 2}, Extents{1}); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("1 strides for 2 axes")));
+}
+
+TEST(View, refuses_more_bytes_than_64_bits_count) {
+  constexpr std::int64_t large = std::int64_t{1} << 31;
+  EXPECT_THROW(View(memory.data(), DType::float32, Extents{large, large}), InvalidArgument);
+  EXPECT_EQ(View(memory.data(), DType::uint8, Extents{large, large}).count(), large * large);
+  EXPECT_THROW(View(memory.data(), DType::uint8, Extents{large, large, 2}), InvalidArgument);
+  EXPECT_EQ(View(memory.data(), DType::uint8, Extents{large, large, large, 0}).count(), 0);
+}
+
+TEST(View, refuses_strides_that_reach_beyond_64_bits) {
+  constexpr std::int64_t far = std::numeric_limits<std::int64_t>::max() / 4;
+  EXPECT_THROW(View(memory.data(), DType::float32, Extents{3}, Extents{far}), InvalidArgument);
+  EXPECT_THROW(View(memory.data(), DType::float32, Extents{3}, Extents{-far}), InvalidArgument);
+  EXPECT_THROW(View(memory.data(), DType::uint8, Extents{3, 4}, Extents{far, far}), InvalidArgument);
+}
+
+TEST(View, refuses_unknown_dtypes_and_devices) {
+  EXPECT_THROW(View(memory.data(), static_cast<DType>(17), Extents{1}), InvalidArgument);
+  EXPECT_THROW(View(memory.data(), DType::int8, Extents{1}, Device{static_cast<Device::Kind>(9), 0}), InvalidArgument);
+  EXPECT_THROW(View(memory.data(), DType::int8, Extents{1}, Device{Device::Kind::cuda, -1}), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace tutti
