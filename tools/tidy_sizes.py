@@ -10,7 +10,7 @@ Function = collections.namedtuple("Function", "lines name")
 # Comments and literals, which may hold braces. Raw strings first: they may hold quotes.
 NOISE = re.compile(r'R"([^(\s]*)\(.*?\)\1"|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'',
                    re.DOTALL)
-NAME = re.compile(r"([~\w:]+|operator\s*\S{1,3})\s*\($")
+NAME = re.compile(r"([~\w:<>]+|operator\s*\S{1,3})\s*\($")
 SCOPE = re.compile(r"\b(namespace|class|struct|union|enum|extern)\b")
 
 
