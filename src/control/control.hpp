@@ -1,0 +1,166 @@
+// control.hpp: the small network beside the data: aborts, losses, goodbyes, probes, group creation.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every rank keeps control links to the ranks 1, 2, 4, … away in both directions: O(log n) links. What concerns everybody
+// is *flooded*: each rank hands each message on once, over all its links. What concerns one rank is *routed* over links
+// that come closer to it. When a rank is gone, each of its neighbours opens a link to the next living rank beyond it and
+// repeats the recent floods there; the links to the nearest living ranks on both sides always form a ring.
+//
+// Why all ranks name the same rank.
+//
+//  1. Floods of one origin arrive everywhere in the order in which they were sent: links keep order, ranks hand on in
+//     order of arrival, and a new link starts with the recent floods, in order.
+//  2. Facts (who accuses whom, who is alive, who proposes to break which group) are flooded as they are found. The lowest
+//     living rank, the *decider*, collects them for the settle window, applies one rule, and floods its decision.
+//     Everybody, the decider too, acts on decisions only. By 1 all ranks see its decisions in the same order.
+//  3. The rule. Nobody answers for the accused: it is lost. It answers, and one rank accuses it: the link between the two
+//     is cut, and the higher one of them is lost, for one of the two must go and everybody must choose alike. It answers, and
+//     several accuse it: it fell silent, or is cut off from them; it is lost. A rank that is declared lost while it lives
+//     learns so itself, and is fenced off: the others no longer listen to it.
+//  4. The decider may be the one that failed. It is passed over when it was accused and has not answered for the settle
+//     window and the takeover time. Two deciders can contradict each other only if the first one lives, lost a link, and its answer
+//     took longer than both together; this is the one assumption about time. Two ranks whose only link is cut cannot be told
+//     apart from one that lost the other: there each names the other.
+//  5. Nothing waits for ever: a suspicion undecided for the silence limit, and an abort undecided for `patience`, are decided by
+//     each rank for itself, by the same rule over the same facts.
+//
+// Pure of I/O of its own: time, links and randomness are passed in, so that it runs in the simulator. One thread at a time
+// (the progress lock). The listener is called from poll() only, and may call any method of Control.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tutti/clock.hpp>
+#include <tutti/transport.hpp>
+
+#include "base/random.hpp"
+#include "control/cause.hpp"
+#include "control/creation.hpp"
+#include "control/floods.hpp"
+#include "control/links.hpp"
+#include "control/message.hpp"
+#include "control/verdicts.hpp"
+
+namespace tutti::control {
+
+struct ControlOptions {
+  Duration beat = std::chrono::seconds(1);              // a link without other traffic carries a heartbeat this often
+  Duration silence = std::chrono::seconds(5);           // a peer that was heard before and then not for so long is accused
+  Duration first_contact = std::chrono::seconds(60);    // … one that was never heard
+  VerdictTimes verdicts{};
+  Duration retry = std::chrono::milliseconds(200);      // joins of a group under creation are repeated
+};
+
+// A rank will not take part in call number `sequence`, because it found an error before it sent anything.
+struct Refusal {
+  int rank = 0;
+  std::uint64_t group = 0;
+  std::uint32_t epoch = 0;
+  std::uint64_t sequence = 0;
+  std::string text;
+};
+
+class ControlListener {
+ public:
+  virtual ~ControlListener() = default;
+  // The group broke; the same cause on every rank, once per group and epoch. Told to all ranks, members or not.
+  virtual void on_abort(std::uint64_t group, std::uint32_t epoch, const Cause& cause) = 0;
+  // A rank of the world is lost; the same cause on every rank, once per rank. `rank` may be this very rank: then the
+  // others have given it up.
+  virtual void on_lost(int rank, const Cause& cause) = 0;
+  // A rank said goodbye.
+  virtual void on_left(int rank) = 0;
+  virtual void on_refusal(const Refusal& refusal) = 0;
+  // A rank closed its handle of a group.
+  virtual void on_closed(int rank, std::uint64_t group, std::uint32_t epoch) = 0;
+  // A question; answer it with Control::answer(from, id, …), now or later or never.
+  virtual void on_probe(int from, std::uint64_t id, std::span<const std::byte> question) = 0;
+  virtual void on_probe_answer(int from, std::uint64_t id, std::span<const std::byte> answer) = 0;
+};
+
+class Control {
+ public:
+  // `random` makes group ids: seeded by the operating system's randomness, or by the seed of a simulation.
+  Control(Transport& transport, const Clock& clock, Random random, const ControlOptions& options = {});
+
+  // Opens the links. The caller hands on what its TransportListener hears: control() → received(), lost() → link_lost().
+  void start(ControlListener& listener);
+  void received(int peer, std::span<const std::byte> message);
+  void link_lost(int peer, std::string_view reason);
+  // Timers, decisions, and the listener's news; true if anything happened. To be called after every Transport::poll().
+  bool poll();
+  // When poll() has something to do at the latest, if nothing comes in before.
+  [[nodiscard]] TimePoint next_timer() const;
+
+  // Proposes to break a group. If others propose other causes at about the same time, one is chosen for all; it comes
+  // back by on_abort, here too. Ignored for a group that is broken already or about to be.
+  void abort(std::uint64_t group, std::uint32_t epoch, const Cause& cause);
+  void refuse(std::uint64_t group, std::uint32_t epoch, std::uint64_t sequence, std::string_view text);
+  void close_group(std::uint64_t group, std::uint32_t epoch);
+  // Asks another rank, at most probe_bytes_max; returns the question's id. Best effort: ask again if no answer comes.
+  std::uint64_t probe(int to, std::span<const std::byte> question);
+  void answer(int to, std::uint64_t id, std::span<const std::byte> answer);
+  // Starts making a group together with its other members; see creation.hpp. InvalidArgument for a list that is empty, has a
+  // rank twice or outside the world, or lacks this rank.
+  std::shared_ptr<const Creation> create(CreationRequest request);
+  // Says goodbye to everybody. Nothing is sent or told afterwards; close the transport next.
+  void leave();
+
+  [[nodiscard]] bool has_left(int rank) const { return left_.contains(rank); }
+  [[nodiscard]] bool is_lost(int rank) const { return lost_.contains(rank); }
+  // The cause told by on_lost; nullptr for a rank that is not lost.
+  [[nodiscard]] const Cause* loss(int rank) const;
+  // The ranks this one has control links to, for reports.
+  [[nodiscard]] std::vector<int> neighbours() const { return links_.peers(); }
+
+ private:
+  void flood(FloodBody body);
+  void spread(int origin, std::uint64_t number, const FloodBody& body, int except);
+  void route(const Routed& message, int came_from);
+  void tell(std::function<void(ControlListener&)> news) { news_.push_back(std::move(news)); }
+  void post(int peer, std::span<const std::byte> bytes);
+  void mend_links();
+  void open_link(int peer);
+
+  void on_flood(int origin, const FloodBody& body);
+  void on_routed(int origin, const RoutedBody& body);
+  void on_suspect(int accuser, const Suspect& message);
+  void accuse(int peer, const std::string& reason);
+  void lose(int rank, const Cause& cause);
+  void break_group(std::uint64_t group, std::uint32_t epoch, const Cause& cause);
+  void remove_rank(int rank);
+  void beat_and_listen(TimePoint now);
+  void decide(TimePoint now);
+  [[nodiscard]] bool gone(int rank) const { return lost_.contains(rank) || left_.contains(rank); }
+  [[nodiscard]] bool silenced() const { return has_said_goodbye_ || lost_.contains(rank_); }
+
+  Transport* transport_;
+  const Clock* clock_;
+  ControlOptions options_;
+  int rank_, size_;
+  ControlListener* listener_ = nullptr;
+  Links links_;
+  FloodLog floods_;
+  Verdicts verdicts_;
+  Creations creations_;
+  std::set<int> left_;
+  std::map<int, Cause> lost_;
+  std::deque<std::function<void(ControlListener&)>> news_;
+  std::uint64_t next_flood_ = 1;
+  std::uint64_t next_probe_ = 1;
+  TimePoint last_poll_{};
+  TimePoint last_alive_{};
+  bool has_said_goodbye_ = false;
+};
+
+}  // namespace tutti::control

@@ -1,0 +1,142 @@
+// message.hpp: what control messages say, and how they are written down.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Beat, link, flooded or routed. Ranks that a message names are checked against the world's size when it is decoded; texts,
+// lists and blobs against the limits below, before memory is taken.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "control/cause.hpp"
+
+namespace tutti::control {
+
+inline constexpr std::size_t text_bytes_max = 8 * 1024;
+inline constexpr std::size_t blob_bytes_max = 56 * 1024;
+inline constexpr std::size_t probe_bytes_max = blob_bytes_max;
+inline constexpr std::size_t listed_ranks_max = 1024;  // of a list that is only shown to people
+
+// ---- to everybody
+
+struct Suspect {  // the origin accuses a rank
+  int accused = 0;
+  std::string reason;
+  friend bool operator==(const Suspect&, const Suspect&) = default;
+};
+struct Alive {  // the origin was accused, and lives
+  friend bool operator==(const Alive&, const Alive&) = default;
+};
+struct Lost {  // decided: this rank is lost
+  int rank = 0;
+  Cause cause;
+  friend bool operator==(const Lost&, const Lost&) = default;
+};
+struct Proposal {  // the origin wants to break a group
+  std::uint64_t group = 0;
+  std::uint32_t epoch = 0;
+  Cause cause;
+  friend bool operator==(const Proposal&, const Proposal&) = default;
+};
+struct Broken {  // decided: this group is broken
+  std::uint64_t group = 0;
+  std::uint32_t epoch = 0;
+  Cause cause;
+  friend bool operator==(const Broken&, const Broken&) = default;
+};
+struct Goodbye {
+  friend bool operator==(const Goodbye&, const Goodbye&) = default;
+};
+struct Closed {
+  std::uint64_t group = 0;
+  std::uint32_t epoch = 0;
+  friend bool operator==(const Closed&, const Closed&) = default;
+};
+struct Refused {
+  std::uint64_t group = 0;
+  std::uint32_t epoch = 0;
+  std::uint64_t sequence = 0;
+  std::string text;
+  friend bool operator==(const Refused&, const Refused&) = default;
+};
+using FloodBody = std::variant<Suspect, Alive, Lost, Proposal, Broken, Goodbye, Closed, Refused>;
+
+// ---- to one rank
+
+struct Probe {
+  std::uint64_t id = 0;
+  std::vector<std::byte> question;
+  friend bool operator==(const Probe&, const Probe&) = default;
+};
+struct ProbeAnswer {
+  std::uint64_t id = 0;
+  std::vector<std::byte> answer;
+  friend bool operator==(const ProbeAnswer&, const ProbeAnswer&) = default;
+};
+
+// Which creation of a group: a hash of the ordered members and the caller's key, and how many the rank has started with it.
+struct CreationName {
+  std::uint64_t list = 0;
+  std::uint64_t ordinal = 0;
+  friend auto operator<=>(const CreationName&, const CreationName&) = default;
+};
+struct Join {  // member → lowest member
+  CreationName name;
+  std::uint32_t member_count = 0;
+  std::vector<int> members;  // the first listed_ranks_max of them, in order
+  friend bool operator==(const Join&, const Join&) = default;
+};
+struct Missing {  // lowest → member: not yet; these have not joined
+  CreationName name;
+  Cause cause;    // as it would be reported if the deadline passed now
+  friend bool operator==(const Missing&, const Missing&) = default;
+};
+struct Made {  // lowest → member
+  CreationName name;
+  std::uint64_t group = 0;
+  std::vector<std::byte> blob;
+  friend bool operator==(const Made&, const Made&) = default;
+};
+struct Taken {  // member → lowest: the group arrived
+  CreationName name;
+  friend bool operator==(const Taken&, const Taken&) = default;
+};
+struct GaveUp {  // both ways: this creation has failed
+  CreationName name;
+  Cause cause;
+  friend bool operator==(const GaveUp&, const GaveUp&) = default;
+};
+using RoutedBody = std::variant<Probe, ProbeAnswer, Join, Missing, Made, Taken, GaveUp>;
+
+// ---- on a link
+
+struct Beat {
+  friend bool operator==(const Beat&, const Beat&) = default;
+};
+struct Link {  // the sender takes this link into its network
+  friend bool operator==(const Link&, const Link&) = default;
+};
+struct Flooded {
+  int origin = 0;
+  std::uint64_t number = 0;
+  FloodBody body;
+  friend bool operator==(const Flooded&, const Flooded&) = default;
+};
+struct Routed {
+  int origin = 0;
+  int to = 0;
+  int hops_left = 0;
+  RoutedBody body;
+  friend bool operator==(const Routed&, const Routed&) = default;
+};
+using Message = std::variant<Beat, Link, Flooded, Routed>;
+
+std::vector<std::byte> encode(const Message& message);
+// Throws MalformedMessage (base/bytes.hpp).
+Message decode(std::span<const std::byte> bytes, int world_size);
+
+}  // namespace tutti::control

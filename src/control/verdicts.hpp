@@ -1,0 +1,79 @@
+// verdicts.hpp: from what ranks accuse each other of to one answer for all. control.hpp has the argument.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tutti/clock.hpp>
+
+#include "control/cause.hpp"
+#include "control/message.hpp"
+
+namespace tutti::control {
+
+struct VerdictTimes {
+  Duration settle = std::chrono::milliseconds(30);      // from the first fact to the decision
+  Duration takeover = std::chrono::milliseconds(60);    // more, before an accused decider that does not answer is passed over
+  Duration patience = std::chrono::milliseconds(250);   // an abort undecided for so long: each rank for itself
+  Duration backstop = std::chrono::seconds(5);          // a loss undecided for so long: each rank for itself
+};
+
+// Collects facts and decides. Pure: the time comes with each call.
+class Verdicts {
+ public:
+  Verdicts(int rank, int size, const VerdictTimes& times) : rank_(rank), size_(size), times_(times) {}
+
+  // Facts, as they are heard; of this rank, too.
+  void suspect(TimePoint now, int accuser, int accused, std::string reason);
+  void alive(int rank) { alive_.insert(rank); }
+  void propose(TimePoint now, int origin, Proposal proposal);
+  // The rank was decided to be lost, or left: nothing about it or by it is open any more.
+  void remove(int rank);
+  // This group's cause is known.
+  void settle(std::uint64_t group, std::uint32_t epoch);
+
+  // True if somebody, perhaps this rank, has proposed to break this group already or it is broken.
+  [[nodiscard]] bool proposed(std::uint64_t group, std::uint32_t epoch) const;
+  [[nodiscard]] bool accused(int rank) const { return suspicions_.contains(rank); }
+
+  // What this rank is to decide now, one at a time: as the decider for all, or for itself when nobody decides.
+  struct Decision {
+    std::variant<Lost, Broken> verdict;
+    bool for_all = true;
+  };
+  [[nodiscard]] std::optional<Decision> decide(TimePoint now) const;
+  // When decide() may have an answer that it has not now.
+  [[nodiscard]] TimePoint next_timer(TimePoint now) const;
+
+ private:
+  using Group = std::pair<std::uint64_t, std::uint32_t>;
+  struct Suspicion {
+    TimePoint since{};
+    std::map<int, std::string> accusers;  // and their reasons
+  };
+  struct Abort {
+    TimePoint since{};
+    int origin = 0;
+    Cause cause;
+  };
+
+  [[nodiscard]] bool decides(TimePoint now) const;
+  [[nodiscard]] bool passed_over(int rank, TimePoint now) const;
+  [[nodiscard]] Lost judge(int accused, const Suspicion& suspicion) const;
+
+  int rank_, size_;
+  VerdictTimes times_;
+  std::map<int, Suspicion> suspicions_;  // by accused
+  std::set<int> alive_;
+  std::set<int> removed_;
+  std::map<Group, Abort> aborts_;        // the best proposal so far
+  std::set<Group> settled_;
+};
+
+}  // namespace tutti::control
