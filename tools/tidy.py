@@ -12,7 +12,6 @@ import argparse
 import json
 import pathlib
 import re
-import subprocess
 import sys
 
 import tidy_sizes
@@ -24,7 +23,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]', re.MULTILINE)
 SOURCES = {".cpp", ".cu"}
 HEADERS = {".hpp", ".cuh", ".h"}
 SCRIPTS = {".py", ".sh", ".cmake"}
-FOLDERS = ("include", "src", "tests", "bench", "examples", "tools", "cmake", "python", ".ci", "dev")
+FOLDERS = ("include", "src", "tests", "bench", "examples", "tools", "cmake", "python", ".ci")
+FILES = ("dev",)
 APART = ("tests/install/",)  # a project of its own, built against the installed copy
 
 
@@ -37,11 +37,11 @@ class Tree:
 
     @classmethod
     def of_checkout(cls, root):
-        listed = subprocess.run(
-            ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *FOLDERS],
-            cwd=root, capture_output=True, text=True, check=True).stdout.split("\n")
-        paths = [path for path in sorted(set(listed)) if path and (root / path).is_file() and is_ours(root / path)]
-        return cls(read_layers(root), {path: (root / path).read_text(encoding="utf-8") for path in paths})
+        """By folder, not by asking git: it may be missing, and a file is no better for not being added yet."""
+        files = [root / name for name in FILES if (root / name).is_file()]
+        files += sorted(path for folder in FOLDERS for path in (root / folder).rglob("*") if path.is_file())
+        ours = [path for path in files if is_ours(path)]
+        return cls(read_layers(root), {str(path.relative_to(root)): path.read_text(encoding="utf-8") for path in ours})
 
     def code(self):
         return {path: text for path, text in self.texts.items() if pathlib.PurePath(path).suffix in SOURCES | HEADERS}

@@ -35,9 +35,9 @@ fixed_addresses() {
 }
 
 our_sources() {
-  git ls-files --cached --others --exclude-standard -- '*.cpp' '*.hpp' '*.cu' '*.cuh' | while read -r file; do
-    [[ ! -f $file ]] || echo "$file"
-  done
+  local folder folders=()
+  for folder in include src tests bench examples tools python; do [[ ! -d $folder ]] || folders+=("$folder"); done
+  find "${folders[@]}" -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh' | sort
 }
 
 check_format() { our_sources | xargs -r clang-format --dry-run --Werror; }
