@@ -40,6 +40,8 @@ class Connector {
   [[nodiscard]] virtual const Place& place() const = 0;
   /// Which launcher was recognised, and where the meeting point and the secret came from, in words.
   [[nodiscard]] virtual std::string describe() const = 0;
+  /// The host at which the ranks met, as an address; empty where there was none. Tells which network interface to use.
+  [[nodiscard]] virtual std::string meeting_host() const { return {}; }
   /// The store that the whole job shares; keys of the connector itself live under a prefix of their own.
   [[nodiscard]] virtual std::shared_ptr<Store> store() const = 0;
   /// The per-job secret, as 32 bytes.
