@@ -72,18 +72,31 @@ void pause_until(TimePoint when) {
 }  // namespace
 
 UniqueFd connect(const Address& peer, TimePoint deadline, const SocketOptions& options) {
+  return connect(std::span(&peer, 1), deadline, options);
+}
+
+UniqueFd connect(std::span<const Address> peers, TimePoint deadline, const SocketOptions& options) {
   constexpr Duration pause_first = std::chrono::milliseconds(5), pause_most = std::chrono::milliseconds(250);
+  // One address that swallows everything must not use up the time of the others.
+  const Duration attempt_most = peers.size() > 1 ? Duration(std::chrono::seconds(2)) : Duration::max();
   const TimePoint start = std::chrono::steady_clock::now();
+  TimePoint now = start;
   for (Duration pause = pause_first;; pause = std::min(pause * 2, pause_most)) {
-    auto [socket, error] = connect_once(peer, deadline, options);
-    if (error == 0) return std::move(socket);
-    const TimePoint now = std::chrono::steady_clock::now();
-    if (!worth_another_try(error) || now >= deadline) {
-      const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(now - start);
+    bool again = false;
+    std::string causes;
+    for (const Address& peer : peers) {
+      auto [socket, error] = connect_once(peer, std::min(deadline, deadline_after(now, attempt_most)), options);
+      if (error == 0) return std::move(socket);
+      again = again || worth_another_try(error);
+      causes +=
+          fmt::format("{}{}: {}", causes.empty() ? "" : ", ", peer.text(), std::generic_category().message(error));
+      now = std::chrono::steady_clock::now();
+    }
+    if (!again || now >= deadline) {
       throw RendezvousError(
-          fmt::format("cannot connect to {} after {:.1f} s: {}; check that the other side runs, that address and port "
-                      "are right, and that no firewall is between",
-                      peer.text(), static_cast<double>(waited.count()) / 1000, std::generic_category().message(error)));
+          fmt::format("cannot connect within {:.1f} s ({}); check that the other side runs, that address "
+                      "and port are right, and that no firewall is between",
+                      std::chrono::duration<double>(now - start).count(), causes));
     }
     pause_until(std::min(deadline, deadline_after(now, pause)));
   }

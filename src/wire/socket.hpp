@@ -101,6 +101,8 @@ class Connecting {
 // Connects by the deadline, trying again while nobody listens yet (ranks start in any order).
 // Throws RendezvousError that names the address and the last cause.
 UniqueFd connect(const Address& peer, TimePoint deadline, const SocketOptions& options = {});
+// The same for a host with several addresses: each in turn, until one answers.
+UniqueFd connect(std::span<const Address> peers, TimePoint deadline, const SocketOptions& options = {});
 
 // What one read or write did. `closed` covers an orderly end and every error: the connection is of no more use.
 struct Transfer {

@@ -1,0 +1,60 @@
+// tcp_connection.hpp: one client of the tcp store, as its server sees it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "store/protocol.hpp"
+#include "wire/handshake.hpp"
+
+namespace tutti::store {
+
+// First a handshake, then requests in and replies out. Never blocks; every function that moves bytes says whether the
+// connection is still of use.
+class TcpConnection {
+ public:
+  enum class Outcome { alive, finished };
+
+  TcpConnection(UniqueFd socket, const wire::Secret& secret);
+
+  // Reads what is there, at most `buffer` at a time and a few times, so that one client cannot keep the others waiting.
+  // Requests are appended to `requests`. Throws MalformedMessage.
+  Outcome receive(std::span<std::byte> buffer, std::vector<Request>& requests);
+  // Queues a reply; flush() sends what the socket takes.
+  void send(const Reply& reply);
+  Outcome flush();
+
+  [[nodiscard]] int fd() const { return socket_.get(); }
+  [[nodiscard]] bool is_stranger() const { return handshake_.has_value(); }
+  [[nodiscard]] bool has_output() const { return !output_.empty() || (handshake_ && !handshake_->output().empty()); }
+  // A client that asks faster than it reads is not read from until it has caught up.
+  [[nodiscard]] bool wants_input() const { return output_bytes_ < output_bytes_max; }
+
+ private:
+  static constexpr std::size_t output_bytes_max = std::size_t{1} << 20;
+
+  struct Outgoing {
+    wire::EncodedFrame head;
+    Value payload;
+    [[nodiscard]] std::size_t bytes() const { return head.bytes().size() + (payload ? payload->size() : 0); }
+  };
+
+  Outcome greet(std::span<std::byte> buffer);
+  Outcome flush_handshake();
+  Outcome flush_replies();
+  void drop_sent(std::size_t bytes);
+
+  UniqueFd socket_;
+  std::optional<wire::Handshake> handshake_;  // gone once the client is known
+  RequestStream stream_;
+  std::deque<Outgoing> output_;
+  std::size_t output_bytes_ = 0;
+  std::size_t front_sent_ = 0;  // bytes of output_.front() that are sent
+};
+
+}  // namespace tutti::store

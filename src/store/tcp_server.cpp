@@ -1,0 +1,187 @@
+// tcp_server.cpp: the loop of the tcp store's server.
+// SPDX-License-Identifier: Apache-2.0
+#include "store/tcp_server.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <array>
+#include <cerrno>
+#include <list>
+#include <system_error>
+#include <unordered_map>
+#include <utility>
+
+#include <tutti/error.hpp>
+
+#include "store/service.hpp"
+#include "store/tcp_connection.hpp"
+#include "wire/socket.hpp"
+
+namespace tutti {
+
+namespace {
+
+using namespace store;
+using Outcome = TcpConnection::Outcome;
+
+TimePoint now() { return std::chrono::steady_clock::now(); }
+
+void check_system(bool worked, std::string_view what) {
+  if (!worked)
+    throw Error(fmt::format("the server of the tcp store cannot {}: {}", what, std::generic_category().message(errno)));
+}
+
+class Loop {
+ public:
+  Loop(const TcpStoreServer::Options& options, int stop)
+      : options_(options), listener_(options.address, {}), epoll_(epoll_create1(EPOLL_CLOEXEC)), buffer_(1 << 16) {
+    check_system(static_cast<bool>(epoll_), "make an epoll");
+    check_system(watch(stop, stop_id) && watch(listener_.fd(), listener_id), "watch its sockets");
+  }
+
+  [[nodiscard]] const wire::Address& address() const { return listener_.address(); }
+
+  void run() {
+    std::array<epoll_event, 256> events;
+    while (true) {
+      const int timeout = strangers_.empty() ? -1 : wire::poll_timeout_ms(now(), strangers_.front().deadline);
+      const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
+      for (int i = 0; i < count; ++i) {
+        const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;
+        if (id == stop_id) return;
+        if (id == listener_id) {
+          accept_all();
+        } else {
+          serve(id, events[static_cast<std::size_t>(i)].events);
+        }
+      }
+      drop_late_strangers();
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t stop_id = 0, listener_id = 1;
+
+  struct Stranger {
+    std::uint64_t id;
+    TimePoint deadline;
+  };
+  using Strangers = std::list<Stranger>;  // in the order of their deadlines
+  struct Client {
+    TcpConnection connection;
+    Strangers::iterator stranger;  // strangers_.end() once it is known
+    std::uint32_t watched = EPOLLIN;
+  };
+
+  bool watch(int fd, std::uint64_t id) {
+    epoll_event event{.events = EPOLLIN, .data = {.u64 = id}};
+    return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+  }
+
+  // As many as wait, within reason: those who are served already must not starve during a flood.
+  void accept_all() {
+    constexpr int accepts_max = 256;
+    for (int accepts = 0; accepts < accepts_max; ++accepts) {
+      auto accepted = listener_.accept();
+      if (!accepted) return;
+      const std::uint64_t id = next_id_++;
+      if (!watch(accepted->socket.get(), id)) continue;
+      const auto stranger = strangers_.insert(strangers_.end(), {id, deadline_after(now(), options_.stranger_timeout)});
+      clients_.emplace(id, Client{TcpConnection(std::move(accepted->socket), options_.secret), stranger});
+      if (strangers_.size() > options_.strangers_max) drop(strangers_.front().id);
+    }
+  }
+
+  // Requests of one client are answered in order, but for those that wait.
+  void serve(std::uint64_t id, std::uint32_t events) {
+    const auto found = clients_.find(id);
+    if (found == clients_.end()) return;
+    TcpConnection& connection = found->second.connection;
+    try {
+      requests_.clear();
+      const bool readable = (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0;
+      if (readable && connection.receive(buffer_, requests_) == Outcome::finished) return drop(id);
+      for (Request& request : requests_) {
+        for (const auto& [client, reply] : service_.handle(id, std::move(request))) answer(client, reply, id);
+      }
+    } catch (const std::exception&) {
+      return drop(id);  // it does not speak the protocol, or asked for more than there is: its own next call says so
+    }
+    if (!connection.is_stranger()) forget_stranger(found->second);
+    if (connection.flush() == Outcome::finished) return drop(id);
+    update_watch(found->second, id);
+  }
+
+  // Others are flushed at once; the client being served is flushed when all its requests are answered.
+  void answer(std::uint64_t client, const Reply& reply, std::uint64_t served) {
+    const auto found = clients_.find(client);
+    if (found == clients_.end()) return;
+    found->second.connection.send(reply);
+    if (client == served) return;
+    if (found->second.connection.flush() == Outcome::finished) return drop(client);
+    update_watch(found->second, client);
+  }
+
+  void update_watch(Client& client, std::uint64_t id) {
+    std::uint32_t wanted = client.connection.wants_input() ? EPOLLIN : 0u;
+    if (client.connection.has_output()) wanted |= EPOLLOUT;
+    if (wanted == client.watched) return;
+    epoll_event event{.events = wanted, .data = {.u64 = id}};
+    epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, client.connection.fd(), &event);  // cannot fail for a socket it knows
+    client.watched = wanted;
+  }
+
+  void forget_stranger(Client& client) {
+    if (client.stranger != strangers_.end()) strangers_.erase(std::exchange(client.stranger, strangers_.end()));
+  }
+
+  void drop(std::uint64_t id) {
+    const auto found = clients_.find(id);
+    service_.gone(id);
+    forget_stranger(found->second);
+    clients_.erase(found);  // closing the socket takes it out of the epoll
+  }
+
+  void drop_late_strangers() {
+    while (!strangers_.empty() && strangers_.front().deadline <= now()) drop(strangers_.front().id);
+  }
+
+  TcpStoreServer::Options options_;
+  wire::Listener listener_;
+  UniqueFd epoll_;
+  Service service_;
+  std::unordered_map<std::uint64_t, Client> clients_;
+  Strangers strangers_;
+  std::uint64_t next_id_ = listener_id + 1;
+  std::vector<std::byte> buffer_;
+  std::vector<Request> requests_;
+};
+
+// Signals are for the threads of the program, not for this one.
+std::thread start_without_signals(std::unique_ptr<Loop> loop) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread([loop = std::move(loop)] { loop->run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+}  // namespace
+
+TcpStoreServer::TcpStoreServer(const Options& options) : stop_(eventfd(0, EFD_CLOEXEC)) {
+  check_system(static_cast<bool>(stop_), "make an eventfd");
+  auto loop = std::make_unique<Loop>(options, stop_.get());
+  address_ = loop->address();
+  thread_ = start_without_signals(std::move(loop));
+}
+
+TcpStoreServer::~TcpStoreServer() {
+  eventfd_write(stop_.get(), 1);
+  thread_.join();
+}
+
+}  // namespace tutti

@@ -1,0 +1,25 @@
+// tcp_store.hpp: a client of the tcp store.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include <tutti/store.hpp>
+
+#include "wire/address.hpp"
+#include "wire/secret.hpp"
+
+namespace tutti {
+
+struct TcpStoreOptions {
+  wire::HostPort server;
+  wire::Secret secret;
+  TimePoint deadline;  // to connect and authenticate by; the server may start later than its clients
+};
+
+// One connection that all threads share; whoever waits reads for all, so there is no thread behind it. Throws
+// RendezvousError if the server cannot be found, AuthenticationError if it is not ours. When the server is gone, every call
+// that waits and every later one throws RendezvousError.
+std::shared_ptr<Store> tcp_store(const TcpStoreOptions& options);
+
+}  // namespace tutti
