@@ -16,7 +16,7 @@ struct Whereabouts {
   std::string how;                // "ring over tcp"
   int step = 0;
   int step_count = 0;
-  std::vector<int> waiting_for;   // ranks in the group
+  std::vector<int> waiting_for{};   // ranks in the group
 };
 
 /// A request under way. It never blocks: poll() does what can be done now.

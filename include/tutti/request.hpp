@@ -70,22 +70,22 @@ std::string describe(const Signature& signature);
 /// One call, in full: what a backend gets. Views are as the caller passed them, checked but not yet packed.
 struct Request {
   Verb verb = Verb::barrier;
-  View input, output;                           // not present where the verb has none on this rank
+  View input{}, output{};                         // not present where the verb has none on this rank
   Op op = Op::sum;
   int root = 0;
   int axis = 0;                                 // joined or split along; stacked when `stack`
   int concat_axis = 0;                          // all_to_all
   bool stack = false;                           // a new first axis, one entry per rank
   bool uneven = false;
-  std::vector<std::int64_t> sizes;              // per rank, along `axis`; all_to_all: what goes to each rank
-  std::vector<std::int64_t> recv_sizes;         // all_to_all: what comes from each rank
-  std::vector<std::pair<int, int>> pairs;       // permute: (source, destination)
+  std::vector<std::int64_t> sizes{};              // per rank, along `axis`; all_to_all: what goes to each rank
+  std::vector<std::int64_t> recv_sizes{};         // all_to_all: what comes from each rank
+  std::vector<std::pair<int, int>> pairs{};       // permute: (source, destination)
   bool differentiated = false;
   bool sizes_follow = false;                    // a size-exchange phase goes first (broadcast, scatter, uneven verbs)
   /// Makes the output once its shape is known, where the caller could not: after a size exchange.
-  std::function<View(DType, std::span<const std::int64_t>)> allocate;
+  std::function<View(DType, std::span<const std::int64_t>)> allocate{};
   TimePoint deadline = TimePoint::max();
-  Signature signature;
+  Signature signature{};
 };
 
 }  // namespace tutti

@@ -9,6 +9,14 @@
 
 namespace tutti {
 
+struct Execution::SubRequest {
+  Execution execution;
+  std::vector<int> world_of;
+};
+
+Execution::Execution() = default;
+Execution::~Execution() { cancel(); }
+
 void Execution::start(const Start& start) {
   start_ = start;
   const Plan& plan = *start_.plan;

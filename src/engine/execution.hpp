@@ -55,10 +55,10 @@ class Execution {
     PlanSource* plans = nullptr;
   };
 
-  Execution() = default;
+  Execution();
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
-  ~Execution() { cancel(); }
+  ~Execution();
 
   /// Posts what can start now. Only when idle: never started, ended, or cancelled.
   void start(const Start& start);
@@ -73,10 +73,7 @@ class Execution {
   void add_waiting_for(std::vector<int>& ranks) const;
 
  private:
-  struct SubRequest {
-    Execution execution;
-    std::vector<int> world_of;
-  };
+  struct SubRequest;
 
   [[nodiscard]] const std::byte* at(const Piece& piece) const;
   [[nodiscard]] std::byte* writable(const Piece& piece) const { return const_cast<std::byte*>(at(piece)); }

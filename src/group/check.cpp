@@ -1,0 +1,233 @@
+// check.cpp: what the door looks at before a call may pass: bad input is refused before any byte moves.
+// SPDX-License-Identifier: Apache-2.0
+#include "group/check.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include <tutti/error.hpp>
+#include <tutti/verbs.hpp>
+
+#include "backend/layout.hpp"
+#include "group/signature.hpp"
+
+namespace tutti {
+namespace {
+
+template <class... Args>
+[[noreturn]] void refuse(Verb verb, fmt::format_string<Args...> text, Args&&... args) {
+  throw InvalidArgument(fmt::format("{}: {}", name_of(verb), fmt::format(text, std::forward<Args>(args)...)));
+}
+
+void check_dtype(Verb verb, const View& view) {
+  if (static_cast<int>(view.dtype()) >= dtype_count) {
+    refuse(verb, "unknown dtype {}; the known ones are 0 (bool) to {} (float8_e5m2)", static_cast<int>(view.dtype()), dtype_count - 1);
+  }
+}
+
+void check_rank(Verb verb, std::string_view what, int rank, int size) {
+  if (rank < 0 || rank >= size) refuse(verb, "{} {} is not in the group, whose ranks are 0 to {}", what, rank, size - 1);
+}
+
+int normalized_axis(Verb verb, int axis, const View& view) {
+  const int axes = view.axes();
+  if (axis < -axes || axis >= axes) {
+    refuse(verb, "axis {} does not exist in an array of {} ax{}", axis, axes, axes == 1 ? "is" : "es");
+  }
+  return axis < 0 ? axis + axes : axis;
+}
+
+void check_pairs(const Request& request, int size) {
+  std::set<int> sources, destinations;
+  for (const auto& [source, destination] : request.pairs) {
+    check_rank(request.verb, "source", source, size);
+    check_rank(request.verb, "destination", destination, size);
+    if (!sources.insert(source).second) refuse(request.verb, "rank {} is the source of two pairs; each rank sends once at most", source);
+    if (!destinations.insert(destination).second) {
+      refuse(request.verb, "rank {} is the destination of two pairs; each rank receives once at most", destination);
+    }
+  }
+}
+
+void check_sizes(Verb verb, const std::vector<std::int64_t>& sizes, int size) {
+  if (sizes.empty()) return;
+  if (static_cast<int>(sizes.size()) != size) refuse(verb, "{} sizes were given for {} ranks; give one per rank", sizes.size(), size);
+  for (const std::int64_t each : sizes) {
+    if (each < 0) refuse(verb, "size {} is negative", each);
+  }
+}
+
+void check_operation(const Request& request, DType dtype) {
+  if (!reduces(request.verb)) return;
+  if (!applies(request.op.kind(), dtype)) {
+    refuse(request.verb, "{} does not apply to {}{}", name_of(request.op), name_of(dtype),
+           request.op.kind() == Op::Kind::mean ? "; convert to a floating-point type, or use sum" : "");
+  }
+  const bool prefix = request.verb == Verb::scan || request.verb == Verb::exscan;
+  if (prefix && request.op.kind() == Op::Kind::mean) refuse(request.verb, "mean is not defined here; use sum and divide");
+}
+
+struct Extent {
+  const std::byte* begin;
+  const std::byte* end;
+};
+
+Extent extent_of(const View& view) {
+  const auto* low = static_cast<const std::byte*>(view.data());
+  const auto* high = low + size_of(view.dtype());
+  for (int i = 0; i < view.axes(); ++i) {
+    const auto axis = static_cast<std::size_t>(i);
+    const std::int64_t reach = (view.shape()[axis] - 1) * view.strides()[axis] * static_cast<std::int64_t>(size_of(view.dtype()));
+    (reach < 0 ? low : high) += reach;
+  }
+  return {low, high};
+}
+
+/// Input and output may be the same array, or (for the verbs with blocks) the input may be this rank's block of the output or
+/// the other way round; any other overlap would make the result depend on the order in which bytes happen to move.
+void check_overlap(const Request& request, const Layout& layout) {
+  const View &in = request.input, &out = request.output;
+  if (!in.present() || !out.present() || in.count() == 0 || out.count() == 0) return;
+  const Extent a = extent_of(in), b = extent_of(out);
+  if (a.end <= b.begin || b.end <= a.begin) return;
+  const auto same = [](const View& x, const View& y) {
+    return x.data() == y.data() && std::ranges::equal(x.strides(), y.strides()) && x.count() == y.count();
+  };
+  const Slices outputs{out, layout.output_axis, layout.output_sizes}, inputs{in, layout.input_axis, layout.input_sizes};
+  const bool allowed =
+      layout.input_in_blocks && layout.output_in_blocks
+          ? same(in, out) && !request.uneven && layout.input_axis == layout.output_axis && inputs.adjacent()
+      : layout.output_in_blocks ? in.is_contiguous() && outputs.adjacent() && outputs.slice(layout.rank).data() == in.data()
+      : layout.input_in_blocks  ? out.is_contiguous() && inputs.adjacent() && inputs.slice(layout.rank).data() == out.data()
+                                : same(in, out);
+  if (!allowed) {
+    refuse(request.verb, "input and output overlap without being the same array (or this rank's block of it); use separate memory");
+  }
+}
+
+void check_output(const Request& request, const Layout& layout) {
+  if (!layout.has_output) return;
+  const View& out = request.output;
+  if (!out.present()) {
+    if (!request.allocate) refuse(request.verb, "there is no array for the result on this rank");
+    return;
+  }
+  check_dtype(request.verb, out);
+  if (out.is_read_only()) refuse(request.verb, "the array for the result is read-only; pass a writable one");
+  if (request.input.present() && out.dtype() != request.input.dtype()) {
+    refuse(request.verb, "input is {} but the array for the result is {}", name_of(request.input.dtype()), name_of(out.dtype()));
+  }
+  const bool sizes_known = !request.sizes_follow;
+  if (sizes_known && !std::ranges::equal(out.shape(), layout.output_shape)) {
+    refuse(request.verb, "the result has shape [{}] but the array for it has shape [{}]", fmt::join(layout.output_shape, ", "),
+           fmt::join(out.shape(), ", "));
+  }
+  for (int i = 0; i < out.axes(); ++i) {
+    const auto axis = static_cast<std::size_t>(i);
+    if (out.shape()[axis] > 1 && out.strides()[axis] == 0) {
+      refuse(request.verb, "axis {} of the array for the result repeats its elements (stride 0); pass one without", i);
+    }
+  }
+}
+
+void check_joined_sizes(const Request& request, int rank) {
+  if (request.sizes.empty() || request.stack) return;
+  const std::int64_t mine = request.input.shape()[static_cast<std::size_t>(request.axis)];
+  if (request.sizes[static_cast<std::size_t>(rank)] != mine) {
+    refuse(request.verb, "sizes say {} for this rank, but its array has length {} along axis {}",
+           request.sizes[static_cast<std::size_t>(rank)], mine, request.axis);
+  }
+}
+
+void check_split_sizes(const Request& request) {
+  if (request.sizes.empty() || !request.input.present()) return;
+  const std::int64_t length = request.input.shape()[static_cast<std::size_t>(request.axis)];
+  const std::int64_t sum = std::accumulate(request.sizes.begin(), request.sizes.end(), std::int64_t{0});
+  if (sum != length) refuse(request.verb, "sizes add up to {}, but axis {} has length {}", sum, request.axis, length);
+}
+
+/// The array by which a verb's axis is counted on this rank.
+const View& reference(const Request& request) { return request.input.present() ? request.input : request.output; }
+
+void check_blocks(Request& request, int rank, int size) {
+  check_sizes(request.verb, request.sizes, size);
+  check_sizes(request.verb, request.recv_sizes, size);
+  const bool joins = request.verb == Verb::all_gather || request.verb == Verb::gather;
+  if (request.stack) {
+    request.axis = 0;
+    if (!joins && request.input.present()) (void)normalized_axis(request.verb, 0, request.input);
+  } else if (reference(request).present()) {
+    request.axis = normalized_axis(request.verb, request.axis, reference(request));
+  }
+  if (request.verb == Verb::all_to_all) {
+    request.concat_axis = normalized_axis(request.verb, request.concat_axis, request.input);
+    request.uneven = !request.sizes.empty() && request.axis == request.concat_axis;
+    if (!request.recv_sizes.empty() && !request.uneven) {
+      refuse(request.verb, "recv_sizes need split_sizes, and the same axis for both");
+    }
+    request.sizes_follow = request.uneven && request.recv_sizes.empty();
+    check_split_sizes(request);
+  } else if (joins) {
+    if (!request.sizes.empty()) request.uneven = true;
+    if (request.uneven && request.stack) refuse(request.verb, "uneven arrays cannot be stacked; give an axis");
+    request.sizes_follow = request.uneven && request.sizes.empty();
+    check_joined_sizes(request, rank);
+  } else {
+    check_split_sizes(request);
+  }
+}
+
+/// Drops what a rank does not use: the input off the root of a broadcast or scatter, the output off the root of a reduce or gather.
+void drop_unused(Request& request, int rank) {
+  const bool at_root = rank == request.root;
+  if (!at_root && (request.verb == Verb::broadcast || request.verb == Verb::scatter)) request.input = View();
+  if (!at_root && (request.verb == Verb::reduce || request.verb == Verb::gather)) request.output = View();
+  if (at_root && request.verb == Verb::broadcast && !request.input.present()) request.input = request.output;
+}
+
+}  // namespace
+
+void check_collective(Request& request, int rank, int size) {
+  const Verb verb = request.verb;
+  if (static_cast<int>(verb) >= static_cast<int>(Verb::send)) throw InvalidArgument("not a collective verb");
+  if (has_root(verb)) check_rank(verb, "root", request.root, size);
+  if (verb == Verb::barrier) {
+    request.signature = signature_of(request, Layout{.verb = verb, .rank = rank, .size = size});
+    return;
+  }
+  drop_unused(request, rank);
+  const bool needs_input = !((verb == Verb::broadcast || verb == Verb::scatter) && rank != request.root);
+  if (needs_input && !request.input.present()) refuse(verb, "there is no input array on this rank");
+  const bool learns_all = !needs_input && request.sizes_follow;
+  if (!needs_input && !learns_all && !request.output.present()) refuse(verb, "there is no array for the result on this rank");
+  if (reference(request).present()) {
+    check_dtype(verb, reference(request));
+    check_operation(request, reference(request).dtype());
+  }
+  if (verb == Verb::permute) check_pairs(request, size);
+  const bool blocks = verb == Verb::all_gather || verb == Verb::gather || verb == Verb::reduce_scatter || verb == Verb::scatter ||
+                      verb == Verb::all_to_all;
+  if (blocks) check_blocks(request, rank, size);
+
+  Layout layout{.verb = verb, .rank = rank, .size = size};
+  if (!learns_all) {
+    layout = layout_of(request, rank, size);
+    check_output(request, layout);
+    if (!request.sizes_follow) check_overlap(request, layout);
+  }
+  request.signature = signature_of(request, layout);
+}
+
+void check_message(Verb verb, const View& data, const MessageEnds& ends) {
+  if (!data.present()) refuse(verb, "there is no array");
+  check_dtype(verb, data);
+  if (verb == Verb::recv && data.is_read_only()) refuse(verb, "the array to receive into is read-only; pass a writable one");
+  if (ends.peer == any_source && ends.any_source_allowed) return;
+  check_rank(verb, verb == Verb::send ? "destination" : "source", ends.peer, ends.size);
+}
+
+}  // namespace tutti

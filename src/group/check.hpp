@@ -1,0 +1,21 @@
+// check.hpp: what the door looks at before a call may pass: bad input is refused before any byte moves.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tutti/request.hpp>
+
+namespace tutti {
+
+/// Checks a collective, puts axes into 0 … axes − 1, drops views that the verb does not use on this rank, and fills in
+/// the signature but for its sequence number. Throws InvalidArgument that says what is wrong and what to try.
+void check_collective(Request& request, int rank, int size);
+
+/// Checks a message to or from `peer` (any_source where allowed).
+struct MessageEnds {
+  int peer = 0;
+  int size = 1;
+  bool any_source_allowed = false;
+};
+void check_message(Verb verb, const View& data, const MessageEnds& ends);
+
+}  // namespace tutti

@@ -1,0 +1,213 @@
+// core.cpp: the door of a group: entering, numbering, starting and ending calls.
+// SPDX-License-Identifier: Apache-2.0
+#include "group/core.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/execution.hpp"
+#include "group/check.hpp"
+#include "group/runtime.hpp"
+#include "kernel/kernel.hpp"
+
+namespace tutti {
+
+GroupCore::GroupCore(std::shared_ptr<Runtime> runtime, GroupFacts facts, const Table& table)
+    : runtime_(std::move(runtime)), facts_(std::move(facts)) {
+  backend_ = std::make_unique<NativeBackend>(facts_, table, runtime_->transport());
+  log_.fill(Signature{.sequence = ~std::uint64_t{0}});
+  runtime_->add(*this);
+}
+
+GroupCore::GroupCore(std::shared_ptr<Runtime> runtime, std::vector<int> world_of) : runtime_(std::move(runtime)) {
+  facts_.rank = -1;
+  facts_.size = static_cast<int>(world_of.size());
+  facts_.world_of = std::move(world_of);
+}
+
+GroupCore::~GroupCore() {
+  if (facts_.rank >= 0) runtime_->remove(*this);
+}
+
+GroupCore::Entry::Entry(GroupCore& core, std::string_view what) : core_(core) {
+  core_.runtime_->check_alive();
+  if (core_.inside_.exchange(true, std::memory_order_acquire)) {
+    throw InvalidArgument(fmt::format("{}: {} was called while another thread is inside a call on the same group; use one group "
+                                      "per thread, or one thread at a time",
+                                      core_.who(), what));
+  }
+}
+
+int GroupCore::rank_of(int world_rank) const {
+  const auto found = std::find(facts_.world_of.begin(), facts_.world_of.end(), world_rank);
+  return found == facts_.world_of.end() ? -1 : static_cast<int>(found - facts_.world_of.begin());
+}
+
+std::string GroupCore::who() const { return fmt::format("rank {} of {}", facts_.rank, facts_.size); }
+
+std::string GroupCore::name_of_rank(int rank) const {
+  const int world = facts_.world_of[static_cast<std::size_t>(rank)];
+  const std::string host = runtime_->host_of(world);
+  return host.empty() ? fmt::format("rank {}", rank) : fmt::format("rank {} (host {})", rank, host);
+}
+
+void GroupCore::check_usable() const {
+  if (facts_.rank < 0) {
+    throw InvalidArgument("this process is not a member of the group; only members may call its verbs (see Group::rank())");
+  }
+  if (broken_) std::rethrow_exception(error_for(*broken_, nullptr));
+}
+
+std::shared_ptr<Operation> GroupCore::take_operation() {
+  for (auto& pooled : pool_) {
+    if (pooled.use_count() == 1) {
+      pooled->reset();
+      return pooled;
+    }
+  }
+  pool_.push_back(std::make_shared<Operation>());
+  pool_.back()->reset();
+  return pool_.back();
+}
+
+void GroupCore::enter_log(const Signature& signature) { log_[signature.sequence % log_length] = signature; }
+
+std::shared_ptr<Operation> GroupCore::start(Request request, Duration timeout) {
+  const auto guard = runtime_->lock();
+  check_usable();
+  try {
+    check_collective(request, facts_.rank, facts_.size);
+    if (const auto reason = backend_->refuses(request)) throw Unsupported(fmt::format("{}: {}", name_of(request.verb), *reason));
+  } catch (const Error& error) {
+    refuse(error.what());
+    throw;
+  }
+  request.signature.sequence = next_sequence_++;
+  enter_log(request.signature);
+
+  const TimePoint now = runtime_->clock().now();
+  auto operation = take_operation();
+  operation->group = shared_from_this();
+  operation->request = std::move(request);
+  operation->timeout = timeout > Duration::zero() ? timeout : runtime_->default_timeout();
+  operation->started_at = operation->progressed_at = operation->probed_at = now;
+  operation->request.deadline = deadline_after(now, operation->timeout);
+  operation->waits_for_turn = must_wait(*operation);
+  running_.push_back(operation);
+  runtime_->activate(operation);
+  check_early(operation->request.signature);
+  if (const auto found = refusals_.find(operation->request.signature.sequence); found != refusals_.end()) {
+    const Refusal refusal = std::move(found->second);
+    refusals_.erase(found);
+    take_refusal(operation->request.signature.sequence, refusal.world_rank, refusal.text);
+  }
+  if (!operation->ended() && !operation->waits_for_turn) launch(*operation);
+  return operation;
+}
+
+void GroupCore::refuse(const std::string& text) {
+  const std::uint64_t sequence = next_sequence_++;
+  log_[sequence % log_length] = Signature{.sequence = ~std::uint64_t{0}};  // whatever arrives for this number is dropped unseen
+  refusals_.erase(sequence);
+  if (facts_.size > 1) runtime_->control().refuse(facts_.id, facts_.epoch, sequence, text);
+}
+
+void GroupCore::take_refusal(std::uint64_t sequence, int world_rank, std::string_view text) {
+  if (Operation* operation = running(sequence)) {
+    const std::string message = fmt::format(
+        "{}: {}: {} refused its part of the call: {}. Nothing was changed there; the group stays usable", who(),
+        describe(operation->request.signature), name_of_rank(rank_of(world_rank)), text);
+    end(*operation, std::make_exception_ptr(Aborted(message)));
+    runtime_->transport().forget(facts_.id, sequence);
+  } else if (sequence >= next_sequence_) {
+    refusals_.try_emplace(sequence, Refusal{world_rank, std::string(text)});
+  }
+}
+
+bool GroupCore::must_wait(const Operation& operation) const {
+  const auto overlap = [](const View& a, const View& b) {
+    if (!a.present() || !b.present() || (a.is_read_only() && b.is_read_only())) return false;
+    const auto extent = [](const View& view) {
+      auto low = reinterpret_cast<std::uintptr_t>(view.data()), high = low + size_of(view.dtype());
+      for (std::size_t i = 0; i < view.shape().size(); ++i) {
+        if (view.shape()[i] == 0) return std::pair{low, low};
+        const auto reach = (view.shape()[i] - 1) * view.strides()[i] * static_cast<std::int64_t>(size_of(view.dtype()));
+        (reach < 0 ? low : high) += static_cast<std::uintptr_t>(reach);
+      }
+      return std::pair{low, high};
+    };
+    const auto [a_low, a_high] = extent(a);
+    const auto [b_low, b_high] = extent(b);
+    return a_low < b_high && b_low < a_high;
+  };
+  for (const auto& other : running_) {
+    if (other.get() == &operation) break;
+    if (other->ended() || other->is_message()) continue;
+    const Request &mine = operation.request, &theirs = other->request;
+    if (overlap(mine.input, theirs.output) || overlap(mine.output, theirs.output) || overlap(mine.output, theirs.input)) return true;
+  }
+  return false;
+}
+
+void GroupCore::launch(Operation& operation) {
+  operation.waits_for_turn = false;
+  try {
+    operation.task = &backend_->start(operation.request);
+  } catch (const Error& error) {
+    request_abort({.kind = control::Cause::Kind::aborted,
+                   .blamed = {facts_.world_of[static_cast<std::size_t>(facts_.rank)]},
+                   .sequence = operation.request.signature.sequence,
+                   .text = fmt::format("{} could not go on with {}: {}", who(), describe(operation.request.signature), error.what())});
+    return;
+  }
+  advance_collective(operation);
+}
+
+void GroupCore::advance(Operation& operation, TimePoint now) {
+  if (operation.ended()) return;
+  if (operation.waits_for_turn) {
+    if (!must_wait(operation)) launch(operation);
+  } else if (operation.is_message()) {
+    advance_message(operation);
+  } else if (operation.task != nullptr && operation.doomed.empty()) {
+    advance_collective(operation);
+  }
+  if (!operation.ended()) watch(operation, now);
+}
+
+void GroupCore::advance_collective(Operation& operation) {
+  try {
+    if (operation.task->poll()) end(operation, nullptr);
+  } catch (const TransferFailed& failure) {
+    operation.doomed = fmt::format("{} with {}", failure.what(), name_of_rank(failure.peer()));
+    operation.doomed_at = runtime_->clock().now();
+  } catch (const Error& error) {
+    const bool mismatch = dynamic_cast<const Mismatch*>(&error) != nullptr;
+    request_abort({.kind = mismatch ? control::Cause::Kind::mismatch : control::Cause::Kind::aborted,
+                   .blamed = {},
+                   .sequence = operation.request.signature.sequence,
+                   .text = fmt::format("{}: {}: {}", who(), describe(operation.request.signature), error.what())});
+  }
+}
+
+void GroupCore::end(Operation& operation, std::exception_ptr error) {
+  const auto found = std::find_if(running_.begin(), running_.end(), [&](const auto& each) { return each.get() == &operation; });
+  const std::shared_ptr<Operation> keep = found == running_.end() ? nullptr : *found;
+  if (found != running_.end()) running_.erase(found);
+  if (operation.task != nullptr && !error) {  // ended well: nothing to cancel
+    operation.task->release();
+    operation.task = nullptr;
+  }
+  operation.end(std::move(error));
+  runtime_->deactivate(operation);
+}
+
+Operation* GroupCore::running(std::uint64_t sequence) const {
+  for (const auto& operation : running_) {
+    if (!operation->is_message() && operation->request.signature.sequence == sequence) return operation.get();
+  }
+  return nullptr;
+}
+
+}  // namespace tutti

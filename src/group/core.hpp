@@ -1,0 +1,134 @@
+// core.hpp: what stands behind a Group: its members, its numbered calls, and what broke it.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Invariants:
+//  1. Calls are numbered from 0 on every rank alike. A call that a rank refuses takes its number on every rank too (the
+//     refuser's peers raise Aborted for it), so that the group stays in step and usable.
+//  2. Operations run side by side, in the order of their numbers where their memory overlaps.
+//  3. Once broken, a group stays broken, for the same cause in every later call.
+//
+// Thread rule: methods marked "door" take the runtime's lock; all others are called under it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tutti/backend.hpp>
+#include <tutti/transport.hpp>
+#include <tutti/verbs.hpp>
+
+#include "backend/native.hpp"
+#include "control/control.hpp"
+#include "group/operation.hpp"
+#include "group/stall.hpp"
+
+namespace tutti {
+
+class Runtime;
+
+class GroupCore : public std::enable_shared_from_this<GroupCore> {
+ public:
+  GroupCore(std::shared_ptr<Runtime> runtime, GroupFacts facts, const Table& table);
+  /// A group this process does not belong to: rank −1, and every verb raises.
+  GroupCore(std::shared_ptr<Runtime> runtime, std::vector<int> world_of);
+  ~GroupCore();
+
+  [[nodiscard]] const GroupFacts& facts() const { return facts_; }
+  [[nodiscard]] Runtime& runtime() const { return *runtime_; }
+  [[nodiscard]] const std::shared_ptr<Runtime>& runtime_handle() const { return runtime_; }
+  [[nodiscard]] std::string_view backend_name() const { return backend_ ? backend_->name() : "none"; }
+
+  // Door.
+  std::shared_ptr<Operation> start(Request request, Duration timeout);
+  struct Message {
+    Verb verb = Verb::send;
+    View data;
+    int peer = 0;
+    std::uint32_t tag = 0;
+    Duration timeout{};
+  };
+  std::shared_ptr<Operation> start_message(const Message& message);
+  void abort(std::string_view reason);
+
+  /// Held while a thread is inside a call; a second thread raises InvalidArgument.
+  class Entry {
+   public:
+    explicit Entry(GroupCore& core, std::string_view what);
+    ~Entry() { core_.inside_.store(false, std::memory_order_release); }
+    Entry(const Entry&) = delete;
+    Entry& operator=(const Entry&) = delete;
+
+   private:
+    GroupCore& core_;
+  };
+
+  // Called by the runtime.
+  void advance(Operation& operation, TimePoint now);
+  TransportListener::Verdict arrived(int world_peer, const Envelope& envelope);
+  void break_with(const control::Cause& cause);
+  void take_refusal(std::uint64_t sequence, int world_rank, std::string_view text);
+  void member_left();
+  [[nodiscard]] StallAnswer answer_probe(int world_rank, const StallProbe& probe);
+  void take_answer(int world_rank, const StallAnswer& answer);
+  [[nodiscard]] bool is_broken() const { return broken_.has_value(); }
+  [[nodiscard]] int rank_of(int world_rank) const;
+  [[nodiscard]] std::string name_of_rank(int rank) const;
+
+ private:
+  std::shared_ptr<Operation> take_operation();
+  void check_usable() const;
+  void enter_log(const Signature& signature);
+  void refuse(const std::string& text);
+  void launch(Operation& operation);
+  void launch_message(Operation& operation, const Message& message);
+  [[nodiscard]] bool must_wait(const Operation& operation) const;
+  void advance_collective(Operation& operation);
+  void advance_message(Operation& operation);
+  void finish_receive(Operation& operation);
+  void end(Operation& operation, std::exception_ptr error);
+  void watch(Operation& operation, TimePoint now);
+  void probe(Operation& operation, TimePoint now, const Whereabouts& where);
+  void time_out(Operation& operation, TimePoint now);
+  void report_mismatch(const Signature& own, const Signature& theirs, int world_peer);
+  void check_early(const Signature& own);
+  void request_abort(const control::Cause& cause);
+  [[nodiscard]] Whereabouts whereabouts(const Operation& operation) const;
+  [[nodiscard]] std::string who() const;
+  [[nodiscard]] std::exception_ptr error_for(const control::Cause& cause, const Signature* call) const;
+  [[nodiscard]] Operation* running(std::uint64_t sequence) const;
+
+  struct Early {
+    int world_peer;
+    Signature signature;
+  };
+  struct Refusal {
+    int world_rank;
+    std::string text;
+  };
+  static constexpr std::size_t log_length = 256;
+  static constexpr std::size_t early_limit = 4096;
+
+  std::shared_ptr<Runtime> runtime_;
+  GroupFacts facts_;
+  std::unique_ptr<Backend> backend_;
+  std::atomic<bool> inside_{false};
+  std::uint64_t next_sequence_ = 0;
+  std::array<Signature, log_length> log_;
+  std::vector<Early> early_;                         // of calls this rank has not entered yet
+  std::map<std::uint64_t, Refusal> refusals_;        // likewise
+  std::vector<std::shared_ptr<Operation>> running_;  // in the order they were started
+  std::vector<std::shared_ptr<Operation>> pool_;
+  std::optional<control::Cause> broken_;
+  std::optional<control::Cause> proposed_;           // a cause that is on its way through the control network
+  TimePoint proposed_at_{};
+  StallMap stalls_;
+};
+
+}  // namespace tutti

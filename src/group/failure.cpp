@@ -1,0 +1,225 @@
+// failure.cpp: what breaks a group, and how its members hear of it: mismatches, stalls, deadlines, lost and leaving peers.
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include <tutti/error.hpp>
+
+#include "base/environment.hpp"
+#include "group/core.hpp"
+#include "group/runtime.hpp"
+
+namespace tutti {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration probe_after = 100ms;      // a call that waits longer asks those it waits for
+constexpr Duration probe_again_max = 1s;
+constexpr Duration answer_stale = 2500ms;    // an answer older than this counts as none
+constexpr Duration verdict_wait = 500ms;     // a broken transfer waits this long for the control network's verdict
+constexpr Duration agreement_limit = 10s;    // a group breaks by then, whether or not the others can be heard
+constexpr Duration leave_grace = 500ms;      // data of a rank that said goodbye may still be on its way
+
+}  // namespace
+
+TransportListener::Verdict GroupCore::arrived(int world_peer, const Envelope& envelope) {
+  using Verdict = TransportListener::Verdict;
+  if (envelope.epoch != facts_.epoch || broken_) return Verdict::drop;
+  if (envelope.lane != 0) return Verdict::keep;
+  const Signature& theirs = envelope.signature;
+  if (theirs.sequence >= next_sequence_) {
+    const auto known = [&](const Early& early) { return early.world_peer == world_peer && early.signature.sequence == theirs.sequence; };
+    if (early_.size() < early_limit && std::none_of(early_.begin(), early_.end(), known)) early_.push_back({world_peer, theirs});
+    return Verdict::keep;
+  }
+  const Signature& own = log_[theirs.sequence % log_length];
+  if (own.sequence == theirs.sequence && own != theirs) {
+    report_mismatch(own, theirs, world_peer);
+    return Verdict::drop;
+  }
+  return running(theirs.sequence) != nullptr ? Verdict::keep : Verdict::drop;
+}
+
+void GroupCore::check_early(const Signature& own) {
+  for (const Early& early : early_) {
+    if (early.signature.sequence == own.sequence && early.signature != own) report_mismatch(own, early.signature, early.world_peer);
+  }
+  std::erase_if(early_, [&](const Early& early) { return early.signature.sequence <= own.sequence; });
+}
+
+void GroupCore::report_mismatch(const Signature& own, const Signature& theirs, int world_peer) {
+  // Both sides find the same mismatch: the text is the same on both, lower rank first.
+  int low = facts_.rank, high = rank_of(world_peer);
+  std::string low_call = describe(own), high_call = describe(theirs);
+  if (low > high) {
+    std::swap(low, high);
+    std::swap(low_call, high_call);
+  }
+  const std::string_view hint = low_call == high_call ? " with another shape, axis, factor, sizes or pairs" : "";
+  const std::string_view differentiation = (own.flags ^ theirs.flags) & Signature::differentiated
+                                               ? " (one takes part in differentiation, the other does not)"
+                                               : "";
+  request_abort({.kind = control::Cause::Kind::mismatch,
+                 .blamed = {},
+                 .sequence = own.sequence,
+                 .text = fmt::format("rank {} called {}, but rank {} called {}{}{}; every rank of a group must make the same calls in "
+                                     "the same order",
+                                     low, low_call, high, high_call, hint, differentiation)});
+}
+
+void GroupCore::request_abort(const control::Cause& cause) {
+  if (broken_ || proposed_) return;
+  proposed_ = cause;
+  proposed_at_ = runtime_->clock().now();
+  if (facts_.size == 1) {
+    break_with(cause);
+  } else {
+    runtime_->control().abort(facts_.id, facts_.epoch, cause);
+  }
+}
+
+void GroupCore::abort(std::string_view reason) {
+  const auto guard = runtime_->lock();
+  check_usable();
+  request_abort({.kind = control::Cause::Kind::aborted,
+                 .blamed = {facts_.world_of[static_cast<std::size_t>(facts_.rank)]},
+                 .sequence = next_sequence_,
+                 .text = fmt::format("rank {} aborted the group: {}", facts_.rank, reason)});
+}
+
+void GroupCore::break_with(const control::Cause& cause) {
+  if (broken_) return;
+  broken_ = cause;
+  const auto ended = running_;
+  for (const auto& operation : ended) end(*operation, error_for(cause, &operation->request.signature));
+  early_.clear();
+  refusals_.clear();
+  runtime_->transport().forget(facts_.id, ~std::uint64_t{0});
+}
+
+std::exception_ptr GroupCore::error_for(const control::Cause& cause, const Signature* call) const {
+  const std::string what = call != nullptr ? fmt::format("{}: {}: {}", who(), tutti::describe(*call), cause.text)
+                                           : fmt::format("{}: the group is broken: {}", who(), cause.text);
+  switch (cause.kind) {
+    case control::Cause::Kind::mismatch: return std::make_exception_ptr(Mismatch(what));
+    case control::Cause::Kind::timeout: return std::make_exception_ptr(Timeout(what));
+    case control::Cause::Kind::lost:
+{
+      const int rank = cause.blamed.empty() ? -1 : cause.blamed.front();
+      return std::make_exception_ptr(PeerLost(what, rank, runtime_->host_of(rank), cause.text));
+    }
+    case control::Cause::Kind::aborted:
+    case control::Cause::Kind::refused: return std::make_exception_ptr(Aborted(what));
+  }
+  return std::make_exception_ptr(Aborted(what));
+}
+
+void GroupCore::member_left() {
+  for (const auto& operation : running_) operation->probed_at = TimePoint{};  // look again soon: it may wait for the one that left
+}
+
+Whereabouts GroupCore::whereabouts(const Operation& operation) const {
+  if (operation.task != nullptr) return operation.task->whereabouts();
+  Whereabouts where{.how = fmt::format("message over {}", runtime_->transport().name()), .step_count = 1};
+  if (operation.is_message() && operation.peer >= 0) where.waiting_for = {operation.peer};
+  return where;
+}
+
+void GroupCore::watch(Operation& operation, TimePoint now) {
+  if (proposed_) {  // the members are agreeing on the cause; should that fail, our own will do
+    if (now - proposed_at_ > agreement_limit) break_with(*proposed_);
+    return;
+  }
+  if (!operation.doomed.empty() && now - operation.doomed_at > verdict_wait) {
+    request_abort({.kind = control::Cause::Kind::mismatch,
+                   .blamed = {},
+                   .sequence = operation.request.signature.sequence,
+                   .text = fmt::format("{}: {}", who(), operation.doomed)});
+    return;
+  }
+  if (now >= operation.request.deadline) {
+    time_out(operation, now);
+    return;
+  }
+  if (now - operation.started_at < probe_after) return;
+  const Duration waited = now - operation.started_at;
+  const Duration again = std::clamp(waited / 2, probe_after, probe_again_max);
+  if (now - operation.probed_at < again) return;
+  operation.probed_at = now;
+  probe(operation, now, whereabouts(operation));
+}
+
+void GroupCore::probe(Operation& operation, TimePoint now, const Whereabouts& where) {
+  for (const int rank : where.waiting_for) {
+    const int world = facts_.world_of[static_cast<std::size_t>(rank)];
+    if (runtime_->has_left(world) && now - runtime_->left_at(world) > leave_grace) {
+      request_abort({.kind = control::Cause::Kind::lost,
+                     .blamed = {world},
+                     .sequence = operation.request.signature.sequence,
+                     .text = fmt::format("{} left the job without joining the call", name_of_rank(rank))});
+      return;
+    }
+  }
+  if (operation.is_message()) return;  // a message may come at any time: nothing to compare
+  const auto bytes = encode(StallProbe{.group = facts_.id, .epoch = facts_.epoch, .signature = operation.request.signature});
+  for (const int rank : stalls_.involved(where.waiting_for, operation.request.signature.sequence)) {
+    if (rank != facts_.rank) runtime_->control().probe(facts_.world_of[static_cast<std::size_t>(rank)], bytes);
+  }
+}
+
+StallAnswer GroupCore::answer_probe(int world_rank, const StallProbe& probe) {
+  StallAnswer answer{.group = facts_.id, .sequence = probe.signature.sequence, .next_sequence = next_sequence_};
+  const Signature& own = log_[probe.signature.sequence % log_length];
+  if (probe.signature.sequence >= next_sequence_) {
+    answer.state = StallAnswer::State::not_there_yet;
+  } else if (own.sequence == probe.signature.sequence && own != probe.signature) {
+    report_mismatch(own, probe.signature, world_rank);
+    answer.state = StallAnswer::State::waiting;
+  } else if (const Operation* operation = running(probe.signature.sequence)) {
+    const Whereabouts where = whereabouts(*operation);
+    answer.state = StallAnswer::State::waiting;
+    answer.step = where.step;
+    answer.step_count = where.step_count;
+    answer.waiting_for = where.waiting_for;
+  } else {
+    answer.state = StallAnswer::State::past_it;
+  }
+  return answer;
+}
+
+void GroupCore::take_answer(int world_rank, const StallAnswer& answer) {
+  const int rank = rank_of(world_rank);
+  if (rank < 0) return;
+  stalls_.note(rank, answer, runtime_->clock().now());
+  // Whom it waits for is asked next: at once, not after another interval.
+  if (Operation* operation = running(answer.sequence); operation != nullptr && answer.state == StallAnswer::State::waiting) {
+    const auto bytes = encode(StallProbe{.group = facts_.id, .epoch = facts_.epoch, .signature = operation->request.signature});
+    for (const int next : answer.waiting_for) {
+      const bool valid = next >= 0 && next < facts_.size && next != facts_.rank;
+      if (valid && !stalls_.answered(next, answer.sequence)) {
+        runtime_->control().probe(facts_.world_of[static_cast<std::size_t>(next)], bytes);
+      }
+    }
+  }
+}
+
+void GroupCore::time_out(Operation& operation, TimePoint now) {
+  const Whereabouts where = whereabouts(operation);
+  const std::uint64_t sequence = operation.request.signature.sequence;
+  std::string missing;
+  std::vector<int> blamed;
+  for (const int rank : stalls_.ends(where.waiting_for, sequence, now, answer_stale)) {
+    blamed.push_back(facts_.world_of[static_cast<std::size_t>(rank)]);
+    const std::string how = operation.is_message() ? "" : ", which " + stalls_.describe(rank, sequence, now, answer_stale);
+    missing += fmt::format("{}{}{}", missing.empty() ? "waiting for " : ", ", name_of_rank(rank), how);
+  }
+  if (missing.empty()) missing = "waiting for any rank to send";
+  const std::string text = fmt::format("{}: {} ({}) timed out after {} at step {} of {}, {}", who(), tutti::describe(operation.request.signature),
+                                       where.how, format_duration(operation.timeout), where.step, where.step_count, missing);
+  request_abort({.kind = control::Cause::Kind::timeout, .blamed = blamed, .sequence = sequence, .text = text});
+}
+
+}  // namespace tutti

@@ -1,0 +1,189 @@
+// group.cpp: the public face of a group: verbs become requests.
+// SPDX-License-Identifier: Apache-2.0
+#include <tutti/group.hpp>
+
+#include <fmt/format.h>
+
+#include <tutti/error.hpp>
+
+#include "group/core.hpp"
+#include "group/runtime.hpp"
+
+namespace tutti {
+namespace {
+
+View or_in_place(const View& out, const View& data) { return out.present() ? out : data; }
+
+Request request_of(const AllReduce& c) {
+  return {.verb = Verb::all_reduce, .input = c.data, .output = or_in_place(c.out, c.data), .op = c.op};
+}
+Request request_of(const Reduce& c) {
+  return {.verb = Verb::reduce, .input = c.data, .output = or_in_place(c.out, c.data), .op = c.op, .root = c.root};
+}
+Request request_of(const Broadcast& c) { return {.verb = Verb::broadcast, .input = c.data, .output = c.data, .root = c.root}; }
+Request request_of(const AllGather& c) {
+  return {.verb = Verb::all_gather, .input = c.data, .output = c.out, .axis = c.axis, .uneven = c.uneven, .sizes = c.sizes};
+}
+Request request_of(const Gather& c) {
+  return {.verb = Verb::gather, .input = c.data, .output = c.out, .root = c.root, .axis = c.axis, .uneven = c.uneven, .sizes = c.sizes};
+}
+Request request_of(const ReduceScatter& c) {
+  return {.verb = Verb::reduce_scatter, .input = c.data, .output = c.out, .op = c.op, .axis = c.axis, .sizes = c.sizes};
+}
+Request request_of(const Scatter& c) {
+  return {.verb = Verb::scatter, .input = c.data, .output = c.out, .root = c.root, .axis = c.axis, .sizes = c.sizes};
+}
+Request request_of(const AllToAll& c) {
+  return {.verb = Verb::all_to_all,
+          .input = c.data,
+          .output = c.out,
+          .axis = c.split_axis,
+          .concat_axis = c.concat_axis,
+          .sizes = c.split_sizes,
+          .recv_sizes = c.recv_sizes};
+}
+Request request_of(const Scan& c) {
+  return {.verb = Verb::scan, .input = c.data, .output = or_in_place(c.out, c.data), .op = c.op};
+}
+Request request_of(const ExclusiveScan& c) {
+  return {.verb = Verb::exscan, .input = c.data, .output = or_in_place(c.out, c.data), .op = c.op};
+}
+Request request_of(const Permute& c) {
+  return {.verb = Verb::permute, .input = c.data, .output = or_in_place(c.out, c.data), .pairs = c.pairs};
+}
+Request request_of(const Barrier&) { return {.verb = Verb::barrier}; }
+
+void wait_for(GroupCore& core, Operation& operation) {
+  // The operation ends by its own deadline, plus the time the control network takes to agree on the cause.
+  core.runtime().drive([&] { return operation.ended(); }, TimePoint::max());
+  operation.group.reset();
+  operation.rethrow();
+}
+
+void run_message(GroupCore& core, const GroupCore::Message& message, int* source = nullptr) {
+  const GroupCore::Entry entry(core, name_of(message.verb));
+  const auto operation = core.start_message(message);
+  wait_for(core, *operation);
+  if (source != nullptr) *source = operation->peer;
+}
+
+}  // namespace
+
+GroupCore& Group::entered() const {
+  if (!core_) throw InvalidArgument("this Group is empty: it was never joined, or split() left this rank out");
+  return *core_;
+}
+
+int Group::rank() const { return core_ ? core_->facts().rank : -1; }
+int Group::size() const { return core_ ? core_->facts().size : 0; }
+std::span<const int> Group::members() const { return core_ ? std::span<const int>(core_->facts().world_of) : std::span<const int>(); }
+std::string_view Group::backend() const { return core_ ? core_->backend_name() : "none"; }
+
+void Group::run(Request request, Duration timeout) {
+  const auto core = core_;  // the handle may be dropped by another thread's callback meanwhile
+  GroupCore& group = entered();
+  const GroupCore::Entry entry(group, name_of(request.verb));
+  const auto operation = group.start(std::move(request), timeout);
+  wait_for(group, *operation);
+}
+
+Work Group::start(Request request, Duration timeout) {
+  GroupCore& group = entered();
+  const GroupCore::Entry entry(group, name_of(request.verb));
+  return Work(group.start(std::move(request), timeout));
+}
+
+void Group::all_reduce(View data, const ReduceOptions& o) { run(request_of(AllReduce{.data = data, .op = o.op}), o.timeout); }
+void Group::all_reduce(View data, View out, const ReduceOptions& o) {
+  run(request_of(AllReduce{.data = data, .out = out, .op = o.op}), o.timeout);
+}
+void Group::reduce(View data, const RootedReduceOptions& o) {
+  run(request_of(Reduce{.data = data, .root = o.root, .op = o.op}), o.timeout);
+}
+void Group::reduce(View data, View out, const RootedReduceOptions& o) {
+  run(request_of(Reduce{.data = data, .out = out, .root = o.root, .op = o.op}), o.timeout);
+}
+void Group::broadcast(View data, const RootOptions& o) { run(request_of(Broadcast{.data = data, .root = o.root}), o.timeout); }
+void Group::all_gather(View data, View out, const JoinOptions& o) {
+  run(request_of(AllGather{.data = data, .out = out, .axis = o.axis, .uneven = o.uneven, .sizes = o.sizes}), o.timeout);
+}
+void Group::gather(View data, View out, const JoinOptions& o) {
+  run(request_of(Gather{.data = data, .out = out, .root = o.root, .axis = o.axis, .uneven = o.uneven, .sizes = o.sizes}), o.timeout);
+}
+void Group::reduce_scatter(View data, View out, const SplitOptions& o) {
+  run(request_of(ReduceScatter{.data = data, .out = out, .op = o.op, .axis = o.axis, .sizes = o.sizes}), o.timeout);
+}
+void Group::scatter(View data, View out, const SplitOptions& o) {
+  run(request_of(Scatter{.data = data, .out = out, .root = o.root, .axis = o.axis, .sizes = o.sizes}), o.timeout);
+}
+void Group::all_to_all(View data, View out, const ExchangeOptions& o) {
+  run(request_of(AllToAll{.data = data,
+                          .out = out,
+                          .split_axis = o.split_axis,
+                          .concat_axis = o.concat_axis,
+                          .split_sizes = o.split_sizes,
+                          .recv_sizes = o.recv_sizes}),
+      o.timeout);
+}
+void Group::scan(View data, const ReduceOptions& o) { run(request_of(Scan{.data = data, .op = o.op}), o.timeout); }
+void Group::scan(View data, View out, const ReduceOptions& o) { run(request_of(Scan{.data = data, .out = out, .op = o.op}), o.timeout); }
+void Group::exscan(View data, const ReduceOptions& o) { run(request_of(ExclusiveScan{.data = data, .op = o.op}), o.timeout); }
+void Group::exscan(View data, View out, const ReduceOptions& o) {
+  run(request_of(ExclusiveScan{.data = data, .out = out, .op = o.op}), o.timeout);
+}
+void Group::permute(View data, View out, const Pairs& pairs, const CallOptions& o) {
+  run(request_of(Permute{.data = data, .out = out, .pairs = pairs}), o.timeout);
+}
+void Group::barrier(const CallOptions& o) { run(request_of(Barrier{}), o.timeout); }
+
+void Group::send(View data, int to, const MessageOptions& o) {
+  run_message(entered(), {.verb = Verb::send, .data = data, .peer = to, .tag = o.tag, .timeout = o.timeout});
+}
+int Group::recv(View data, int from, const MessageOptions& o) {
+  int source = from;
+  run_message(entered(), {.verb = Verb::recv, .data = data, .peer = from, .tag = o.tag, .timeout = o.timeout}, &source);
+  return source;
+}
+Work Group::isend(View data, int to, const MessageOptions& o) {
+  return start(Send{.data = data, .to = to, .tag = o.tag, .timeout = o.timeout});
+}
+Work Group::irecv(View data, int from, const MessageOptions& o) {
+  return start(Receive{.data = data, .from = from, .tag = o.tag, .timeout = o.timeout});
+}
+void Group::sendrecv(View data, int to, View out, int from, const MessageOptions& o) {
+  Work receiving = irecv(out, from, o);
+  Work sending = isend(data, to, o);
+  receiving.wait();
+  sending.wait();
+}
+
+Work Group::start(const AllReduce& c) { return start(request_of(c), c.timeout); }
+Work Group::start(const Reduce& c) { return start(request_of(c), c.timeout); }
+Work Group::start(const Broadcast& c) { return start(request_of(c), c.timeout); }
+Work Group::start(const AllGather& c) { return start(request_of(c), c.timeout); }
+Work Group::start(const Gather& c) { return start(request_of(c), c.timeout); }
+Work Group::start(const ReduceScatter& c) { return start(request_of(c), c.timeout); }
+Work Group::start(const Scatter& c) { return start(request_of(c), c.timeout); }
+Work Group::start(const AllToAll& c) { return start(request_of(c), c.timeout); }
+Work Group::start(const Scan& c) { return start(request_of(c), c.timeout); }
+Work Group::start(const ExclusiveScan& c) { return start(request_of(c), c.timeout); }
+Work Group::start(const Permute& c) { return start(request_of(c), c.timeout); }
+Work Group::start(const Barrier& c) { return start(request_of(c), c.timeout); }
+Work Group::start(const Send& c) {
+  const GroupCore::Entry entry(entered(), "send");
+  return Work(core_->start_message({.verb = Verb::send, .data = c.data, .peer = c.to, .tag = c.tag, .timeout = c.timeout}));
+}
+Work Group::start(const Receive& c) {
+  const GroupCore::Entry entry(entered(), "recv");
+  return Work(core_->start_message({.verb = Verb::recv, .data = c.data, .peer = c.from, .tag = c.tag, .timeout = c.timeout}));
+}
+
+void Group::abort(std::string_view reason) {
+  GroupCore& group = entered();
+  group.runtime().check_alive();
+  group.abort(reason);
+  // The members agree on the cause; from here on it holds on this rank too.
+  group.runtime().drive([&] { return group.is_broken(); }, group.runtime().clock().now() + std::chrono::seconds(10));
+}
+
+}  // namespace tutti

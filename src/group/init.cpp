@@ -1,0 +1,213 @@
+// init.cpp: joining a job, and leaving it.
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ranks exchange one note each through the connector: where they listen, which host and node they are on, and (rank 0's)
+// the world's number and the table by which algorithms are chosen. A barrier over the new links ends it: from then on nobody
+// needs the connector's store any more, and a link that cannot be opened shows now, with its rank, not in the first call.
+#include <tutti/init.hpp>
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <list>
+
+#include <tutti/error.hpp>
+
+#include "base/bytes.hpp"
+#include "base/environment.hpp"
+#include "group/core.hpp"
+#include "group/runtime.hpp"
+#include "transport/alone.hpp"
+#include "transport/tcp.hpp"
+#include "wire/interfaces.hpp"
+#include "wire/secret.hpp"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t note_text_limit = 64 << 10;
+
+/// What a rank tells the others of itself.
+struct Note {
+  std::string address{}, host{};
+  int node = 0;
+  std::uint64_t world = 0;
+  std::string table{};
+};
+
+std::string encode(const Note& note) {
+  ByteWriter writer;
+  writer.string(note.address).string(note.host).u32(static_cast<std::uint32_t>(note.node)).u64(note.world).string(note.table);
+  return {reinterpret_cast<const char*>(writer.data().data()), writer.size()};
+}
+
+Note decode(std::string_view text) {
+  ByteReader reader(std::as_bytes(std::span(text)), "a rank's note at init");
+  Note note;
+  note.address = reader.string(note_text_limit);
+  note.host = reader.string(note_text_limit);
+  note.node = static_cast<int>(reader.u32());
+  note.world = reader.u64();
+  note.table = reader.string(note_text_limit);
+  reader.expect_end();
+  return note;
+}
+
+std::uint64_t random_word() {
+  std::uint64_t word = 0;
+  wire::fill_random(std::as_writable_bytes(std::span(&word, 1)));
+  return word;
+}
+
+wire::Address address_to_bind(const Connector& connector, const Environment& environment) {
+  wire::BindWish wish;
+  wish.wish = environment.get("TUTTI_INTERFACE").value_or("");
+  if (wish.wish.empty() && connector.place().node_count == 1) return wire::Address::loopback();
+  if (const std::string host = connector.meeting_host(); !host.empty()) {
+    wish.meeting_point = wire::Address::from_numeric(host, 1);
+    if (wish.meeting_point) wish.route = wire::route_to(*wish.meeting_point);
+  }
+  return wire::choose_address(wire::list_interfaces(), wish);
+}
+
+transport::TcpOptions tcp_options(const Environment& environment) {
+  transport::TcpOptions options;
+  if (const auto streams = environment.integer("TUTTI_TCP_STREAMS", 0, 64)) options.streams = static_cast<int>(*streams);
+  if (const auto checksums = environment.flag("TUTTI_TCP_CHECKSUMS")) options.payload_checksums = *checksums;
+  if (const auto name = environment.get("TUTTI_TCP_CONGESTION")) options.socket.congestion_control = *name;
+  return options;
+}
+
+/// The table rank 0 hands to all: the built-in cost model, or a user's own.
+std::string table_text(const Environment& environment) {
+  const auto path = environment.get("TUTTI_TABLE");
+  return to_text(path ? read_table(*path) : Table{});
+}
+
+Runtime::Parts meet(Connector& connector, const Environment& environment, TimePoint deadline, std::uint64_t& world) {
+  const Place& place = connector.place();
+  const transport::TcpOptions options = tcp_options(environment);
+  wire::Listener listener = transport::open_listener(address_to_bind(connector, environment), options);
+  Note own{.address = listener.address().text(), .host = place.host, .node = place.node_rank};
+  if (place.rank == place.root_rank) {
+    own.world = random_word() | 1;
+    own.table = table_text(environment);
+  }
+  Runtime::Parts parts;
+  std::vector<wire::Address> addresses;
+  for (const std::string& text : connector.exchange(encode(own), deadline)) {
+    const Note note = decode(text);
+    const wire::HostPort where = wire::HostPort::parse(note.address);
+    const auto address = wire::Address::from_numeric(where.host, where.port);
+    if (!address) throw RendezvousError(fmt::format("a rank announced {} as its address, which is not one", note.address));
+    addresses.push_back(*address);
+    parts.hosts.push_back(note.host);
+    parts.node_of.push_back(note.node);
+    if (note.world != 0) {
+      world = note.world;
+      parts.table = table_from_text(note.table);
+    }
+  }
+  const std::string_view secret = connector.secret();
+  parts.transport = std::make_unique<transport::TcpTransport>(transport::TcpSetup{
+      .rank = place.rank,
+      .listener = std::move(listener),
+      .table = std::move(addresses),
+      .secret = wire::Secret(std::as_bytes(std::span<const char, wire::Secret::size_bytes>(secret.data(), wire::Secret::size_bytes))),
+      .clock = steady_clock(),
+      .world = world,
+      .options = options});
+  return parts;
+}
+
+/// All runtimes of this process, so that a forked child can close what it inherited.
+struct Registry {
+  std::mutex mutex;
+  std::list<std::weak_ptr<Runtime>> runtimes;
+  std::weak_ptr<GroupCore> world;
+};
+
+Registry& registry() {
+  static auto* instance = new Registry;  // never destroyed: groups may outlive static objects
+  return *instance;
+}
+
+void in_forked_child() {
+  for (const auto& weak : registry().runtimes) {
+    if (const auto runtime = weak.lock()) runtime->abandon();
+  }
+  registry().runtimes.clear();
+  registry().world.reset();
+}
+
+void enroll(const std::shared_ptr<Runtime>& runtime) {
+  static const int installed = pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
+                                              [] {
+                                                in_forked_child();
+                                                registry().mutex.unlock();
+                                              });
+  (void)installed;
+  const std::lock_guard guard(registry().mutex);
+  registry().runtimes.remove_if([](const auto& weak) { return weak.expired(); });
+  registry().runtimes.push_back(runtime);
+}
+
+}  // namespace
+
+Group init(std::shared_ptr<Connector> connector, const InitOptions& options) {
+  const Environment environment = Environment::of_process();
+  if (options.backend != "auto" && options.backend != "native") {
+    throw Unsupported(fmt::format("backend '{}' is not known; the known ones are auto and native", options.backend));
+  }
+  const Place place = connector->place();
+  const TimePoint deadline = deadline_after(steady_clock().now(), options.timeout);
+  std::uint64_t world = 1;
+  Runtime::Parts parts;
+  if (place.size == 1) {
+    parts.transport = std::make_unique<transport::AloneTransport>(steady_clock());
+    parts.hosts = {place.host};
+    parts.node_of = {0};
+    parts.table = table_from_text(table_text(environment));
+  } else {
+    parts = meet(*connector, environment, deadline, world);
+  }
+  parts.clock = &steady_clock();
+  parts.default_timeout = options.timeout;
+  parts.seed = random_word();
+  parts.oversubscribed = place.local_size > static_cast<int>(std::thread::hardware_concurrency());
+
+  GroupFacts facts{.rank = place.rank, .size = place.size, .id = world, .node_of = parts.node_of};
+  for (int rank = 0; rank < place.size; ++rank) facts.world_of.push_back(rank);
+  if (place.node_count == 1) facts.node_of.clear();
+  auto runtime = std::make_shared<Runtime>(std::move(parts));
+  enroll(runtime);
+  auto core = std::make_shared<GroupCore>(runtime, std::move(facts), runtime->table());
+  runtime->start();
+  Group group(core);
+  group.barrier({.timeout = options.timeout});
+  return group;
+}
+
+Group init(const InitOptions& options) {
+  {
+    const std::lock_guard guard(registry().mutex);
+    if (auto core = registry().world.lock()) return Group(std::move(core));
+  }
+  Group world = init(std::shared_ptr<Connector>(connect(options)), options);
+  const std::lock_guard guard(registry().mutex);
+  registry().world = world.core();
+  return world;
+}
+
+void finalize() {
+  std::shared_ptr<GroupCore> core;
+  {
+    const std::lock_guard guard(registry().mutex);
+    core = registry().world.lock();
+    registry().world.reset();
+  }
+  if (core) core->runtime().leave();
+}
+
+}  // namespace tutti

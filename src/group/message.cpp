@@ -1,0 +1,103 @@
+// message.cpp: point-to-point calls of a group.
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <tutti/error.hpp>
+
+#include "group/check.hpp"
+#include "group/core.hpp"
+#include "group/runtime.hpp"
+#include "kernel/kernel.hpp"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint32_t message_lane = 1;
+
+}  // namespace
+
+std::shared_ptr<Operation> GroupCore::start_message(const Message& message) {
+  const auto guard = runtime_->lock();
+  check_usable();
+  check_message(message.verb, message.data,
+                {.peer = message.peer, .size = facts_.size, .any_source_allowed = message.verb == Verb::recv});
+  if (message.data.device().kind != Device::Kind::cpu) {
+    throw Unsupported(fmt::format("{}: the array is not in the CPU's memory; copy it there first", name_of(message.verb)));
+  }
+  const TimePoint now = runtime_->clock().now();
+  auto operation = take_operation();
+  operation->group = shared_from_this();
+  operation->timeout = message.timeout > Duration::zero() ? message.timeout : runtime_->default_timeout();
+  operation->started_at = operation->progressed_at = operation->probed_at = now;
+  operation->request.deadline = deadline_after(now, operation->timeout);
+  running_.push_back(operation);
+  runtime_->activate(operation);
+  launch_message(*operation, message);
+  return operation;
+}
+
+void GroupCore::launch_message(Operation& operation, const Message& message) {
+  const bool is_send = message.verb == Verb::send;
+  operation.request.verb = message.verb;
+  (is_send ? operation.request.input : operation.request.output) = message.data;
+  operation.request.signature = {.verb = Verb::send, .dtype = message.data.dtype(), .count = message.data.count()};
+  operation.peer = message.peer;
+  operation.transport = &runtime_->transport();
+
+  auto* memory = static_cast<std::byte*>(message.data.data());
+  if (!message.data.is_contiguous()) {
+    memory = operation.packed.reserve(static_cast<std::size_t>(message.data.bytes()));
+    if (is_send) kernel::pack(message.data, memory);
+  }
+  Transfer& transfer = operation.transfer;
+  transfer.envelope = {.group = facts_.id,
+                       .epoch = facts_.epoch,
+                       .tag = message.tag,
+                       .lane = message_lane,
+                       .signature = operation.request.signature,
+                       .bytes = message.data.bytes()};
+  transfer.peer = message.peer == any_source ? any_peer : facts_.world_of[static_cast<std::size_t>(message.peer)];
+  transfer.from = is_send ? memory : nullptr;
+  transfer.to = is_send ? nullptr : memory;
+  if (is_send) {
+    operation.transport->send(transfer);
+  } else {
+    operation.transport->recv(transfer);
+  }
+  advance_message(operation);
+}
+
+void GroupCore::advance_message(Operation& operation) {
+  Transfer& transfer = operation.transfer;
+  if (transfer.state == Transfer::State::pending || !operation.doomed.empty()) return;
+  if (transfer.state == Transfer::State::failed) {
+    operation.doomed = transfer.error;
+    operation.doomed_at = runtime_->clock().now();
+    return;
+  }
+  if (operation.request.verb == Verb::recv) {
+    finish_receive(operation);
+  } else {
+    end(operation, nullptr);
+  }
+}
+
+void GroupCore::finish_receive(Operation& operation) {
+  const Transfer& transfer = operation.transfer;
+  operation.peer = rank_of(transfer.peer);
+  const Signature &sent = transfer.envelope.signature, &expected = operation.request.signature;
+  if (sent.dtype != expected.dtype || sent.count != expected.count) {
+    request_abort({.kind = control::Cause::Kind::mismatch,
+                   .blamed = {},
+                   .sequence = 0,
+                   .text = fmt::format("rank {} sent {} × {} with tag {}, but rank {} receives {} × {}", operation.peer,
+                                       name_of(sent.dtype), sent.count, transfer.envelope.tag, facts_.rank, name_of(expected.dtype),
+                                       expected.count)});
+    return;
+  }
+  const View& data = operation.request.output;
+  if (!data.is_contiguous()) kernel::unpack(operation.packed.data(), data);
+  end(operation, nullptr);
+}
+
+}  // namespace tutti

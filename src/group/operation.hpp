@@ -1,0 +1,65 @@
+// operation.hpp: one call on a group, from the door to its end.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Thread rule: everything but the constructor and ended() happens under the runtime's lock. `done_` is also read without it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tutti/backend.hpp>
+#include <tutti/transport.hpp>
+
+#include "engine/aligned_buffer.hpp"
+
+namespace tutti {
+
+class GroupCore;
+
+class Operation {
+ public:
+  Operation() = default;
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+  [[nodiscard]] bool ended() const { return ended_.load(std::memory_order_acquire); }
+  [[nodiscard]] bool is_message() const { return request.verb == Verb::send || request.verb == Verb::recv; }
+  /// Throws what went wrong, if anything did.
+  void rethrow() const;
+  /// Gives up whatever is under way; the caller's memory is not touched afterwards.
+  void release_resources();
+  /// Ends it: runs the callbacks. `error` may be null.
+  void end(std::exception_ptr error);
+  void then(std::function<void(std::exception_ptr)> callback);
+  /// Makes a pooled operation new again.
+  void reset();
+
+  std::shared_ptr<GroupCore> group;  // let go of by the thread that waits for the operation, so that no other one destroys it
+  Request request;
+  TimePoint started_at{};
+  Duration timeout{};
+  Task* task = nullptr;              // collectives, once they run
+  Transport* transport = nullptr;    // messages
+  Transfer transfer;
+  int peer = -1;                     // messages: rank in the group, any_source until it is known
+  AlignedBuffer packed;              // messages: elements of a strided array
+  bool waits_for_turn = false;       // an earlier operation works on overlapping memory
+  std::string doomed;                // a transfer failed: why; the verdict of the control network is awaited
+  TimePoint doomed_at{};
+
+  // Stall watch: when it last got further, and when the ranks it waits for were last asked about it.
+  int steps_seen = -1;
+  TimePoint progressed_at{}, probed_at{};
+
+ private:
+  std::atomic<bool> ended_{true};
+  std::exception_ptr error_;
+  std::vector<std::function<void(std::exception_ptr)>> callbacks_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,237 @@
+// runtime.cpp: one rank's part in a job: its transport, its control network, its groups, and who makes progress.
+// SPDX-License-Identifier: Apache-2.0
+#include "group/runtime.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <tutti/error.hpp>
+
+#include "base/bytes.hpp"
+#include "group/core.hpp"
+
+namespace tutti {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int spin_rounds = 200;            // polls without a pause, when there is a core for each rank
+constexpr int yield_rounds = 4;
+constexpr Duration nap = 20ms;              // the longest sleep while a call waits: deadlines and probes need a look
+constexpr Duration idle_nap = 200ms;        // the same while nothing is under way: heartbeats
+constexpr Duration control_interval = 1ms;
+constexpr Duration goodbye_limit = 2s;
+constexpr std::size_t broken_early_limit = 64;
+
+}  // namespace
+
+Runtime::Runtime(Parts parts) : parts_(std::move(parts)) {
+  control_ = std::make_unique<control::Control>(*parts_.transport, *parts_.clock, Random(parts_.seed), parts_.control);
+}
+
+void Runtime::start() {
+  parts_.transport->listen(this);
+  control_->start(*this);
+  if (parts_.threaded && parts_.transport->size() > 1) thread_ = std::thread([this] { serve(); });
+}
+
+Runtime::~Runtime() {
+  if (forked_) {
+    // The thread lives in the parent; joining it here would wait for ever.
+    if (thread_.joinable()) new std::thread(std::move(thread_));
+    return;
+  }
+  leave();
+}
+
+void Runtime::leave() {
+  {
+    std::unique_lock guard(mutex_);
+    if (stopping_) return;
+    stopping_ = true;
+    service_.notify_all();
+  }
+  parts_.transport->wake();
+  if (thread_.joinable()) thread_.join();
+  std::unique_lock guard(mutex_);
+  gone_ = true;
+  for (const auto& [id, group] : std::map(groups_)) {
+    group->break_with({.kind = control::Cause::Kind::aborted, .blamed = {}, .sequence = 0, .text = "this process has left the job (finalize)"});
+  }
+  const TimePoint deadline = clock().now() + goodbye_limit;
+  control_->leave();
+  parts_.transport->close(deadline);
+}
+
+void Runtime::check_alive() const {
+  if (forked_) {
+    throw InvalidArgument("this process is a fork of the one that joined the job; links cannot be shared. Call tutti::init() in "
+                          "processes that were started for it, or fork before init()");
+  }
+  if (gone_) throw InvalidArgument("this process has left the job (finalize was called); no call is possible any more");
+}
+
+void Runtime::abandon() {
+  forked_ = true;
+  parts_.transport->abandon();
+}
+
+std::string Runtime::host_of(int world_rank) const {
+  const auto index = static_cast<std::size_t>(world_rank);
+  return world_rank >= 0 && index < parts_.hosts.size() ? parts_.hosts[index] : std::string();
+}
+
+int Runtime::node_of(int world_rank) const {
+  const auto index = static_cast<std::size_t>(world_rank);
+  return index < parts_.node_of.size() ? parts_.node_of[index] : 0;
+}
+
+void Runtime::add(GroupCore& group) {
+  std::unique_lock guard(mutex_);
+  groups_[group.facts().id] = &group;
+  // A member may have been lost since the group was agreed on.
+  for (const auto& [rank, cause] : lost_) {
+    if (group.rank_of(rank) >= 0) group.break_with(cause);
+  }
+  for (const auto& [id, cause] : broken_early_) {
+    if (id == group.facts().id) group.break_with(cause);
+  }
+}
+
+void Runtime::remove(GroupCore& group) {
+  if (forked_) return;  // the lock may be held by a thread that exists in the parent only
+  std::unique_lock guard(mutex_);
+  groups_.erase(group.facts().id);
+  if (!gone_) parts_.transport->forget(group.facts().id, ~std::uint64_t{0});
+}
+
+void Runtime::activate(std::shared_ptr<Operation> operation) {
+  active_.push_back(std::move(operation));
+  if (waiters_ == 0 && thread_.joinable()) {
+    service_.notify_one();
+    if (active_.size() == 1) parts_.transport->wake();
+  }
+}
+
+void Runtime::deactivate(const Operation& operation) {
+  const auto found = std::find_if(active_.begin(), active_.end(), [&](const auto& each) { return each.get() == &operation; });
+  if (found != active_.end()) active_.erase(found);
+  some_ended_ = true;
+}
+
+bool Runtime::poll() {
+  bool moved = parts_.transport->poll();
+  const TimePoint now = clock().now();
+  if (now - control_polled_at_ >= control_interval || !parts_.threaded) {
+    control_polled_at_ = now;
+    control_->poll();
+  }
+  // Operations end, and start others, while we walk: by index, and again from the start when the list changed.
+  for (std::size_t i = 0; i < active_.size();) {
+    const std::shared_ptr<Operation> operation = active_[i];
+    operation->group->advance(*operation, now);
+    if (i < active_.size() && active_[i] == operation) ++i;
+  }
+  if (std::exchange(some_ended_, false)) {
+    moved = true;
+    if (waiters_ > 1) changed_.notify_all();
+  }
+  return moved;
+}
+
+TimePoint Runtime::next_look() const {
+  const TimePoint timer = control_->next_timer();
+  return active_.empty() ? timer : std::min(timer, clock().now() + nap);
+}
+
+bool Runtime::poll_or_sleep(std::unique_lock<std::mutex>& guard, int& idle_rounds, TimePoint limit) {
+  if (poll()) {
+    idle_rounds = 0;
+    return false;
+  }
+  ++idle_rounds;
+  const int spins = parts_.oversubscribed ? 0 : spin_rounds;
+  guard.unlock();
+  if (idle_rounds > spins + yield_rounds) {
+    parts_.transport->wait(std::min(limit, clock().now() + nap), Transport::Events::all);
+  } else if (idle_rounds > spins) {
+    std::this_thread::yield();
+  }
+  guard.lock();
+  return false;
+}
+
+void Runtime::serve() {
+  std::unique_lock guard(mutex_);
+  while (!stopping_) {
+    if (polling_ || waiters_ > 0) {
+      service_.wait_for(guard, nap);
+      continue;
+    }
+    poll();
+    const bool outstanding = !active_.empty();
+    const TimePoint until = clock().now() + (outstanding ? nap : idle_nap);
+    guard.unlock();
+    parts_.transport->wait(until, outstanding ? Transport::Events::all : Transport::Events::control);
+    guard.lock();
+  }
+}
+
+Runtime::Verdict Runtime::arrived(int peer, const Envelope& envelope) {
+  const auto found = groups_.find(envelope.group);
+  return found == groups_.end() ? Verdict::keep : found->second->arrived(peer, envelope);
+}
+
+void Runtime::control(int peer, std::span<const std::byte> message) { control_->received(peer, message); }
+void Runtime::lost(int peer, std::string_view reason) { control_->link_lost(peer, reason); }
+
+void Runtime::on_abort(std::uint64_t group, std::uint32_t epoch, const control::Cause& cause) {
+  const auto found = groups_.find(group);
+  if (found == groups_.end()) {
+    broken_early_.emplace_back(group, cause);
+    if (broken_early_.size() > broken_early_limit) broken_early_.pop_front();
+  } else if (found->second->facts().epoch == epoch) {
+    found->second->break_with(cause);
+  }
+}
+
+void Runtime::on_lost(int rank, const control::Cause& cause) {
+  lost_.emplace(rank, cause);
+  for (const auto& [id, group] : std::map(groups_)) {
+    if (group->rank_of(rank) >= 0) group->break_with(cause);
+  }
+}
+
+void Runtime::on_left(int rank) {
+  left_at_.emplace(rank, clock().now());
+  for (const auto& [id, group] : groups_) {
+    if (group->rank_of(rank) >= 0) group->member_left();
+  }
+}
+
+void Runtime::on_probe(int from, std::uint64_t id, std::span<const std::byte> question) {
+  const StallProbe probe = decode_probe(question);
+  const auto found = groups_.find(probe.group);
+  StallAnswer answer{.group = probe.group, .sequence = probe.signature.sequence};
+  if (found != groups_.end() && found->second->facts().epoch == probe.epoch && found->second->rank_of(from) >= 0) {
+    answer = found->second->answer_probe(from, probe);
+  }
+  control_->answer(from, id, encode(answer));
+}
+
+void Runtime::on_probe_answer(int from, std::uint64_t, std::span<const std::byte> bytes) {
+  const StallAnswer answer = decode_answer(bytes);
+  const auto found = groups_.find(answer.group);
+  if (found != groups_.end()) found->second->take_answer(from, answer);
+}
+
+void Runtime::on_refusal(const control::Refusal& refusal) {
+  const auto found = groups_.find(refusal.group);
+  if (found == groups_.end() || found->second->facts().epoch != refusal.epoch || found->second->rank_of(refusal.rank) < 0) return;
+  if (refusal.rank != parts_.transport->rank()) found->second->take_refusal(refusal.sequence, refusal.rank, refusal.text);
+}
+
+void Runtime::on_closed(int, std::uint64_t, std::uint32_t) {}  // what a closed handle means shows in the next call that needs it
+
+}  // namespace tutti

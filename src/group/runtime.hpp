@@ -1,0 +1,146 @@
+// runtime.hpp: one rank's part in a job: its transport, its control network, its groups, and who makes progress.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Progress: one lock per rank. Whoever waits polls for everyone; a service thread polls while work is outstanding and nobody
+// waits, and otherwise sleeps on the control network's links, so that probes are answered while the program computes. In the
+// simulator there is no thread: the driver calls poll().
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <tutti/clock.hpp>
+#include <tutti/transport.hpp>
+
+#include "base/random.hpp"
+#include "control/control.hpp"
+#include "plan/select.hpp"
+
+namespace tutti {
+
+class GroupCore;
+class Operation;
+
+class Runtime final : public TransportListener, public control::ControlListener, public std::enable_shared_from_this<Runtime> {
+ public:
+  struct Parts {
+    const Clock* clock = nullptr;
+    std::unique_ptr<Transport> transport;
+    std::vector<std::string> hosts;              // of each rank in the world, as people call them
+    std::vector<int> node_of;                    // node of each rank in the world
+    Duration default_timeout = std::chrono::seconds(300);
+    Table table;                                 // the same on every rank
+    std::uint64_t seed = 0;                      // of the control network's randomness
+    bool oversubscribed = false;                 // more ranks than cores: yield, do not spin
+    bool threaded = true;                        // false: the driver polls
+    control::ControlOptions control;
+  };
+  /// `start` once it is owned by a shared_ptr.
+  explicit Runtime(Parts parts);
+  ~Runtime() override;
+  void start();
+
+  /// Says goodbye and closes; calls raise afterwards.
+  void leave();
+  /// Throws when this process left the job, or is a forked child of the one that joined it.
+  void check_alive() const;
+  /// In a forked child: closes what was inherited.
+  void abandon();
+
+  [[nodiscard]] std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
+  [[nodiscard]] const Clock& clock() const { return *parts_.clock; }
+  [[nodiscard]] Transport& transport() const { return *parts_.transport; }
+  [[nodiscard]] control::Control& control() { return *control_; }
+  [[nodiscard]] Duration default_timeout() const { return parts_.default_timeout; }
+  [[nodiscard]] const Table& table() const { return parts_.table; }
+  [[nodiscard]] std::string host_of(int world_rank) const;
+  [[nodiscard]] int node_of(int world_rank) const;
+  [[nodiscard]] bool has_left(int world_rank) const { return left_at_.contains(world_rank); }
+  [[nodiscard]] TimePoint left_at(int world_rank) const { return left_at_.at(world_rank); }
+
+  /// An id for a group of this rank alone, which nobody else needs to know.
+  [[nodiscard]] std::uint64_t private_id() { return next_private_id_++; }
+
+  // Under the lock.
+  void add(GroupCore& group);                  // (takes the lock itself, as does remove)
+  void remove(GroupCore& group);
+  void activate(std::shared_ptr<Operation> operation);
+  void deactivate(const Operation& operation);
+  /// One round of progress; true if anything moved.
+  bool poll();
+  /// When poll() should be called again at the latest: for drivers without a thread.
+  [[nodiscard]] TimePoint next_look() const;
+
+  /// Without the lock: makes progress until the predicate holds (asked under the lock) or `limit`; returns whether it holds.
+  template <class Predicate>
+  bool drive(Predicate ended, TimePoint limit);
+
+  // TransportListener, ControlListener: called from poll(), under the lock.
+  Verdict arrived(int peer, const Envelope& envelope) override;
+  void control(int peer, std::span<const std::byte> message) override;
+  void lost(int peer, std::string_view reason) override;
+  void on_abort(std::uint64_t group, std::uint32_t epoch, const control::Cause& cause) override;
+  void on_lost(int rank, const control::Cause& cause) override;
+  void on_left(int rank) override;
+  void on_refusal(const control::Refusal& refusal) override;
+  void on_closed(int rank, std::uint64_t group, std::uint32_t epoch) override;
+  void on_probe(int from, std::uint64_t id, std::span<const std::byte> question) override;
+  void on_probe_answer(int from, std::uint64_t id, std::span<const std::byte> answer) override;
+
+ private:
+  void serve();
+  bool poll_or_sleep(std::unique_lock<std::mutex>& guard, int& idle_rounds, TimePoint limit);
+
+  Parts parts_;
+  std::unique_ptr<control::Control> control_;
+  std::mutex mutex_;
+  std::condition_variable changed_;            // a waiter's turn to poll may have come, or its work may have ended
+  std::condition_variable service_;
+  std::thread thread_;
+  std::map<std::uint64_t, GroupCore*> groups_;
+  std::vector<std::shared_ptr<Operation>> active_;
+  std::map<int, TimePoint> left_at_;
+  std::map<int, control::Cause> lost_;
+  // Of groups that broke before this rank had made its handle; the latest few.
+  std::deque<std::pair<std::uint64_t, control::Cause>> broken_early_;
+  std::atomic<std::uint64_t> next_private_id_{std::uint64_t{1} << 63};
+  TimePoint control_polled_at_{};
+  int waiters_ = 0;
+  bool polling_ = false;                       // somebody is in drive()'s loop
+  bool some_ended_ = false;
+  bool stopping_ = false;
+  std::atomic<bool> gone_{false}, forked_{false};
+};
+
+template <class Predicate>
+bool Runtime::drive(Predicate ended, TimePoint limit) {
+  std::unique_lock guard(mutex_);
+  ++waiters_;
+  while (!ended() && clock().now() < limit) {
+    if (polling_) {
+      changed_.wait_until(guard, std::min(limit, clock().now() + std::chrono::milliseconds(100)));
+      continue;
+    }
+    polling_ = true;
+    int idle_rounds = 0;
+    while (!poll_or_sleep(guard, idle_rounds, limit) && !ended() && clock().now() < limit) {
+    }
+    polling_ = false;
+    if (waiters_ > 1) changed_.notify_all();
+  }
+  const bool result = ended();
+  --waiters_;
+  if (!active_.empty() && waiters_ == 0) service_.notify_one();  // asynchronous work goes on without us
+  return result;
+}
+
+}  // namespace tutti

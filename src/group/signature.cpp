@@ -1,0 +1,64 @@
+// signature.cpp: what the ranks of a call must agree on, drawn from a checked request.
+// SPDX-License-Identifier: Apache-2.0
+#include "group/signature.hpp"
+
+#include <bit>
+
+#include "base/hash.hpp"
+
+namespace tutti {
+namespace {
+
+/// The shape that all ranks share: of one block for the verbs that join or split, of the whole array for the others. Where
+/// blocks differ in length, the axis does not count.
+std::vector<std::int64_t> common_shape(const Request& request, const Layout& layout) {
+  const View& input = request.input;
+  const bool from_output = request.verb == Verb::scatter || !input.present();
+  const auto own = from_output ? std::span<const std::int64_t>(layout.output_shape) : input.shape();
+  std::vector<std::int64_t> shape(own.begin(), own.end());
+  const bool axis_differs = request.uneven || (request.verb == Verb::scatter && !request.sizes.empty());
+  if (axis_differs && !request.stack) shape[static_cast<std::size_t>(request.axis)] = 0;
+  return shape;
+}
+
+}  // namespace
+
+Signature signature_of(const Request& request, const Layout& layout) {
+  Signature signature{.verb = request.verb};
+  if (reduces(request.verb)) signature.op = request.op.kind();
+  if (has_root(request.verb)) signature.root = request.root;
+  if (request.uneven) signature.flags |= Signature::uneven;
+  if (request.differentiated) signature.flags |= Signature::differentiated;
+  if (request.sizes_follow) signature.flags |= Signature::sizes_follow;
+  if (request.verb == Verb::barrier) return signature;
+
+  Hash hash;
+  hash.add(static_cast<std::uint64_t>(request.axis)).add(static_cast<std::uint64_t>(request.concat_axis)).add(request.stack ? 1 : 0);
+  if (reduces(request.verb)) hash.add(std::bit_cast<std::uint64_t>(request.op.factor()));
+  for (const auto& [source, destination] : request.pairs) {
+    hash.add(static_cast<std::uint64_t>(source)).add(static_cast<std::uint64_t>(destination));
+  }
+  // What each rank sends in an uneven all_to_all is its own affair; all other sizes are common knowledge.
+  const bool own_sizes = request.verb == Verb::all_to_all && request.uneven;
+  if (!own_sizes) {
+    for (const std::int64_t size : request.sizes) hash.add(static_cast<std::uint64_t>(size));
+  }
+
+  const bool root_tells = request.sizes_follow && (request.verb == Verb::broadcast || request.verb == Verb::scatter);
+  if (root_tells) {  // the others know neither dtype nor shape, nor the root's sizes
+    signature.detail = Hash().add(static_cast<std::uint64_t>(request.stack ? 0 : request.axis)).add(request.stack ? 1 : 0).value();
+    return signature;
+  }
+  const View& any = request.input.present() ? request.input : request.output;
+  signature.dtype = any.dtype();
+  std::int64_t count = 1;
+  for (const std::int64_t length : common_shape(request, layout)) {
+    hash.add(static_cast<std::uint64_t>(length));
+    count *= length;
+  }
+  signature.count = count;
+  signature.detail = hash.value();
+  return signature;
+}
+
+}  // namespace tutti

@@ -1,0 +1,140 @@
+// stall.cpp: what ranks tell each other when a call takes long, and whom that makes responsible.
+// SPDX-License-Identifier: Apache-2.0
+#include "group/stall.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "base/bytes.hpp"
+#include "base/environment.hpp"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t waiting_limit = 64;  // ranks named in one answer
+
+void write(ByteWriter& writer, const Signature& s) {
+  writer.u64(s.sequence).u8(std::uint8_t(s.verb)).u8(std::uint8_t(s.dtype)).u8(std::uint8_t(s.op)).u8(s.flags);
+  writer.u32(static_cast<std::uint32_t>(s.root)).i64(s.count).u64(s.detail);
+}
+
+Signature read_signature(ByteReader& reader) {
+  Signature s;
+  s.sequence = reader.u64();
+  const std::uint8_t verb = reader.u8(), dtype = reader.u8(), op = reader.u8();
+  if (verb >= verb_count || dtype >= dtype_count || op > std::uint8_t(Op::Kind::premul)) {
+    throw MalformedMessage("a stall probe with an unknown verb, dtype or reduction");
+  }
+  s.verb = static_cast<Verb>(verb);
+  s.dtype = static_cast<DType>(dtype);
+  s.op = static_cast<Op::Kind>(op);
+  s.flags = reader.u8();
+  s.root = static_cast<std::int32_t>(reader.u32());
+  s.count = reader.i64();
+  s.detail = reader.u64();
+  return s;
+}
+
+}  // namespace
+
+std::vector<std::byte> encode(const StallProbe& probe) {
+  ByteWriter writer;
+  writer.u64(probe.group).u32(probe.epoch);
+  write(writer, probe.signature);
+  return std::move(writer).take();
+}
+
+StallProbe decode_probe(std::span<const std::byte> bytes) {
+  ByteReader reader(bytes, "a stall probe");
+  StallProbe probe;
+  probe.group = reader.u64();
+  probe.epoch = reader.u32();
+  probe.signature = read_signature(reader);
+  reader.expect_end();
+  return probe;
+}
+
+std::vector<std::byte> encode(const StallAnswer& answer) {
+  ByteWriter writer;
+  writer.u64(answer.group).u64(answer.sequence).u8(std::uint8_t(answer.state)).u64(answer.next_sequence);
+  writer.u32(std::uint32_t(answer.step)).u32(std::uint32_t(answer.step_count));
+  const std::size_t count = std::min(answer.waiting_for.size(), waiting_limit);
+  writer.u16(static_cast<std::uint16_t>(count));
+  for (std::size_t i = 0; i < count; ++i) writer.u32(std::uint32_t(answer.waiting_for[i]));
+  return std::move(writer).take();
+}
+
+StallAnswer decode_answer(std::span<const std::byte> bytes) {
+  ByteReader reader(bytes, "the answer to a stall probe");
+  StallAnswer answer;
+  answer.group = reader.u64();
+  answer.sequence = reader.u64();
+  const std::uint8_t state = reader.u8();
+  if (state > std::uint8_t(StallAnswer::State::past_it)) throw MalformedMessage("an unknown state in the answer to a stall probe");
+  answer.state = static_cast<StallAnswer::State>(state);
+  answer.next_sequence = reader.u64();
+  answer.step = static_cast<std::int32_t>(reader.u32());
+  answer.step_count = static_cast<std::int32_t>(reader.u32());
+  const std::size_t count = reader.u16();
+  if (count > waiting_limit) throw MalformedMessage("too many ranks in the answer to a stall probe");
+  for (std::size_t i = 0; i < count; ++i) answer.waiting_for.push_back(static_cast<int>(reader.u32()));
+  reader.expect_end();
+  return answer;
+}
+
+void StallMap::note(int rank, const StallAnswer& answer, TimePoint now) { answers_[rank] = {answer, now}; }
+
+std::vector<int> StallMap::involved(std::span<const int> waiting_for, std::uint64_t sequence) const {
+  std::set<int> seen;
+  std::vector<int> open(waiting_for.begin(), waiting_for.end());
+  while (!open.empty()) {
+    const int rank = open.back();
+    open.pop_back();
+    if (!seen.insert(rank).second) continue;
+    const auto found = answers_.find(rank);
+    if (found == answers_.end() || found->second.answer.sequence != sequence) continue;
+    if (found->second.answer.state != StallAnswer::State::waiting) continue;
+    open.insert(open.end(), found->second.answer.waiting_for.begin(), found->second.answer.waiting_for.end());
+  }
+  return {seen.begin(), seen.end()};
+}
+
+std::vector<int> StallMap::ends(std::span<const int> waiting_for, std::uint64_t sequence, TimePoint now, Duration stale) const {
+  const std::vector<int> chain = involved(waiting_for, sequence);
+  std::vector<int> ends;
+  for (const int rank : chain) {
+    const auto found = answers_.find(rank);
+    const bool silent = found == answers_.end() || now - found->second.at > stale;
+    if (silent || found->second.answer.sequence != sequence || found->second.answer.state != StallAnswer::State::waiting) {
+      ends.push_back(rank);
+    }
+  }
+  // A rank that has passed the call is not what others wait for, if anyone else is.
+  const auto passed = [&](int rank) {
+    const auto found = answers_.find(rank);
+    return found != answers_.end() && found->second.answer.state == StallAnswer::State::past_it;
+  };
+  if (!std::all_of(ends.begin(), ends.end(), passed)) std::erase_if(ends, passed);
+  if (ends.empty() && !chain.empty()) ends.push_back(chain.front());
+  return ends;
+}
+
+std::string StallMap::describe(int rank, std::uint64_t sequence, TimePoint now, Duration stale) const {
+  const auto found = answers_.find(rank);
+  if (found == answers_.end()) return "does not answer";
+  const auto& [answer, at] = found->second;
+  if (now - at > stale) return fmt::format("last answered {} ago", format_duration(now - at));
+  if (answer.sequence != sequence) return "is in another call";
+  switch (answer.state) {
+    case StallAnswer::State::unknown_group: return "does not know this group";
+    case StallAnswer::State::not_there_yet: return fmt::format("has not entered the call (its next is #{})", answer.next_sequence);
+    case StallAnswer::State::waiting: return fmt::format("is at step {} of {}", answer.step, answer.step_count);
+    case StallAnswer::State::past_it: return "has finished the call";
+  }
+  return "is in an unknown state";
+}
+
+}  // namespace tutti

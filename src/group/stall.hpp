@@ -1,0 +1,71 @@
+// stall.hpp: what ranks tell each other when a call takes long, and whom that makes responsible.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A rank that waits asks those it waits for (a probe, with its signature), and those they wait for in turn. Whoever is at the end of
+// such a chain is what everyone waits for: a rank that has not entered the call, or that does not answer.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <tutti/clock.hpp>
+#include <tutti/request.hpp>
+
+namespace tutti {
+
+/// "I am in this call of this group and wait for you."
+struct StallProbe {
+  std::uint64_t group = 0;
+  std::uint32_t epoch = 0;
+  Signature signature;
+};
+
+struct StallAnswer {
+  enum class State : std::uint8_t {
+    unknown_group = 0,
+    not_there_yet = 1,   // has not made this call; next_sequence says how far it is
+    waiting = 2,         // is in the call, and waits itself
+    past_it = 3,         // has finished the call
+  };
+  std::uint64_t group = 0;
+  std::uint64_t sequence = 0;        // the call it was asked about
+  State state = State::unknown_group;
+  std::uint64_t next_sequence = 0;
+  std::int32_t step = 0, step_count = 0;
+  std::vector<int> waiting_for{};    // ranks in the group
+};
+
+std::vector<std::byte> encode(const StallProbe& probe);
+std::vector<std::byte> encode(const StallAnswer& answer);
+/// Both throw MalformedMessage.
+StallProbe decode_probe(std::span<const std::byte> bytes);
+StallAnswer decode_answer(std::span<const std::byte> bytes);
+
+/// What the members of a group answered last, and whom a wait leads to.
+class StallMap {
+ public:
+  void note(int rank, const StallAnswer& answer, TimePoint now);
+  [[nodiscard]] bool answered(int rank, std::uint64_t sequence) const {
+    const auto found = answers_.find(rank);
+    return found != answers_.end() && found->second.answer.sequence == sequence;
+  }
+  /// Follows the chains of waiting from `waiting_for` for call `sequence`. Returns the ranks at their ends, sorted; answers older
+  /// than `stale` count as none. Where ranks wait for each other in a circle, the circle's lowest rank stands for it.
+  [[nodiscard]] std::vector<int> ends(std::span<const int> waiting_for, std::uint64_t sequence, TimePoint now, Duration stale) const;
+  /// All ranks on the chains, ends included: whom to ask next.
+  [[nodiscard]] std::vector<int> involved(std::span<const int> waiting_for, std::uint64_t sequence) const;
+  /// "has not entered the call (its next is #411)", "does not answer", …
+  [[nodiscard]] std::string describe(int rank, std::uint64_t sequence, TimePoint now, Duration stale) const;
+
+ private:
+  struct Note {
+    StallAnswer answer;
+    TimePoint at;
+  };
+  std::map<int, Note> answers_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,74 @@
+// work.cpp: a call under way.
+// SPDX-License-Identifier: Apache-2.0
+#include <tutti/work.hpp>
+
+#include <fmt/format.h>
+
+#include <tutti/error.hpp>
+
+#include "base/environment.hpp"
+#include "group/core.hpp"
+#include "group/operation.hpp"
+#include "group/runtime.hpp"
+
+namespace tutti {
+namespace {
+
+/// Lets go of the group on this thread: its last handle may be this one.
+void drive(Operation& operation, TimePoint limit) {
+  if (!operation.group) return;  // waited for before
+  const auto runtime = operation.group->runtime_handle();
+  if (runtime->drive([&] { return operation.ended(); }, limit)) operation.group.reset();
+}
+
+}  // namespace
+
+Work& Work::operator=(Work&& other) noexcept {
+  Work old(std::move(*this));
+  operation_ = std::move(other.operation_);
+  return *this;
+}
+
+Work::~Work() {
+  if (operation_) drive(*operation_, TimePoint::max());  // ends by the call's own deadline
+}
+
+void Work::wait() {
+  if (!operation_) throw InvalidArgument("wait() on an empty Work: nothing was started");
+  drive(*operation_, TimePoint::max());
+  operation_->rethrow();
+}
+
+void Work::wait(Duration timeout) {
+  if (!operation_) throw InvalidArgument("wait() on an empty Work: nothing was started");
+  if (operation_->group) {
+    drive(*operation_, deadline_after(operation_->group->runtime().clock().now(), timeout));
+  }
+  if (operation_->group) {
+    throw Timeout(fmt::format("{} has not ended after waiting {}; it goes on, and may be waited for again",
+                              describe(operation_->request.signature), format_duration(timeout)));
+  }
+  operation_->rethrow();
+}
+
+bool Work::test() {
+  if (!operation_ || !operation_->group) return true;
+  drive(*operation_, TimePoint::min());
+  if (!operation_->group) return true;
+  const auto runtime = operation_->group->runtime_handle();
+  const auto guard = runtime->lock();
+  runtime->poll();
+  return operation_->ended();
+}
+
+void Work::then(std::function<void(std::exception_ptr)> callback) {
+  if (!operation_) throw InvalidArgument("then() on an empty Work: nothing was started");
+  if (!operation_->group) return operation_->then(std::move(callback));
+  const auto runtime = operation_->group->runtime_handle();
+  const auto guard = runtime->lock();
+  operation_->then(std::move(callback));
+}
+
+int Work::source() const { return operation_ ? operation_->peer : -1; }
+
+}  // namespace tutti
