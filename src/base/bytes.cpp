@@ -10,7 +10,8 @@ namespace tutti {
 
 ByteWriter& ByteWriter::blob(std::span<const std::byte> bytes) {
   if (bytes.size() > std::numeric_limits<std::uint32_t>::max()) {
-    throw InvalidArgument(fmt::format("cannot put {} bytes in a message: its length field holds 32 bits", bytes.size()));
+    throw InvalidArgument(
+        fmt::format("cannot put {} bytes in a message: its length field holds 32 bits", bytes.size()));
   }
   return u32(static_cast<std::uint32_t>(bytes.size())).raw(bytes);
 }
@@ -28,8 +29,8 @@ std::span<const std::byte> ByteReader::raw(std::size_t bytes) {
 std::span<const std::byte> ByteReader::blob_view(std::size_t limit) {
   const std::size_t length = u32();
   if (length > limit) {
-    throw MalformedMessage(
-        fmt::format("{} of {} bytes holds a field of {} bytes, at most {} are allowed there", what_, size_, length, limit));
+    throw MalformedMessage(fmt::format("{} of {} bytes holds a field of {} bytes, at most {} are allowed there", what_,
+                                       size_, length, limit));
   }
   return raw(length);
 }

@@ -36,7 +36,7 @@ TEST(Bytes, come_back_as_they_went) {
 TEST(Bytes, are_little_endian_with_32_bit_lengths) {
   ByteWriter writer;
   writer.u16(0x0102).string("A");
-  const std::vector<std::byte> expected = {std::byte{2}, std::byte{1}, std::byte{1}, std::byte{0},
+  const std::vector<std::byte> expected = {std::byte{2}, std::byte{1}, std::byte{1},  std::byte{0},
                                            std::byte{0}, std::byte{0}, std::byte{'A'}};
   EXPECT_EQ(std::move(writer).take(), expected);
 }

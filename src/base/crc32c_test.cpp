@@ -39,7 +39,8 @@ TEST(Crc32c, the_table_gives_the_published_values_too) {
 TEST(Crc32c, instruction_and_table_agree_around_every_block_size_and_at_every_offset) {
   const auto data = noise(40'000);
   const std::span<const std::byte> all = data;
-  for (const std::size_t size : {0, 1, 7, 8, 9, 63, 767, 768, 769, 1536, 12'287, 12'288, 12'289, 13'056, 24'576, 39'990}) {
+  for (const std::size_t size :
+       {0, 1, 7, 8, 9, 63, 767, 768, 769, 1536, 12'287, 12'288, 12'289, 13'056, 24'576, 39'990}) {
     for (std::size_t offset = 0; offset < 9; ++offset) {
       const auto part = all.subspan(offset, size);
       ASSERT_EQ(crc32c(part, 77), detail::crc32c_by_table(part, 77)) << size << " bytes at " << offset;

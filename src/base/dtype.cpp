@@ -15,7 +15,7 @@ namespace tutti {
 namespace {
 
 constexpr std::array<std::string_view, dtype_count> names = {
-    "bool",   "int8",    "int16",    "int32",   "int64",   "uint8",     "uint16",     "uint32",      "uint64",
+    "bool",    "int8",     "int16",   "int32",   "int64",     "uint8",      "uint16",      "uint32",     "uint64",
     "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "float8_e4m3", "float8_e5m2"};
 
 }  // namespace

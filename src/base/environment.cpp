@@ -24,11 +24,11 @@ struct Unit {
 };
 
 constexpr double kib = 1024.0;
-constexpr std::array byte_units = {Unit{"", 1.0}, Unit{"K", kib}, Unit{"M", kib * kib}, Unit{"G", kib * kib * kib},
-                                   Unit{"T", kib * kib * kib * kib}};
-constexpr std::array duration_units = {Unit{"", 1e9},   Unit{"ns", 1.0}, Unit{"us", 1e3},   Unit{"µs", 1e3},
-                                       Unit{"ms", 1e6}, Unit{"s", 1e9},  Unit{"m", 60e9},   Unit{"min", 60e9},
-                                       Unit{"h", 3600e9}};
+constexpr std::array byte_units = {Unit{"", 1.0}, Unit{"K", kib}, Unit{"M", kib* kib}, Unit{"G", kib* kib* kib},
+                                   Unit{"T", kib* kib* kib* kib}};
+constexpr std::array duration_units = {Unit{"", 1e9},   Unit{"ns", 1.0},   Unit{"us", 1e3},
+                                       Unit{"µs", 1e3}, Unit{"ms", 1e6},   Unit{"s", 1e9},
+                                       Unit{"m", 60e9}, Unit{"min", 60e9}, Unit{"h", 3600e9}};
 
 constexpr std::string_view accepted_bytes = "a number of bytes, such as 4096, 64K, 1M or 2G";
 constexpr std::string_view accepted_duration = "a duration, such as 30s, 250ms, 10us, 5m or 1h";
@@ -57,13 +57,15 @@ std::optional<std::int64_t> parse_with_unit(std::string_view text, std::span<con
 }
 
 [[noreturn]] void refuse(std::string_view name, std::string_view value, std::string_view accepted) {
-  throw InvalidArgument(fmt::format("environment variable {}=\"{}\" cannot be used: it must be {}", name, value, accepted));
+  throw InvalidArgument(
+      fmt::format("environment variable {}=\"{}\" cannot be used: it must be {}", name, value, accepted));
 }
 
 // Up to one digit behind the point, and none where it would be a zero.
 std::string format_scaled(double value, std::string_view unit) {
   const double rounded = std::round(value * 10) / 10;
-  return rounded == std::floor(rounded) ? fmt::format("{:.0f} {}", rounded, unit) : fmt::format("{:.1f} {}", rounded, unit);
+  return rounded == std::floor(rounded) ? fmt::format("{:.0f} {}", rounded, unit)
+                                        : fmt::format("{:.1f} {}", rounded, unit);
 }
 
 }  // namespace
@@ -85,7 +87,8 @@ std::optional<std::string> Environment::get(std::string_view name) const {
   return found->second;
 }
 
-std::optional<std::int64_t> Environment::integer(std::string_view name, std::int64_t lowest, std::int64_t highest) const {
+std::optional<std::int64_t> Environment::integer(std::string_view name, std::int64_t lowest,
+                                                 std::int64_t highest) const {
   const auto text = get(name);
   if (!text || text->empty()) return std::nullopt;
   const auto value = parse_integer(*text);

@@ -25,12 +25,12 @@ struct Format {
   using Bits = Storage;
   static constexpr int mantissa = mantissa_bits;
   static constexpr int bias = (1 << (exponent_bits - 1)) - 1;
-  static constexpr int dropped = 23 - mantissa_bits;               // mantissa bits that float32 has in addition
+  static constexpr int dropped = 23 - mantissa_bits;  // mantissa bits that float32 has in addition
   static constexpr std::uint32_t rebias = std::uint32_t(127 - bias) << 23;
   static constexpr int sign_shift = 31 - (exponent_bits + mantissa_bits);
   static constexpr std::uint32_t magnitude = (1u << (exponent_bits + mantissa_bits)) - 1;
   static constexpr bool has_infinity = !finite_only;
-  static constexpr bool same_exponent = exponent_bits == 8;        // bfloat16: its subnormals are float32's
+  static constexpr bool same_exponent = exponent_bits == 8;  // bfloat16: its subnormals are float32's
   /// The first code that is not finite: infinity, or the NaN of a format without infinity.
   static constexpr std::uint32_t overflow = finite_only ? magnitude : ((1u << exponent_bits) - 1) << mantissa_bits;
   /// What a NaN becomes before payload bits are added.

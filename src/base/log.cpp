@@ -41,8 +41,8 @@ Log::Level Log::level_from(const Environment& environment) {
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (*text == names[i]) return static_cast<Level>(i);
   }
-  throw InvalidArgument(
-      fmt::format("environment variable TUTTI_LOG=\"{}\" cannot be used: it must be error, warn, info or debug", *text));
+  throw InvalidArgument(fmt::format(
+      "environment variable TUTTI_LOG=\"{}\" cannot be used: it must be error, warn, info or debug", *text));
 }
 
 void Log::write(Level level, std::string_view text) const {

@@ -57,8 +57,11 @@ TEST(Log, without_a_sink_writes_whole_lines_to_stderr) {
 TEST(Log, takes_its_level_from_the_environment) {
   EXPECT_EQ(Log::level_from(Environment()), Log::Level::warn);
   EXPECT_EQ(Log::level_from(Environment{{"TUTTI_LOG", "debug"}}), Log::Level::debug);
-  EXPECT_THAT([] { Log::level_from(Environment{{"TUTTI_LOG", "loud"}}); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("TUTTI_LOG=\"loud\"")));
+  EXPECT_THAT(
+      [] {
+        Log::level_from(Environment{{"TUTTI_LOG", "loud"}});
+      },
+      ThrowsMessage<InvalidArgument>(HasSubstr("TUTTI_LOG=\"loud\"")));
 }
 
 }  // namespace

@@ -27,8 +27,8 @@ Op op_from_name(std::string_view name) {
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (names[i] == name) return ops[i];
   }
-  throw InvalidArgument(fmt::format("\"{}\" is not a reduction; the names are {} (premul is made with its factor)", name,
-                                    fmt::join(names, ", ")));
+  throw InvalidArgument(fmt::format("\"{}\" is not a reduction; the names are {} (premul is made with its factor)",
+                                    name, fmt::join(names, ", ")));
 }
 
 }  // namespace tutti

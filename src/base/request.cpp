@@ -13,8 +13,8 @@ namespace tutti {
 
 namespace {
 constexpr std::array<std::string_view, verb_count> verb_names = {
-    "all_reduce", "reduce",     "broadcast", "all_gather", "gather",  "reduce_scatter", "scatter",
-    "all_to_all", "scan",       "exscan",    "permute",    "barrier", "send",           "recv"};
+    "all_reduce", "reduce", "broadcast", "all_gather", "gather",  "reduce_scatter", "scatter",
+    "all_to_all", "scan",   "exscan",    "permute",    "barrier", "send",           "recv"};
 
 std::string kind_name(Op::Kind kind) {
   constexpr std::array ops = {Op::sum, Op::mean, Op::product, Op::min, Op::max, Op::band, Op::bor, Op::bxor};

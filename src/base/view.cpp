@@ -61,8 +61,8 @@ void check_extent(DType dtype, std::span<const std::int64_t> shape, std::span<co
   for (std::size_t axis = 0; axis < strides.size(); ++axis) {
     std::int64_t reach = 0;
     std::int64_t& end = strides[axis] < 0 ? lowest : highest;
-    if (__builtin_mul_overflow(shape[axis] - 1, strides[axis], &reach) ||
-        __builtin_mul_overflow(reach, size, &reach) || __builtin_add_overflow(end, reach, &end)) {
+    if (__builtin_mul_overflow(shape[axis] - 1, strides[axis], &reach) || __builtin_mul_overflow(reach, size, &reach) ||
+        __builtin_add_overflow(end, reach, &end)) {
       refuse(fmt::format("shape {} with strides {} reaches farther than 64 bits can count", shape_text(shape),
                          shape_text(strides)));
     }
@@ -128,9 +128,8 @@ View View::slice(int axis, std::int64_t begin, std::int64_t length) const {
   }
   const std::int64_t extent = shape_[std::size_t(axis)];
   if (begin < 0 || length < 0 || begin > extent || length > extent - begin) {
-    throw InvalidArgument(
-        fmt::format("cannot slice {} elements from {} on: axis {} of shape {} has {}", length, begin, axis,
-                    shape_text(shape()), extent));
+    throw InvalidArgument(fmt::format("cannot slice {} elements from {} on: axis {} of shape {} has {}", length, begin,
+                                      axis, shape_text(shape()), extent));
   }
   View part = *this;
   part.shape_[std::size_t(axis)] = length;

@@ -95,8 +95,11 @@ TEST(View, may_be_null_only_without_elements) {
 }
 
 TEST(View, refuses_negative_extents) {
-  EXPECT_THAT([] { View(memory.data(), DType::float32, Extents{3, -1}); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("axis 1 of shape [3, -1] is negative")));
+  EXPECT_THAT(
+      [] {
+        View(memory.data(), DType::float32, Extents{3, -1});
+      },
+      ThrowsMessage<InvalidArgument>(HasSubstr("axis 1 of shape [3, -1] is negative")));
 }
 
 TEST(View, refuses_more_than_16_axes) {
@@ -106,8 +109,11 @@ TEST(View, refuses_more_than_16_axes) {
 }
 
 TEST(View, refuses_strides_that_do_not_fit_the_axes) {
-  EXPECT_THAT([] { View(memory.data(), DType::float32, Extents{3, 2}, Extents{1}); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("1 strides for 2 axes")));
+  EXPECT_THAT(
+      [] {
+        View(memory.data(), DType::float32, Extents{3, 2}, Extents{1});
+      },
+      ThrowsMessage<InvalidArgument>(HasSubstr("1 strides for 2 axes")));
 }
 
 TEST(View, refuses_more_bytes_than_64_bits_count) {

@@ -103,7 +103,8 @@ void narrow(DType to_type, const std::byte* from, std::byte* to, std::size_t cou
 
 void require_real(DType dtype) {
   if (is_floating(dtype)) return;
-  throw InvalidArgument(fmt::format("cannot cast {}: only the real floating-point types are converted", name_of(dtype)));
+  throw InvalidArgument(
+      fmt::format("cannot cast {}: only the real floating-point types are converted", name_of(dtype)));
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 // At most `lanes` of them, by default as many as a register holds.
 inline constexpr std::size_t all_lanes = HWY_LANES(std::uint8_t);
 template <class T, std::size_t lanes>
-using Tag = hn::CappedTag<T, lanes < HWY_LANES(T) ? lanes : HWY_LANES(T)>;
+using Tag = hn::CappedTag < T,
+      lanes<HWY_LANES(T) ? lanes : HWY_LANES(T)>;
 
 template <class D>
 HWY_INLINE hn::Vec<D> load_at(D d, const std::byte* from) {
@@ -127,8 +128,8 @@ HWY_INLINE hn::Vec<D> decode_lanes(D df, VBits code) {
   const VBits shifted = hn::ShiftLeft<F::dropped>(magnitude);
   VBits result = hn::Add(shifted, hn::Set(d, F::rebias));
 
-  const auto subnormal = hn::Mul(hn::ConvertTo(df, hn::BitCast(di, magnitude)),
-                                 hn::Set(df, std::bit_cast<float>(F::least_subnormal)));
+  const auto subnormal =
+      hn::Mul(hn::ConvertTo(df, hn::BitCast(di, magnitude)), hn::Set(df, std::bit_cast<float>(F::least_subnormal)));
   const auto is_subnormal = hn::Lt(magnitude, hn::Set(d, 1u << F::mantissa));
   result = hn::IfThenElse(is_subnormal, hn::BitCast(d, subnormal), result);
 

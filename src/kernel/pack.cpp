@@ -153,15 +153,13 @@ void run(Move move) {
   const Axis inner = move.axis[std::size_t(move.axes - 1)];
   const int tiled = tiled_axis(move);
   if (tiled < 0) {
-    for_each_position(move, move.axes - 1, [&](std::byte* to, const std::byte* from) {
-      move_axis(to, from, inner, move.element);
-    });
+    for_each_position(move, move.axes - 1,
+                      [&](std::byte* to, const std::byte* from) { move_axis(to, from, inner, move.element); });
     return;
   }
   const Axis outer = std::exchange(move.axis[std::size_t(tiled)], Axis{});  // an axis of length 1: the tiles walk it
-  for_each_position(move, move.axes - 1, [&](std::byte* to, const std::byte* from) {
-    move_plane(to, from, outer, inner, move.element);
-  });
+  for_each_position(move, move.axes - 1,
+                    [&](std::byte* to, const std::byte* from) { move_plane(to, from, outer, inner, move.element); });
 }
 
 Move prepare(std::byte* to, std::span<const std::int64_t> to_strides, const std::byte* from,
@@ -184,9 +182,10 @@ void require_writable(const View& view) {
   if (view.is_read_only()) throw InvalidArgument("cannot write to a read-only view");
   for (int i = 0; i < view.axes(); ++i) {
     if (view.strides()[std::size_t(i)] == 0 && view.shape()[std::size_t(i)] > 1) {
-      throw InvalidArgument(fmt::format("cannot write to a view whose axis {} has stride 0: its {} elements are one place "
-                                        "in memory; copy the array first",
-                                        i, view.shape()[std::size_t(i)]));
+      throw InvalidArgument(
+          fmt::format("cannot write to a view whose axis {} has stride 0: its {} elements are one place "
+                      "in memory; copy the array first",
+                      i, view.shape()[std::size_t(i)]));
     }
   }
 }

@@ -100,9 +100,10 @@ HWY_EXPORT(scale_dispatched);
 
 void run(const Scaling& scaling) {
   if (!is_floating(scaling.dtype) && !is_complex(scaling.dtype)) {
-    throw InvalidArgument(fmt::format("cannot scale {}: only floating-point and complex elements can be multiplied or "
-                                      "divided by a number; cast them first",
-                                      name_of(scaling.dtype)));
+    throw InvalidArgument(
+        fmt::format("cannot scale {}: only floating-point and complex elements can be multiplied or "
+                    "divided by a number; cast them first",
+                    name_of(scaling.dtype)));
   }
   if (scaling.bytes > 0) HWY_DYNAMIC_DISPATCH(scale_dispatched)(scaling);
 }
