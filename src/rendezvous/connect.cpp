@@ -1,0 +1,139 @@
+// connect.cpp: detect, meet, call the roll, find the place.
+// SPDX-License-Identifier: Apache-2.0
+#include "rendezvous/connect.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include <tutti/error.hpp>
+
+#include "rendezvous/place.hpp"
+#include "rendezvous/roll_call.hpp"
+#include "rendezvous/secret_source.hpp"
+#include "rendezvous/store_access.hpp"
+#include "rendezvous/store_connector.hpp"
+#include "store/memory_store.hpp"
+
+namespace tutti::rendezvous {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// No socket, no file, no secret that anybody else would know.
+std::unique_ptr<Connector> connect_alone(const Detected& detected, const HostIdentity& host) {
+  const NodeTable table{.node_of_rank = {0}};
+  return std::make_unique<StoreConnector>(
+      StoreConnector::Parts{.place = find_place(detected, table, host.name),
+                            .description = detected.launcher + ": a group of one, without a meeting",
+                            .meeting_host = "",
+                            .store = memory_store(),
+                            .secret = wire::make_secret()});
+}
+
+// Another rank 0 that left its note over ours has the others, or some of them, in another store: tell both.
+void check_for_another_root(Met& met, RollCall& roll, const Record& record, const Clock& clock) {
+  if (!met.board) return;
+  const auto note = met.board->overwritten_by();
+  if (!note) return;
+  const std::string why = fmt::format("rank 0 of {} was started twice: {} and {}; give every process a rank of its own, "
+                                      "and end what is left of an earlier run",
+                                      record.size, record.who(), note->writer);
+  roll.spoil(why);
+  const TimePoint soon = deadline_after(clock.now(), seconds(1));
+  try {
+    const auto other = join_store(note->where, met.secret, soon);
+    RollCall(*other, record, clock, soon).spoil(why);
+  } catch (const Error&) {
+    // It has left already, or it is not of this job: nobody there to tell.
+  }
+  throw RendezvousError(why);
+}
+
+NodeTable call_the_roll(Met& met, const Record& record, const Clock& clock, TimePoint deadline) {
+  RollCall roll(*met.store, record, clock, deadline);
+  try {
+    roll.sign_in();
+    for (;;) {
+      const TimePoint now = clock.now();
+      if (auto table = roll.verdict(std::min(deadline, deadline_after(now, milliseconds(250))))) return *std::move(table);
+      check_for_another_root(met, roll, record, clock);
+      if (clock.now() >= deadline) roll.give_up(met.where);
+    }
+  } catch (const Error&) {
+    if (met.board) met.board->clear();
+    if (met.host) {
+      const TimePoint now = clock.now();
+      roll.linger(std::clamp(deadline, deadline_after(now, milliseconds(500)), deadline_after(now, seconds(2))));
+    }
+    throw;
+  }
+}
+
+std::string describe(const Detected& detected, const Met& met) {
+  return fmt::format("{}: met at {}; secret from {}", detected.launcher, met.where, met.secret_source);
+}
+
+std::unique_ptr<Connector> connect_to_others(Detected detected, const HostIdentity& host,
+                                             const Surroundings& surroundings, TimePoint deadline) {
+  Met met = meet(detected, surroundings, deadline);
+  const Record record{.rank = detected.rank,
+                      .size = detected.size,
+                      .node = host.node,
+                      .machine = host.machine,
+                      .host = host.name,
+                      .pid = getpid(),
+                      .token = make_nonce()};
+  const NodeTable table = call_the_roll(met, record, surroundings.clock, deadline);
+  if (met.board) met.board->clear();
+  if (met.secret_serves_one_machine && !table.one_machine) throw_no_secret("the ranks are on several machines");
+  if (surroundings.environment.has("TUTTI_HOST_ID")) {
+    detected.local_rank = detected.local_size = detected.node_rank = detected.node_count = std::nullopt;
+  }
+  return std::make_unique<StoreConnector>(StoreConnector::Parts{.place = find_place(detected, table, host.name),
+                                                                .description = describe(detected, met),
+                                                                .meeting_host = met.meeting_host,
+                                                                .store = std::move(met.store),
+                                                                .secret = met.secret,
+                                                                .host = std::move(met.host)});
+}
+
+template <class Kind>
+[[noreturn]] void rethrow_naming(const Detected& detected, const Kind& error) {
+  throw Kind(fmt::format("rank {} of {}: {}", detected.rank, detected.size, error.what()));
+}
+
+}  // namespace
+
+std::unique_ptr<Connector> connect(const InitOptions& options, const Surroundings& surroundings) {
+  const Detected detected = read_options(options, surroundings.environment);
+  const HostIdentity host = read_host_identity(surroundings.environment);
+  if (detected.size == 1) return connect_alone(detected, host);
+  const TimePoint deadline = deadline_after(surroundings.clock.now(), options.timeout);
+  try {
+    return connect_to_others(detected, host, surroundings, deadline);
+  } catch (const AuthenticationError& error) {
+    rethrow_naming(detected, error);
+  } catch (const RendezvousError& error) {
+    rethrow_naming(detected, error);
+  } catch (const Timeout& error) {
+    rethrow_naming(detected, RendezvousError(error.what()));
+  }
+}
+
+}  // namespace tutti::rendezvous
+
+namespace tutti {
+
+std::unique_ptr<Connector> connect(const InitOptions& options) {
+  static std::atomic<std::uint64_t> connects{0};
+  const Environment environment = Environment::of_process();
+  return rendezvous::connect(options, {.environment = environment,
+                                       .clock = steady_clock(),
+                                       .earlier_connects = connects.fetch_add(1)});
+}
+
+}  // namespace tutti

@@ -1,0 +1,19 @@
+// connect.hpp: tutti::connect with everything passed in.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include <tutti/connector.hpp>
+
+#include "rendezvous/detect.hpp"
+#include "rendezvous/meeting.hpp"
+
+namespace tutti::rendezvous {
+
+// What the options and the environment say together. A pure function. InvalidArgument where they contradict each other.
+Detected read_options(const InitOptions& options, const Environment& environment);
+
+std::unique_ptr<Connector> connect(const InitOptions& options, const Surroundings& surroundings);
+
+}  // namespace tutti::rendezvous

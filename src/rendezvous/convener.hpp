@@ -1,0 +1,65 @@
+// convener.hpp: brings the ranks together, one way per kind of meeting point.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rendezvous/boards.hpp"
+#include "rendezvous/meeting.hpp"
+#include "rendezvous/secret_source.hpp"
+
+namespace tutti::rendezvous {
+
+// Lives for one call of meet(); visits the meeting point.
+class Convener {
+ public:
+  Convener(const Detected& detected, const Surroundings& surroundings, TimePoint deadline)
+      : detected_(detected), around_(surroundings), deadline_(deadline) {}
+
+  Met operator()(const NoMeeting&) const;
+  Met operator()(const LauncherStore& point) const;
+  Met operator()(const FixedAddress& point) const;
+  Met operator()(const PortWindow& point) const;
+  Met operator()(const NoteInFile& point) const;
+  Met operator()(const NoteInPrivateFile& point) const;
+  Met operator()(const NoteInAgentStore& point) const;
+  Met operator()(const NoteInPmi& point) const;
+  Met operator()(const NoteInPmix& point) const;
+
+ private:
+  [[nodiscard]] bool is_root() const { return detected_.rank == 0; }
+  [[nodiscard]] TimePoint within(Duration time) const {
+    return std::min(deadline_, deadline_after(around_.clock.now(), time));
+  }
+  [[nodiscard]] BoardKey board_key() const;
+  [[nodiscard]] FoundSecret secret_for(const std::vector<wire::Address>& addresses) const;
+
+  [[nodiscard]] Met serve_at(const FixedAddress& point, const std::vector<wire::Address>& addresses,
+                             const FoundSecret& secret) const;
+  [[nodiscard]] Met serve_in_window(const PortWindow& point, const FoundSecret& secret) const;
+  [[nodiscard]] Met join_in_window(const PortWindow& point, const FoundSecret& secret) const;
+
+  // Rank 0 serves at `bind_to` and leaves a note; the others follow it. `secret` may be missing where the board keeps
+  // secrets: then rank 0 makes one.
+  [[nodiscard]] Met post_note(std::shared_ptr<Board> board, std::optional<FoundSecret> secret,
+                              const wire::Address& bind_to) const;
+  [[nodiscard]] Met follow_note(Board& board, const std::optional<FoundSecret>& secret) const;
+  [[nodiscard]] Met by_note(std::shared_ptr<Board> board, std::optional<FoundSecret> secret,
+                            const wire::Address& bind_to) const;
+
+  // Loopback if all ranks are here, else an address that leads out of the machine.
+  [[nodiscard]] wire::Address reachable_address(std::optional<wire::Address> meeting_point = {}) const;
+
+  const Detected& detected_;
+  const Surroundings& around_;
+  TimePoint deadline_;
+};
+
+// `at` is where the store is, as a numeric address; `how`, if any, tells how it was found.
+Met make_met(const FoundSecret& secret, std::shared_ptr<Store> store, const wire::Address& at, std::string_view how = {});
+
+}  // namespace tutti::rendezvous

@@ -1,0 +1,71 @@
+// note.cpp: the note as one line of text.
+// SPDX-License-Identifier: Apache-2.0
+#include "rendezvous/note.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <vector>
+
+#include <tutti/error.hpp>
+
+namespace tutti::rendezvous {
+namespace {
+
+constexpr std::string_view version = "tutti-note-1";
+constexpr std::size_t text_bytes_max = 1024;
+constexpr std::size_t nonce_digits = 32;
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+bool is_nonce(std::string_view text) {
+  return text.size() == nonce_digits && std::ranges::all_of(text, [](unsigned char c) { return std::isxdigit(c) != 0; });
+}
+
+}  // namespace
+
+std::string Note::text() const {
+  return fmt::format("{},{},{},{},{}", version, where.text(), nonce, secret ? secret->hex() : "-", printable(writer));
+}
+
+std::optional<Note> Note::parse(std::string_view text) {
+  if (text.size() > text_bytes_max) return std::nullopt;
+  const auto parts = split(text, ',');
+  if (parts.size() != 5 || parts[0] != version || !is_nonce(parts[2])) return std::nullopt;
+  Note note{.where = {}, .nonce = std::string(parts[2]), .secret = {}, .writer = std::string(parts[4])};
+  try {
+    note.where = wire::HostPort::parse(parts[1]);
+    if (parts[3] != "-") note.secret = wire::Secret::from_hex(parts[3]);
+  } catch (const InvalidArgument&) {
+    return std::nullopt;
+  }
+  std::ranges::replace(note.writer, '_', ' ');
+  return note;
+}
+
+std::string printable(std::string_view text) {
+  std::string result(text.substr(0, 200));
+  std::ranges::replace_if(
+      result, [](unsigned char c) { return !std::isalnum(c) && c != '.' && c != '-' && c != ':'; }, '_');
+  return result;
+}
+
+std::string make_nonce() {
+  std::array<std::byte, nonce_digits / 2> bytes{};
+  wire::fill_random(bytes);
+  std::string text;
+  for (const std::byte byte : bytes) fmt::format_to(std::back_inserter(text), "{:02x}", std::to_integer<int>(byte));
+  return text;
+}
+
+}  // namespace tutti::rendezvous

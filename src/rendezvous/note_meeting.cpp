@@ -1,0 +1,122 @@
+// note_meeting.cpp: meeting by a note that rank 0 leaves: in a file, or in a place of the launcher's.
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <thread>
+
+#include <tutti/error.hpp>
+
+#include "rendezvous/convener.hpp"
+#include "rendezvous/file_board.hpp"
+#include "rendezvous/place.hpp"
+#include "rendezvous/store_access.hpp"
+
+namespace tutti::rendezvous {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+BoardKey Convener::board_key() const {
+  return {.rank = detected_.rank,
+          .size = detected_.size,
+          .key = fmt::format("tutti-note-{}", around_.earlier_connects)};
+}
+
+Met Convener::operator()(const NoteInFile& point) const {
+  const auto given = given_secret(around_.environment);
+  // Without a secret the ranks must share this machine, and nobody else needs to reach the store.
+  const wire::Address bind_to = given ? reachable_address() : wire::Address::loopback();
+  return by_note(make_file_board(point.path), given ? given : given_or_key_file_secret(around_.environment), bind_to);
+}
+
+// Beside the key file: a folder that is the user's own, and there on every machine that has a key.
+Met Convener::operator()(const NoteInPrivateFile& point) const {
+  const FoundSecret secret = given_or_key_file_secret(around_.environment);
+  const auto folder = wire::default_key_path(around_.environment).parent_path();
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  const auto path = folder / fmt::format("{}-{}-{}.note", point.name, around_.earlier_connects,
+                                         read_host_identity(around_.environment).name);
+  return by_note(make_file_board(path), secret, wire::Address::loopback());
+}
+
+Met Convener::operator()(const NoteInAgentStore& point) const {
+  const auto given = given_secret(around_.environment);
+  if (!given) throw_no_secret("torchrun started ranks on several nodes and gives them no secret");
+  const auto agent = wire::resolve(point.where, deadline_).front();
+  BoardKey key = board_key();
+  key.key = fmt::format("{}/{}", detected_.job, key.key);
+  return by_note(make_agent_board(point.where, std::move(key)), given, reachable_address(agent));
+}
+
+Met Convener::operator()(const NoteInPmi& point) const {
+  return by_note(make_pmi_board(point.fd, board_key()), given_secret(around_.environment), reachable_address());
+}
+
+Met Convener::operator()(const NoteInPmix&) const {
+  std::shared_ptr<Board> board;
+  try {
+    board = make_pmix_board(board_key());
+  } catch (const Unsupported& error) {
+    if (detected_.on_one_node()) {
+      return (*this)(NoteInPrivateFile{fmt::format("pmix-{}", printable(detected_.job))});
+    }
+    throw RendezvousError(fmt::format("{} speaks PMIx, but {}; give init_method \"tcp://host:port\" and TUTTI_SECRET",
+                                      detected_.launcher, error.what()));
+  }
+  return by_note(std::move(board), given_secret(around_.environment), reachable_address());
+}
+
+Met Convener::by_note(std::shared_ptr<Board> board, std::optional<FoundSecret> secret,
+                      const wire::Address& bind_to) const {
+  return is_root() ? post_note(std::move(board), std::move(secret), bind_to) : follow_note(*board, secret);
+}
+
+Met Convener::post_note(std::shared_ptr<Board> board, std::optional<FoundSecret> secret,
+                        const wire::Address& bind_to) const {
+  Note note;
+  note.nonce = make_nonce();
+  note.writer = fmt::format("pid {} on host {}", getpid(), read_host_identity(around_.environment).name);
+  if (!secret) {
+    secret = FoundSecret{.secret = wire::make_secret(), .source = "rank 0, through " + board->describe()};
+    note.secret = secret->secret;
+  }
+  ServedStore served = serve_store(bind_to.with_port(0), secret->secret, deadline_);
+  note.where = {.host = served.address.host(), .port = served.address.port()};
+  Met met = make_met(*secret, std::move(served.store), served.address, board->describe());
+  met.store->set(nonce_key, note.nonce, deadline_);
+  board->post(note, deadline_);
+  met.host = std::move(served.host);
+  met.board = std::move(board);
+  return met;
+}
+
+// A note of an earlier run leads to a port where nobody, a stranger or another job listens: look again until rank 0 has
+// replaced it.
+Met Convener::follow_note(Board& board, const std::optional<FoundSecret>& given) const {
+  for (Duration patience = milliseconds(250);; patience = std::min<Duration>(patience * 2, seconds(10))) {
+    const Note note = board.fetch(deadline_);
+    std::string why = "another job answers there";
+    try {
+      const FoundSecret secret =
+          note.secret ? FoundSecret{.secret = *note.secret, .source = "rank 0, through " + board.describe()} : given.value();
+      const auto address = wire::resolve(note.where, deadline_).front();
+      auto store = join_store(address, secret.secret, within(patience));
+      if (store->try_get(nonce_key, deadline_) == note.nonce) {
+        return make_met(secret, std::move(store), address, board.describe());
+      }
+    } catch (const Error& error) {
+      why = error.what();
+    }
+    if (around_.clock.now() >= deadline_) {
+      throw RendezvousError(fmt::format("{} (of {}) leads to {}, but: {}; check that rank 0 runs and can be reached there",
+                                        board.describe(), note.writer, note.where.text(), why));
+    }
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+}
+
+}  // namespace tutti::rendezvous

@@ -1,0 +1,118 @@
+// store_connector.cpp: barrier, broadcast and exchange over a store.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every call has a number, which is part of its keys. In a meeting (barrier, exchange) each rank writes its value and
+// counts itself; whoever completes the count publishes the result. Once a rank has left meeting n, every rank has
+// entered it, and so has left all calls before: their keys can go.
+#include "rendezvous/store_connector.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <tutti/error.hpp>
+
+#include "base/bytes.hpp"
+#include "rendezvous/roll_call.hpp"
+
+namespace tutti::rendezvous {
+namespace {
+
+std::string join_values(const std::vector<std::string>& values) {
+  ByteWriter writer;
+  for (const std::string& value : values) writer.string(value);
+  const auto bytes = writer.data();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::vector<std::string> split_values(std::string_view text, int count) {
+  ByteReader reader(std::as_bytes(std::span(text)), "the values of an exchange");
+  std::vector<std::string> values;
+  for (int i = 0; i < count; ++i) values.push_back(reader.string(reader.remaining()));
+  reader.expect_end();
+  return values;
+}
+
+}  // namespace
+
+std::string_view StoreConnector::secret() const {
+  const auto bytes = parts_.secret.bytes();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string StoreConnector::next_prefix() { return fmt::format("connector/{}/", calls_++); }
+
+void StoreConnector::barrier(TimePoint deadline) { (void)meet("", Keep::nothing, deadline); }
+
+std::vector<std::string> StoreConnector::exchange(std::string_view value, TimePoint deadline) {
+  return split_values(meet(value, Keep::values, deadline), parts_.place.size);
+}
+
+std::string StoreConnector::broadcast(std::string_view value, int root, TimePoint deadline) {
+  const auto& [rank, size] = std::pair(parts_.place.rank, parts_.place.size);
+  if (root < 0 || root >= size) {
+    throw InvalidArgument(fmt::format("rank {} of {}: broadcast from rank {}, which is outside the world", rank, size, root));
+  }
+  const std::string key = next_prefix() + "value";
+  if (rank == root) {
+    parts_.store->set(key, value, deadline);
+    written_.push_back(key);
+    return std::string(value);
+  }
+  try {
+    return parts_.store->get(key, deadline);
+  } catch (const Timeout&) {
+    throw Timeout(fmt::format("rank {} of {}: broadcast through the store timed out, waiting for rank {}; check that it "
+                              "makes the same calls",
+                              rank, size, root));
+  }
+}
+
+std::string StoreConnector::meet(std::string_view value, Keep keep, TimePoint deadline) {
+  const std::string prefix = next_prefix();
+  const std::string result_key = prefix + "result";
+  const std::string mine = fmt::format("{}{}", prefix, parts_.place.rank);
+  Store& store = *parts_.store;
+  store.set(mine, value, deadline);
+  written_.push_back(mine);
+  if (store.add(prefix + "count", 1, deadline) == parts_.place.size) {
+    std::vector<std::string> values;
+    for (int rank = 0; keep == Keep::values && rank < parts_.place.size; ++rank) {
+      values.push_back(store.get(fmt::format("{}{}", prefix, rank), deadline));
+    }
+    std::string result = join_values(values);
+    store.set(result_key, result, deadline);
+    written_.insert(written_.end(), {result_key, prefix + "count"});
+    sweep(deadline);
+    return result;
+  }
+  std::string result;
+  try {
+    result = store.get(result_key, deadline);
+  } catch (const Timeout&) {
+    throw_missing(keep == Keep::values ? "exchange" : "barrier", prefix, deadline);
+  }
+  sweep(deadline);
+  return result;
+}
+
+// Called after a meeting: what was written before it has been read by everyone.
+void StoreConnector::sweep(TimePoint deadline) {
+  for (const std::string& key : written_before_) (void)parts_.store->remove(key, deadline);
+  written_before_ = std::exchange(written_, {});
+}
+
+void StoreConnector::throw_missing(std::string_view what, const std::string& prefix, TimePoint deadline) {
+  const TimePoint grace = deadline_after(deadline, std::chrono::seconds(1));
+  std::vector<int> missing;
+  for (int rank = 0; rank < parts_.place.size; ++rank) {
+    if (!parts_.store->try_get(fmt::format("{}{}", prefix, rank), grace)) missing.push_back(rank);
+  }
+  throw Timeout(fmt::format("rank {} of {}: {} through the store timed out, waiting for {} {}; check that all ranks make "
+                            "the same calls",
+                            parts_.place.rank, parts_.place.size, what, missing.size() == 1 ? "rank" : "ranks",
+                            list_ranks(missing)));
+}
+
+}  // namespace tutti::rendezvous

@@ -1,0 +1,56 @@
+// store_connector.hpp: a Connector whose barrier, broadcast and exchange go through a store.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <any>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tutti/connector.hpp>
+
+#include "wire/secret.hpp"
+
+namespace tutti::rendezvous {
+
+class StoreConnector : public Connector {
+ public:
+  struct Parts {
+    Place place;
+    std::string description;
+    std::string meeting_host;
+    std::shared_ptr<Store> store;
+    wire::Secret secret;
+    std::shared_ptr<void> host = {};  // what serves the store, on the rank that does; kept as long as the connector
+  };
+
+  explicit StoreConnector(Parts parts) : parts_(std::move(parts)) {}
+  // The store's client goes before the server it talks to.
+  ~StoreConnector() override { parts_.store.reset(); }
+
+  [[nodiscard]] const Place& place() const override { return parts_.place; }
+  [[nodiscard]] std::string describe() const override { return parts_.description; }
+  [[nodiscard]] std::string meeting_host() const override { return parts_.meeting_host; }
+  [[nodiscard]] std::shared_ptr<Store> store() const override { return parts_.store; }
+  [[nodiscard]] std::string_view secret() const override;
+
+  void barrier(TimePoint deadline) override;
+  std::string broadcast(std::string_view value, int root, TimePoint deadline) override;
+  std::vector<std::string> exchange(std::string_view value, TimePoint deadline) override;
+
+ private:
+  enum class Keep { values, nothing };
+
+  std::string meet(std::string_view value, Keep keep, TimePoint deadline);
+  [[noreturn]] void throw_missing(std::string_view what, const std::string& prefix, TimePoint deadline);
+  void sweep(TimePoint deadline);
+  [[nodiscard]] std::string next_prefix();
+
+  Parts parts_;
+  std::uint64_t calls_ = 0;                  // the same on every rank: calls are collective and in order
+  std::vector<std::string> written_;         // keys of this rank that others may still read
+  std::vector<std::string> written_before_;  // keys from before the last meeting: everybody has read them
+};
+
+}  // namespace tutti::rendezvous
