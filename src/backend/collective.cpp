@@ -89,81 +89,78 @@ void Collective::run(const Spec& spec, DType dtype, const std::byte* input, std:
                     .plans = &backend_.plans()});
 }
 
-Spec Collective::spec_of_body() const {
+void Collective::fill_spec() {
   const GroupFacts& facts = backend_.facts();
-  Spec spec{.verb = request_.verb, .rank = facts.rank, .size = facts.size, .root = has_root(request_.verb) ? request_.root : 0};
-  spec.finish = reduces(request_.verb) && request_.op.kind() == Op::Kind::mean;
-  spec.node_of = facts.node_of;
-  if (request_.verb == Verb::permute) spec.pairs = request_.pairs;
-  if (request_.verb == Verb::barrier) return spec;
-  if (!has_blocks(request_.verb)) {
-    spec.count = count_of(layout_.output_shape);
-    return spec;
+  spec_.verb = request_.verb;
+  spec_.rank = facts.rank;
+  spec_.size = facts.size;
+  spec_.root = has_root(request_.verb) ? request_.root : 0;
+  spec_.count = 0;
+  spec_.counts.clear();
+  spec_.recv_counts.clear();
+  spec_.pairs.clear();
+  spec_.finish = reduces(request_.verb) && request_.op.kind() == Op::Kind::mean;
+  spec_.node_of = facts.node_of;
+  if (request_.verb == Verb::permute) spec_.pairs = request_.pairs;
+  if (has_blocks(request_.verb)) {
+    fill_block_counts();
+  } else if (request_.verb != Verb::barrier) {
+    spec_.count = count_of(layout_.output_shape);
   }
+}
 
-  // Counts in elements, from sizes along the axis: the other axes are the same for all ranks.
+/// Counts in elements, from sizes along the axis: the other axes are the same for all ranks.
+void Collective::fill_block_counts() {
   const bool joins = request_.verb == Verb::all_gather || request_.verb == Verb::gather;
-  const auto& sizes = joins ? layout_.output_sizes : layout_.input_sizes;
   const View& mine = request_.input.present() ? request_.input : request_.output;
-  const int axis = joins ? layout_.output_axis : layout_.input_axis;
+  const bool one_entry_each = request_.stack && (joins || !layout_.input_in_blocks);
+  const int axis = one_entry_each ? -1 : joins ? layout_.output_axis : layout_.input_axis;
   std::int64_t per_entry = 1;
-  if (joins && request_.stack) {
-    per_entry = mine.count();
-  } else if (request_.stack && !layout_.input_in_blocks) {
-    per_entry = mine.count();
-  } else {
-    for (int i = 0; i < mine.axes(); ++i) per_entry *= i == axis ? 1 : mine.shape()[static_cast<std::size_t>(i)];
-  }
-  const auto counts_from = [&](const std::vector<std::int64_t>& from, std::int64_t each) {
-    std::vector<std::int64_t> counts(from);
-    for (auto& count : counts) count *= each;
-    return counts;
-  };
-  std::vector<std::int64_t> counts =
-      sizes.empty() ? std::vector<std::int64_t>(static_cast<std::size_t>(facts.size), per_entry) : counts_from(sizes, per_entry);
+  for (int i = 0; i < mine.axes(); ++i) per_entry *= i == axis ? 1 : mine.shape()[static_cast<std::size_t>(i)];
+
+  spec_.counts = joins ? layout_.output_sizes : layout_.input_sizes;
+  if (spec_.counts.empty()) spec_.counts.assign(static_cast<std::size_t>(spec_.size), 1);  // a stacked scatter, off the root
+  for (auto& count : spec_.counts) count *= per_entry;
   if (request_.verb == Verb::all_to_all) {
     std::int64_t per_received = 1;
     for (std::size_t i = 0; i < layout_.output_shape.size(); ++i) {
       per_received *= static_cast<int>(i) == layout_.output_axis ? 1 : layout_.output_shape[i];
     }
-    std::vector<std::int64_t> received = counts_from(layout_.output_sizes, per_received);
-    if (request_.uneven || !all_equal(counts)) {
-      spec.counts = std::move(counts);
-      spec.recv_counts = std::move(received);
-    } else {
-      spec.count = counts[0];
-    }
-  } else if (!all_equal(counts)) {
-    spec.counts = std::move(counts);
-  } else {
-    spec.count = counts[0];
+    spec_.recv_counts = layout_.output_sizes;
+    for (auto& count : spec_.recv_counts) count *= per_received;
   }
-  return spec;
+  // One rank's counts of an uneven exchange may happen to be equal: what the ranks agreed on decides, not the numbers.
+  const bool even = request_.verb == Verb::all_to_all ? request_.sizes.empty() : all_equal(spec_.counts);
+  if (even) {
+    spec_.count = spec_.counts[0];
+    spec_.counts.clear();
+    spec_.recv_counts.clear();
+  }
 }
 
 void Collective::start_body() {
   const GroupFacts& facts = backend_.facts();
-  layout_ = layout_of(request_, facts.rank, facts.size);
+  lay_out(request_, facts.rank, facts.size, layout_);
   const DType dtype = request_.input.present() ? request_.input.dtype() : request_.output.dtype();
   if (layout_.has_output && !request_.output.present() && request_.allocate) {
     request_.output = request_.allocate(dtype, layout_.output_shape);
   }
   wire_dtype_ = reduces(request_.verb) && is_small_float(dtype) ? DType::float32 : dtype;
-  Spec spec = spec_of_body();
+  fill_spec();
   const std::byte* input = stage_input();
   std::byte* output = stage_output(input);
 
   std::int64_t own_block = 0;
-  const auto& sizes = spec.counts;
-  for (int i = 0; i < facts.rank; ++i) own_block += sizes.empty() ? spec.count : sizes[static_cast<std::size_t>(i)];
+  const auto& counts = spec_.counts;
+  for (int i = 0; i < facts.rank; ++i) own_block += counts.empty() ? spec_.count : counts[static_cast<std::size_t>(i)];
   const std::int64_t own_bytes = own_block * static_cast<std::int64_t>(size_of(wire_dtype_));
-  spec.in_place = input != nullptr && output != nullptr &&
+  spec_.in_place = input != nullptr && output != nullptr &&
                   (layout_.input_in_blocks && layout_.output_in_blocks ? input == output
                    : layout_.output_in_blocks                         ? input == output + own_bytes
                    : layout_.input_in_blocks                          ? output == input + own_bytes
                                                                       : input == output);
   stage_ = Stage::body;
-  run(spec, wire_dtype_, input, output, body_phase);
+  run(spec_, wire_dtype_, input, output, body_phase);
   if (execution_.poll()) finish_body();
 }
 

@@ -37,7 +37,8 @@ class Collective final : public Task {
   void start_body();
   void finish_body();
 
-  [[nodiscard]] Spec spec_of_body() const;
+  void fill_spec();
+  void fill_block_counts();
   const std::byte* stage_input();
   std::byte* stage_output(const std::byte* input);
   void pack_slices(const Slices& blocks, std::byte* to) const;
@@ -50,6 +51,7 @@ class Collective final : public Task {
   Stage stage_ = Stage::idle;
   Request request_;
   Layout layout_;
+  Spec spec_;                             // of the body; kept, so that a repeated call allocates nothing
   DType wire_dtype_ = DType::uint8;       // float32 where small floats are widened
   std::byte* staged_output_ = nullptr;    // where the plan's output lies, if not in the caller's array
   AlignedBuffer input_stage_, output_stage_, narrow_stage_;

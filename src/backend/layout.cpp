@@ -34,22 +34,28 @@ bool Slices::adjacent() const {
 
 namespace {
 
-/// `length` cut into `size` equal parts.
-std::vector<std::int64_t> equal_parts(std::int64_t length, int size, Verb verb, int axis) {
+/// The request's own sizes, or `length` cut into equal parts.
+void assign_parts(std::vector<std::int64_t>& sizes, const Request& request, std::int64_t length, int size) {
+  const Verb verb = request.verb;
+  const int axis = request.stack ? 0 : request.axis;
+  if (!request.sizes.empty()) {
+    sizes = request.sizes;
+    return;
+  }
   if (length % size != 0) {
     throw InvalidArgument(fmt::format("{}: axis {} has length {}, which {} ranks cannot share equally; give sizes, one per rank",
                                       name_of(verb), axis, length, size));
   }
-  return std::vector<std::int64_t>(static_cast<std::size_t>(size), length / size);
+  sizes.assign(static_cast<std::size_t>(size), length / size);
 }
 
-std::vector<std::int64_t> shape_of(const View& view) { return {view.shape().begin(), view.shape().end()}; }
+void assign_shape(std::vector<std::int64_t>& shape, const View& view) { shape.assign(view.shape().begin(), view.shape().end()); }
 
 /// Joining: every rank's block goes into the output along `axis`.
 void lay_out_join(Layout& layout, const Request& request) {
   layout.has_output = request.verb == Verb::all_gather || layout.rank == request.root;
   layout.output_in_blocks = layout.has_output;
-  layout.output_shape = shape_of(request.input);
+  assign_shape(layout.output_shape, request.input);
   layout.output_axis = request.stack ? 0 : request.axis;
   const auto axis = static_cast<std::size_t>(layout.output_axis);
   if (request.stack) {
@@ -73,18 +79,15 @@ void lay_out_split(Layout& layout, const Request& request) {
   const auto me = static_cast<std::size_t>(layout.rank);
   layout.input_in_blocks = request.verb == Verb::reduce_scatter || layout.rank == request.root;
   if (!layout.input_in_blocks) {
-    layout.output_shape = shape_of(request.output);
+    assign_shape(layout.output_shape, request.output);
     layout.input_sizes = request.sizes;
     if (layout.input_sizes.empty() && !request.stack) {
       layout.input_sizes.assign(static_cast<std::size_t>(layout.size), layout.output_shape[axis]);
     }
     return;
   }
-  layout.output_shape = shape_of(request.input);
-  layout.input_sizes = request.sizes;
-  if (layout.input_sizes.empty()) {
-    layout.input_sizes = equal_parts(layout.output_shape[axis], layout.size, request.verb, layout.input_axis);
-  }
+  assign_shape(layout.output_shape, request.input);
+  assign_parts(layout.input_sizes, request, layout.output_shape[axis], layout.size);
   layout.output_shape[axis] = layout.input_sizes[me];
   if (request.stack) layout.output_shape.erase(layout.output_shape.begin());
 }
@@ -94,13 +97,10 @@ void lay_out_exchange(Layout& layout, const Request& request) {
   layout.input_in_blocks = layout.output_in_blocks = true;
   layout.input_axis = request.axis;
   layout.output_axis = request.concat_axis;
-  layout.output_shape = shape_of(request.input);
+  assign_shape(layout.output_shape, request.input);
   const auto split = static_cast<std::size_t>(layout.input_axis);
   const auto concat = static_cast<std::size_t>(layout.output_axis);
-  layout.input_sizes = request.sizes;
-  if (layout.input_sizes.empty()) {
-    layout.input_sizes = equal_parts(layout.output_shape[split], layout.size, request.verb, layout.input_axis);
-  }
+  assign_parts(layout.input_sizes, request, layout.output_shape[split], layout.size);
   layout.output_shape[split] = layout.input_sizes[static_cast<std::size_t>(layout.rank)];
   layout.output_sizes = request.recv_sizes;
   if (layout.output_sizes.empty()) {
@@ -111,8 +111,15 @@ void lay_out_exchange(Layout& layout, const Request& request) {
 
 }  // namespace
 
-Layout layout_of(const Request& request, int rank, int size) {
-  Layout layout{.verb = request.verb, .rank = rank, .size = size};
+void lay_out(const Request& request, int rank, int size, Layout& layout) {
+  layout.verb = request.verb;
+  layout.rank = rank;
+  layout.size = size;
+  layout.input_in_blocks = layout.output_in_blocks = layout.has_output = false;
+  layout.input_axis = layout.output_axis = 0;
+  layout.input_sizes.clear();
+  layout.output_sizes.clear();
+  layout.output_shape.clear();
   switch (request.verb) {
     case Verb::all_gather:
     case Verb::gather: lay_out_join(layout, request); break;
@@ -122,9 +129,8 @@ Layout layout_of(const Request& request, int rank, int size) {
     case Verb::barrier: break;
     default:
       layout.has_output = request.verb != Verb::reduce || rank == request.root;
-      layout.output_shape = shape_of(request.input.present() ? request.input : request.output);
+      assign_shape(layout.output_shape, request.input.present() ? request.input : request.output);
   }
-  return layout;
 }
 
 }  // namespace tutti

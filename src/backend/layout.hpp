@@ -41,8 +41,8 @@ struct Layout {
   bool has_output = false;
 };
 
-/// Sizes per rank where the request leaves them out and they are all alike: an array cut into equal parts, or equal parts
-/// joined. Throws InvalidArgument where the axis does not divide.
-Layout layout_of(const Request& request, int rank, int size);
+/// Fills in sizes per rank where the request leaves them out and they are all alike: an array cut into equal parts, or equal
+/// parts joined. Throws InvalidArgument where the axis does not divide. Reuses the memory of `layout`.
+void lay_out(const Request& request, int rank, int size, Layout& layout);
 
 }  // namespace tutti

@@ -39,8 +39,8 @@ void Collective::start_size_exchange() {
         header_[1] = input.axes();
         std::copy(input.shape().begin(), input.shape().end(), header_.begin() + 2);
         if (request_.verb == Verb::scatter) {
-          const Layout layout = layout_of(request_, facts.rank, facts.size);
-          std::copy(layout.input_sizes.begin(), layout.input_sizes.end(), header_.begin() + 2 + View::max_axes);
+          lay_out(request_, facts.rank, facts.size, layout_);
+          std::copy(layout_.input_sizes.begin(), layout_.input_sizes.end(), header_.begin() + 2 + View::max_axes);
         }
       }
       spec.verb = Verb::broadcast;
@@ -50,7 +50,7 @@ void Collective::start_size_exchange() {
       run(spec, DType::int64, bytes_of(header_), bytes_of(header_), size_phase);
       break;
     case Verb::all_to_all:
-      header_ = request_.sizes.empty() ? layout_of(request_, facts.rank, facts.size).input_sizes : request_.sizes;
+      header_ = request_.sizes;
       headers_.assign(static_cast<std::size_t>(facts.size), 0);
       spec.verb = Verb::all_to_all;
       spec.count = 1;

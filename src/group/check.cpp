@@ -97,6 +97,7 @@ void check_overlap(const Request& request, const Layout& layout) {
   const auto same = [](const View& x, const View& y) {
     return x.data() == y.data() && std::ranges::equal(x.strides(), y.strides()) && x.count() == y.count();
   };
+  if (in.data() == out.data() && !layout.input_in_blocks && !layout.output_in_blocks && in.is_contiguous() && out.is_contiguous()) return;
   const Slices outputs{out, layout.output_axis, layout.output_sizes}, inputs{in, layout.input_axis, layout.input_sizes};
   const bool allowed =
       layout.input_in_blocks && layout.output_in_blocks
@@ -191,12 +192,12 @@ void drop_unused(Request& request, int rank) {
 
 }  // namespace
 
-void check_collective(Request& request, int rank, int size) {
+void check_collective(Request& request, int rank, int size, Layout& layout) {
   const Verb verb = request.verb;
   if (static_cast<int>(verb) >= static_cast<int>(Verb::send)) throw InvalidArgument("not a collective verb");
   if (has_root(verb)) check_rank(verb, "root", request.root, size);
   if (verb == Verb::barrier) {
-    request.signature = signature_of(request, Layout{.verb = verb, .rank = rank, .size = size});
+    request.signature = signature_of(request, layout);
     return;
   }
   drop_unused(request, rank);
@@ -213,9 +214,8 @@ void check_collective(Request& request, int rank, int size) {
                       verb == Verb::all_to_all;
   if (blocks) check_blocks(request, rank, size);
 
-  Layout layout{.verb = verb, .rank = rank, .size = size};
   if (!learns_all) {
-    layout = layout_of(request, rank, size);
+    lay_out(request, rank, size, layout);
     check_output(request, layout);
     if (!request.sizes_follow) check_overlap(request, layout);
   }

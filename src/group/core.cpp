@@ -77,7 +77,7 @@ std::shared_ptr<Operation> GroupCore::start(Request request, Duration timeout) {
   const auto guard = runtime_->lock();
   check_usable();
   try {
-    check_collective(request, facts_.rank, facts_.size);
+    check_collective(request, facts_.rank, facts_.size, layout_);
     if (const auto reason = backend_->refuses(request)) throw Unsupported(fmt::format("{}: {}", name_of(request.verb), *reason));
   } catch (const Error& error) {
     refuse(error.what());

@@ -24,6 +24,7 @@
 #include <tutti/transport.hpp>
 #include <tutti/verbs.hpp>
 
+#include "backend/layout.hpp"
 #include "backend/native.hpp"
 #include "control/control.hpp"
 #include "group/operation.hpp"
@@ -118,6 +119,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::shared_ptr<Runtime> runtime_;
   GroupFacts facts_;
   std::unique_ptr<Backend> backend_;
+  Layout layout_;                                    // working memory of the checks
   std::atomic<bool> inside_{false};
   std::uint64_t next_sequence_ = 0;
   std::array<Signature, log_length> log_;

@@ -9,16 +9,16 @@
 namespace tutti {
 namespace {
 
-/// The shape that all ranks share: of one block for the verbs that join or split, of the whole array for the others. Where
-/// blocks differ in length, the axis does not count.
-std::vector<std::int64_t> common_shape(const Request& request, const Layout& layout) {
-  const View& input = request.input;
-  const bool from_output = request.verb == Verb::scatter || !input.present();
-  const auto own = from_output ? std::span<const std::int64_t>(layout.output_shape) : input.shape();
-  std::vector<std::int64_t> shape(own.begin(), own.end());
-  const bool axis_differs = request.uneven || (request.verb == Verb::scatter && !request.sizes.empty());
-  if (axis_differs && !request.stack) shape[static_cast<std::size_t>(request.axis)] = 0;
-  return shape;
+/// Calls `visit` with the lengths of the shape that all ranks share: of one block for the verbs that join or split, of the whole
+/// array for the others. Where blocks differ in length, that axis counts as 0.
+template <class Visit>
+void for_each_common_length(const Request& request, const Layout& layout, Visit visit) {
+  const bool from_output = request.verb == Verb::scatter || !request.input.present();
+  const auto shape = from_output ? std::span<const std::int64_t>(layout.output_shape) : request.input.shape();
+  const bool axis_differs = !request.stack && (request.uneven || (request.verb == Verb::scatter && !request.sizes.empty()));
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    visit(axis_differs && static_cast<int>(i) == request.axis ? 0 : shape[i]);
+  }
 }
 
 }  // namespace
@@ -52,10 +52,10 @@ Signature signature_of(const Request& request, const Layout& layout) {
   const View& any = request.input.present() ? request.input : request.output;
   signature.dtype = any.dtype();
   std::int64_t count = 1;
-  for (const std::int64_t length : common_shape(request, layout)) {
+  for_each_common_length(request, layout, [&](std::int64_t length) {
     hash.add(static_cast<std::uint64_t>(length));
     count *= length;
-  }
+  });
   signature.count = count;
   signature.detail = hash.value();
   return signature;
