@@ -17,8 +17,12 @@ Case = collections.namedtuple("Case", "name outcome reason")
 def outcome_of(element):
     if element.find("failure") is not None or element.get("status") == "fail":
         return "failed"
-    skipped = element.find("skipped") is not None or element.get("status") in ("notrun", "disabled")
-    return "skipped" if skipped or element.get("result") in ("skipped", "suppressed") else "passed"
+    skipped = element.find("skipped")
+    if skipped is not None and not (skipped.get("message") or "").startswith("Unable to find executable"):
+        return "skipped"
+    if element.get("status") == "disabled" or element.get("result") in ("skipped", "suppressed"):
+        return "skipped"
+    return "failed" if element.get("status") == "notrun" and "result" not in element.attrib else "passed"
 
 
 def skip_reason(element):

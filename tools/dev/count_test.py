@@ -14,6 +14,7 @@ CTEST = """<testsuite>
 no IPv6 here
 </system-out></testcase>
   <testcase name="gone_NOT_BUILT" status="fail"><failure message=""/></testcase>
+  <testcase name="gone" status="notrun"><skipped message="Unable to find executable"/></testcase>
   <testcase name="processes" status="{whole}"/>
 </testsuite>"""
 
@@ -38,14 +39,14 @@ class Counts(unittest.TestCase):
         return tuple(sum(case.outcome == outcome for case in cases) for outcome in ("passed", "failed", "skipped"))
 
     def test_each_test_of_ctest_is_a_case(self):
-        self.assertEqual(self.outcomes(), (2, 2, 1))
+        self.assertEqual(self.outcomes(), (2, 3, 1))
 
     def test_the_report_of_a_whole_program_replaces_it(self):
-        self.assertEqual(self.outcomes(gtest=GTEST.format(two="completed", failure="")), (3, 2, 2))
-        self.assertEqual(self.outcomes(whole="fail", gtest=GTEST.format(two="completed", failure="<failure/>")), (2, 3, 2))
+        self.assertEqual(self.outcomes(gtest=GTEST.format(two="completed", failure="")), (3, 3, 2))
+        self.assertEqual(self.outcomes(whole="fail", gtest=GTEST.format(two="completed", failure="<failure/>")), (2, 4, 2))
 
     def test_a_whole_program_that_dies_after_its_report_is_a_failure(self):
-        self.assertEqual(self.outcomes(whole="fail", gtest=GTEST.format(two="completed", failure="")), (3, 3, 2))
+        self.assertEqual(self.outcomes(whole="fail", gtest=GTEST.format(two="completed", failure="")), (3, 4, 2))
 
     def test_reasons_are_kept(self):
         notes = list(count.notes(self.cases(gtest=GTEST.format(two="completed", failure=""))))

@@ -43,8 +43,8 @@ test_labelled() { ! ensure_built release "$1" || stage "$1" run_ctest release -L
 
 test_layer() {  # layer
   stage "configure release" configure release
-  has_target release "$1_test" || give_up "the layer $1 has no tests"
-  ! stage "build $1_test" build_target release "$1_test" || stage "$1" run_ctest release -R "^$1: "
+  has_target release "check_$1" || give_up "this checkout has no layer $1"
+  ! stage "build check_$1" build_target release "check_$1" || stage "$1" run_ctest release -R "^$1: "
 }
 
 test_sanitize() {
