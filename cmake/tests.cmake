@@ -56,9 +56,14 @@ function(tutti_test name)
     set_tests_properties(${TEST_PREFIX} PROPERTIES TIMEOUT ${TEST_TIMEOUT} LABELS "${TEST_LABELS}")
   else()
     # Before the test run, not after the build: there the thread sanitizer's programs need a fixed address space.
-    string(REPLACE ";" "\\;" labels "${TEST_LABELS}")
     gtest_discover_tests(${name} TEST_PREFIX "${TEST_PREFIX}: " DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                         PROPERTIES TIMEOUT ${TEST_TIMEOUT} LABELS "${labels}")
+                         PROPERTIES TIMEOUT ${TEST_TIMEOUT})
+    # gtest_discover_tests takes one label only, so they are set afterwards, on the tests it found.
+    if(TEST_LABELS)
+      file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake
+           "if(${name}_TESTS)\n  set_tests_properties(\${${name}_TESTS} PROPERTIES LABELS \"${TEST_LABELS}\")\nendif()\n")
+      set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake)
+    endif()
   endif()
 endfunction()
 
