@@ -1,0 +1,111 @@
+// tcp.hpp: the transport over TCP: non-blocking sockets, several streams per peer, credits, no copies of large messages.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tutti/clock.hpp>
+#include <tutti/transport.hpp>
+
+#include "transport/tcp_options.hpp"
+#include "transport/tcp_peer.hpp"
+#include "transport/tcp_receiver.hpp"
+#include "transport/tcp_sender.hpp"
+#include "transport/tcp_wiring.hpp"
+#include "wire/address.hpp"
+#include "wire/secret.hpp"
+#include "wire/socket.hpp"
+
+namespace tutti::transport {
+
+// A port before the table of all ports is known: bound to this address only; port 0 takes a free one.
+wire::Listener open_listener(const wire::Address& address, const TcpOptions& options = {});
+
+struct TcpSetup {
+  int rank = 0;
+  wire::Listener listener;
+  std::vector<wire::Address> table;  // by rank; its size is the world's
+  wire::Secret secret;
+  const Clock& clock;
+  std::uint64_t world = 0;           // a number that tells this world from others of the job
+  TcpOptions options{};
+};
+
+// Connections are made when they are first needed; the first broken one loses the peer.
+class TcpTransport final : public Transport, private LinkOwner {
+ public:
+  // InvalidArgument if an option or the rank is out of range.
+  explicit TcpTransport(TcpSetup setup);
+  ~TcpTransport() override;  // without close(), the peers see a loss
+
+  [[nodiscard]] std::string_view name() const override { return "tcp"; }
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int size() const override { return static_cast<int>(peers_.size()); }
+  void listen(TransportListener* listener) override;
+  void send(Transfer& transfer) override;
+  void recv(Transfer& transfer) override;
+  // A receive that no message had reached yet leaves no trace; the bytes of one that was under way are thrown away. A
+  // send whose receive was granted fails that receive.
+  void cancel(Transfer& transfer) override;
+  // every_sequence (mailbox.hpp) stands for a group that is gone.
+  void forget(std::uint64_t group, std::uint64_t up_to_sequence) override;
+  void post(int peer, std::span<const std::byte> message) override;
+  void attach(int peer) override;
+  bool poll() override;
+  void wait(TimePoint until, Events events) override { wiring_.wait(until, events); }
+  void wake() override { wiring_.wake(); }
+  void close(TimePoint deadline) override;
+  void abandon() override { wiring_.abandon(); }
+
+  struct Statistics {
+    std::int64_t held_bytes = 0;        // payload memory of messages that nobody has received yet
+    std::int64_t held_bytes_peak = 0;
+    std::size_t unexpected_count = 0;
+    std::size_t link_count = 0;         // connections, those not proven yet included
+    std::size_t half_open_count = 0;
+    std::size_t turned_away_count = 0;  // strangers that could not prove themselves
+  };
+  [[nodiscard]] Statistics statistics() const;
+
+ private:
+  bool admit(Link& link) override;
+  void link_opened(Link& link) override;
+  bool refill(Link& link) override { return sender_.refill(peer_of(link), link); }
+  void frame_written(Link&, OutgoingFrame& frame) override { sender_.frame_written(frame); }
+  void frame_begins(Link& link, const wire::FrameHeader& header, std::span<const std::byte> extra) override;
+  std::byte* payload_place(Link& link) override;
+  void frame_ends(Link& link) override;
+
+  Peer& checked_peer(int rank);
+  Peer& peer_of(const Link& link) { return peers_[static_cast<std::size_t>(link.peer)]; }
+  Link& control_of(Peer& peer);
+  void control_begins(Link& link, std::uint64_t bytes);
+  void goodbye(Link& link);
+  bool deliver_to_self();
+  void settle_failures();
+  void link_ended(Link& link, const std::string& reason);
+  void part_if_silent(Peer& peer);
+  void lose(Peer& peer, const Link& link, const std::string& reason);
+  void let_go(Peer& peer, Peer::Standing standing, std::string reason);
+  template <class Unfinished>
+  void work_until(TimePoint deadline, Unfinished unfinished);
+
+  int rank_;
+  std::uint64_t world_;
+  TcpOptions options_;
+  const Clock& clock_;
+  TransportListener* listener_ = nullptr;
+  std::vector<Peer> peers_;
+  Wiring wiring_;
+  Sender sender_;
+  Receiver receiver_;
+  std::vector<Transfer*> self_sends_;
+  std::vector<std::vector<std::byte>> self_controls_;
+  bool closing_ = false, closed_ = false;
+};
+
+}  // namespace tutti::transport

@@ -1,0 +1,113 @@
+// tcp_frames.cpp: the frames of the tcp transport, to and from bytes.
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/tcp_frames.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+#include "base/crc32c.hpp"
+
+namespace tutti::transport {
+
+namespace {
+
+// What travels is the little-endian picture of these structs.
+static_assert(std::endian::native == std::endian::little, "a big-endian machine has to swap the numbers here");
+
+struct MessageCells {
+  std::uint64_t group;
+  std::uint32_t tag;
+  std::uint32_t phase;
+  std::uint32_t lane;
+  std::uint32_t unused;
+  Signature signature;
+  std::int64_t bytes;
+  std::uint64_t id;
+};
+static_assert(sizeof(MessageCells) == 72 && std::is_trivially_copyable_v<MessageCells>);
+static_assert(sizeof(Numbers) == numbers_bytes);
+
+wire::FrameHeader header_of(FrameType type, std::span<const std::byte> payload, Checksum checksum) {
+  const bool checked = checksum == Checksum::on && !payload.empty();
+  return {.type = static_cast<std::uint8_t>(type),
+          .flags = checked ? checked_flag : std::uint8_t{0},
+          .payload_bytes = payload.size(),
+          .payload_crc = checked ? crc32c(payload) : 0};
+}
+
+wire::EncodedFrame encode_message(wire::FrameHeader header, const Envelope& envelope, std::uint64_t id) {
+  header.epoch = envelope.epoch;
+  const MessageCells cells{.group = envelope.group,
+                           .tag = envelope.tag,
+                           .phase = envelope.phase,
+                           .lane = envelope.lane,
+                           .unused = 0,
+                           .signature = envelope.signature,
+                           .bytes = envelope.bytes,
+                           .id = id};
+  return {header, std::as_bytes(std::span(&cells, 1))};
+}
+
+wire::EncodedFrame encode(const wire::FrameHeader& header, const Numbers& numbers) {
+  return {header, std::as_bytes(std::span(&numbers, 1))};
+}
+
+}  // namespace
+
+wire::EncodedFrame encode_eager(const Envelope& envelope, std::span<const std::byte> payload, Checksum checksum) {
+  return encode_message(header_of(FrameType::eager, payload, checksum), envelope, 0);
+}
+
+wire::EncodedFrame encode_announce(const Envelope& envelope, std::uint64_t id) {
+  return encode_message(header_of(FrameType::announce, {}, Checksum::off), envelope, id);
+}
+
+Message decode_message(const wire::FrameHeader& header, std::span<const std::byte> extra) {
+  MessageCells cells;
+  if (extra.size() != sizeof cells) {
+    throw MalformedMessage(fmt::format("a message's head has {} bytes instead of {}", extra.size(), sizeof cells));
+  }
+  std::memcpy(&cells, extra.data(), sizeof cells);
+  const bool eager = header.type == static_cast<std::uint8_t>(FrameType::eager);
+  const auto payload_bytes = static_cast<std::int64_t>(header.payload_bytes);
+  if (cells.bytes < 0 || payload_bytes != (eager ? cells.bytes : 0) || cells.lane > 1 ||
+      static_cast<int>(cells.signature.verb) >= verb_count) {
+    throw MalformedMessage(fmt::format("a message's head contradicts itself (lane {}, verb {}, {} bytes in a frame of {})",
+                                       cells.lane, static_cast<int>(cells.signature.verb), cells.bytes, payload_bytes));
+  }
+  return {.envelope = {.group = cells.group,
+                       .epoch = header.epoch,
+                       .tag = cells.tag,
+                       .phase = cells.phase,
+                       .lane = cells.lane,
+                       .signature = cells.signature,
+                       .bytes = cells.bytes},
+          .id = cells.id};
+}
+
+wire::EncodedFrame encode_numbers(FrameType type, const Numbers& numbers) {
+  return encode(header_of(type, {}, Checksum::off), numbers);
+}
+
+wire::EncodedFrame encode_data(const Numbers& numbers, std::span<const std::byte> payload, Checksum checksum) {
+  return encode(header_of(FrameType::data, payload, checksum), numbers);
+}
+
+wire::EncodedFrame encode_control(std::span<const std::byte> message) {
+  return encode(header_of(FrameType::control, message, Checksum::on), {});
+}
+
+Numbers decode_numbers(std::span<const std::byte> extra) {
+  Numbers numbers;
+  if (extra.size() != sizeof numbers) {
+    throw MalformedMessage(fmt::format("a frame has {} bytes of extra instead of {}", extra.size(), sizeof numbers));
+  }
+  std::memcpy(&numbers, extra.data(), sizeof numbers);
+  return numbers;
+}
+
+}  // namespace tutti::transport

@@ -1,0 +1,68 @@
+// tcp_peer.hpp: what a rank knows of another one.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "transport/tcp_link.hpp"
+#include "transport/tcp_wiring.hpp"
+#include "wire/address.hpp"
+
+namespace tutti::transport {
+
+struct Peer {
+  enum class Standing : std::uint8_t { present, parted, lost };
+
+  int rank = -1;
+  wire::Address address;
+  Standing standing = Standing::present;
+  std::string reason;                  // why it is gone, as an error of a transfer says it
+  bool saying_goodbye = false;         // on one link at least; what the other links hold is still read
+
+  Link* control = nullptr;             // the one that post() writes to, whoever opened it
+  std::vector<Link*> streams;          // opened by this rank: [0] heads and small messages, [1…k] bulk
+  std::vector<Link*> incoming;         // opened by the peer
+
+  std::int64_t credit_bytes = 0;       // what may still be sent to it eagerly
+  std::int64_t unreturned_bytes = 0;   // credit that the peer has spent here
+  std::int64_t used_up_bytes = 0;      // … of which this much can be given back
+
+  std::deque<std::uint64_t> granted;   // announced messages whose bytes go out, oldest first
+
+  [[nodiscard]] bool is_gone() const { return standing != Standing::present; }
+  // Calls visit(link) for every link from and to the peer.
+  template <class Visit>
+  void for_each_link(Visit visit) {
+    if (control != nullptr && control->mine) visit(*control);
+    for (Link* link : streams) visit(*link);
+    for (Link* link : incoming) visit(*link);
+  }
+};
+
+// A message costs its bytes and something for its entry, so that many small ones are bounded too.
+inline constexpr std::int64_t message_cost_bytes = 256;
+constexpr std::int64_t credit_cost(std::int64_t bytes) { return bytes + message_cost_bytes; }
+
+// Where a pending transfer is: what Transfer::handle points at.
+enum class Stage : std::uint8_t { sending, announced, to_self, kept_for_self, posted, taken };
+inline constexpr Stage stages[] = {Stage::sending,       Stage::announced, Stage::to_self,
+                                   Stage::kept_for_self, Stage::posted,    Stage::taken};
+inline void set_stage(Transfer& transfer, Stage stage) {
+  transfer.handle = const_cast<Stage*>(&stages[static_cast<std::size_t>(stage)]);
+}
+inline Stage stage_of(const Transfer& transfer) { return *static_cast<const Stage*>(transfer.handle); }
+
+inline void finish(Transfer& transfer) {
+  transfer.state = Transfer::State::done;
+  transfer.handle = nullptr;
+}
+inline void fail(Transfer& transfer, std::string error) {
+  transfer.state = Transfer::State::failed;
+  transfer.error = std::move(error);
+  transfer.handle = nullptr;
+}
+
+}  // namespace tutti::transport

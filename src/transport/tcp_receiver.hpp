@@ -1,0 +1,76 @@
+// tcp_receiver.hpp: the receiving half of the tcp transport: matching, granting, and where the bytes go.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include <tutti/transport.hpp>
+
+#include "transport/mailbox.hpp"
+#include "transport/slots.hpp"
+#include "transport/tcp_options.hpp"
+#include "transport/tcp_frames.hpp"
+#include "transport/tcp_peer.hpp"
+
+namespace tutti::transport {
+
+class Receiver {
+ public:
+  struct Setup {
+    int rank;
+    const TcpOptions& options;
+    Wiring& wiring;
+    std::vector<Peer>& peers;
+  };
+  explicit Receiver(const Setup& setup) : setup_(setup), mailbox_(setup.rank) {}
+  void listen(TransportListener* listener) { listener_ = listener; }
+
+  void recv(Transfer& transfer);
+  void cancel(Transfer& transfer);
+  void forget(std::uint64_t group, std::uint64_t up_to_sequence);
+  // All receives that only a peer that is gone could have served, and what it had only announced.
+  void fail_all(Peer& peer);
+
+  // Frames from the sender.
+  void eager_begins(Link& link, const Message& message);
+  void announced(Link& link, const Message& message);
+  void data_begins(Link& link, const Numbers& numbers, std::int64_t payload_bytes);
+  void aborted(const Peer& peer, const Numbers& numbers);
+  [[nodiscard]] std::byte* payload_place(const Link& link);
+  void payload_ends(Link& link);
+
+  // A message of this rank to itself. True if it is used up; otherwise it waits, and its bytes are read on receipt.
+  bool deliver_to_self(Transfer& send);
+  void cancel_to_self(Transfer& send);
+
+  [[nodiscard]] const Mailbox& mailbox() const { return mailbox_; }
+  [[nodiscard]] std::int64_t held_bytes_peak() const { return held_bytes_peak_; }
+
+ private:
+  // A receive whose bytes were granted and come in over any of the streams.
+  struct Inbound {
+    Transfer* receive = nullptr;
+    int peer = -1;
+    std::uint64_t message = 0;  // the sender's number
+    std::int64_t missing_bytes = 0;
+  };
+
+  void grant(Transfer& receive, Peer& peer, std::uint64_t message);
+  void use(Arrival& arrival, Transfer& receive);
+  void discard(Arrival& arrival);
+  void tell_sender(Peer& peer, FrameType type, const Numbers& numbers);
+  void give_credit_back(Peer& peer, std::int64_t cost);
+  void take_from_self(Arrival& arrival, Transfer* receive);
+  Link* link_reading(const Transfer& receive);
+  [[nodiscard]] bool still_coming_in(const Arrival& arrival) const;
+
+  Setup setup_;
+  Mailbox mailbox_;
+  Slots<Inbound> inbound_;
+  TransportListener* listener_ = nullptr;
+  std::int64_t held_bytes_peak_ = 0;
+};
+
+}  // namespace tutti::transport
