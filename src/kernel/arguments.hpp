@@ -5,11 +5,13 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <string_view>
 
 #include <tutti/dtype.hpp>
 #include <tutti/error.hpp>
+#include <tutti/op.hpp>
 
 namespace tutti::kernel {
 
@@ -23,6 +25,15 @@ inline std::size_t checked_bytes(std::string_view what, DType dtype, std::int64_
     throw InvalidArgument(fmt::format("cannot {} {} elements of {}", what, count, name_of(dtype)));
   }
   return static_cast<std::size_t>(count * size);
+}
+
+/// InvalidArgument where the reduction makes no sense for the elements.
+inline void require_applies(std::string_view what, Op::Kind op, DType dtype) {
+  if (applies(op, dtype)) return;
+  constexpr std::string_view names[] = {"sum", "mean", "product", "min", "max", "band", "bor", "bxor", "premul"};
+  const auto index = static_cast<std::size_t>(op);
+  throw InvalidArgument(fmt::format("cannot {} {}: {} does not apply to these elements", what, name_of(dtype),
+                                    index < std::size(names) ? names[index] : "an unknown reduction"));
 }
 
 }  // namespace tutti::kernel

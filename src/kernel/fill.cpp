@@ -89,10 +89,7 @@ void fill_zero(DType dtype, void* to, std::int64_t count) {
 
 void fill_identity(Op::Kind op, DType dtype, void* to, std::int64_t count) {
   const std::size_t bytes = checked_bytes("fill", dtype, count);
-  if (!applies(op, dtype)) {
-    throw InvalidArgument(
-        fmt::format("cannot fill with an identity: reduction number {} does not apply to {}", int(op), name_of(dtype)));
-  }
+  require_applies("fill with the identity of", op, dtype);
   if (bytes == 0) return;
   auto* first = static_cast<std::byte*>(to);
   switch (op) {

@@ -240,10 +240,7 @@ HWY_EXPORT(reduce_dispatched);
 
 void reduce_many(Op::Kind op, DType dtype, void* to, std::span<const void* const> inputs, std::int64_t count) {
   const std::size_t bytes = checked_bytes("reduce", dtype, count);
-  if (!applies(op, dtype)) {
-    throw InvalidArgument(
-        fmt::format("cannot reduce {}: reduction number {} does not apply to it", name_of(dtype), int(op)));
-  }
+  require_applies("reduce", op, dtype);
   if (inputs.empty()) throw InvalidArgument("cannot reduce without inputs: at least one is needed");
   if (bytes == 0) return;
   HWY_DYNAMIC_DISPATCH(reduce_dispatched)
