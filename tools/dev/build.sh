@@ -7,10 +7,16 @@ import json
 for preset in json.load(open("CMakePresets.json"))["configurePresets"]:
     if not preset.get("hidden"): print(preset["name"])'; }
 
+# Starts afresh if the checkout was moved, or if the libraries come from elsewhere than last time.
 configure() {  # preset
-  local prefix=()
-  if uses_carried; then prefix=("-DCMAKE_PREFIX_PATH=$carried"); fi
-  cmake --preset "$1" "${prefix[@]}"
+  local cache=build/$1/CMakeCache.txt prefix='' arguments=()
+  if uses_carried; then prefix=$carried; fi
+  if [[ -f $cache ]] && ! { grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" "$cache" &&
+                            [[ $(sed -n 's/^CMAKE_PREFIX_PATH:[A-Z]*=//p' "$cache") == "$prefix" ]]; }; then
+    arguments+=(--fresh)
+  fi
+  [[ -z $prefix ]] || arguments+=("-DCMAKE_PREFIX_PATH=$prefix")
+  cmake --preset "$1" "${arguments[@]}"
 }
 
 has_target() {  # preset target

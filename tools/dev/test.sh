@@ -135,9 +135,7 @@ run_test_stage() {
     sim) test_program sim "$sim_target" "$sim_program" --seeds "$sim_seeds_sample" --first 1 ;;
     tidy) ! ensure_built release tidy || stage tidy check_tidy ;;
     format) if has_piece clang; then stage format check_format_counted; else stage format skip_stage clang; fi ;;
-    *)
-      grep -qxE "$1( program)?" cmake/layers.txt || give_up "no test stage $1; there are: ${test_stages[*]}, and the layers"
-      test_layer "$1" ;;
+    *) test_layer "$1" ;;
   esac
 }
 
@@ -154,6 +152,10 @@ pieces_of() {
 verb_test() {
   local stages=("$@") wanted name
   ((${#stages[@]} > 0)) || stages=("${test_stages[@]}")
+  for name in "${stages[@]}"; do
+    [[ " ${test_stages[*]} " == *" $name "* ]] || grep -qxE "$name( program)?" cmake/layers.txt ||
+      give_up "no test stage $name; there are: ${test_stages[*]}, and the layers of cmake/layers.txt"
+  done
   stage "set up" set_up_core || { closing_table; return; }
   mapfile -t wanted < <(for name in "${stages[@]}"; do pieces_of "$name" | tr ' ' '\n'; done | sort -u)
   ((${#wanted[@]} == 0)) || stage "set up optional pieces" set_up_pieces "${wanted[@]}" || true
