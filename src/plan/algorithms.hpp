@@ -22,6 +22,25 @@ void ring_all_reduce(PlanBuilder& b);
 void ring_reduce_scatter(PlanBuilder& b);
 void ring_all_gather(PlanBuilder& b);
 
+void recursive_doubling_all_reduce(PlanBuilder& b);
+void recursive_doubling_all_gather(PlanBuilder& b);
+void recursive_doubling_scan(PlanBuilder& b);
+void recursive_doubling_exscan(PlanBuilder& b);
+
+void halving_doubling_all_reduce(PlanBuilder& b);
+void halving_doubling_reduce_scatter(PlanBuilder& b);
+
+void circulant_all_reduce(PlanBuilder& b);
+void circulant_reduce_scatter(PlanBuilder& b);
+void circulant_all_gather(PlanBuilder& b);
+
+void scatter_gather_broadcast(PlanBuilder& b);
+void scatter_gather_reduce(PlanBuilder& b);
+
+void double_tree_broadcast(PlanBuilder& b);
+void double_tree_reduce(PlanBuilder& b);
+void double_tree_all_reduce(PlanBuilder& b);
+
 void binomial_broadcast(PlanBuilder& b);
 void binomial_reduce(PlanBuilder& b);
 void binomial_gather(PlanBuilder& b);
@@ -30,11 +49,22 @@ void binomial_scatter(PlanBuilder& b);
 void pairwise_all_to_all(PlanBuilder& b);
 void pairwise_reduce_scatter(PlanBuilder& b);
 
+void bruck_all_to_all(PlanBuilder& b);
+
 void chain_broadcast(PlanBuilder& b);
 void chain_reduce(PlanBuilder& b);
 void chain_scan(PlanBuilder& b);
 void chain_exscan(PlanBuilder& b);
 
 void dissemination_barrier(PlanBuilder& b);
+
+void hierarchical_all_reduce(PlanBuilder& b);
+void hierarchical_reduce(PlanBuilder& b);
+void hierarchical_broadcast(PlanBuilder& b);
+void hierarchical_all_gather(PlanBuilder& b);
+void hierarchical_reduce_scatter(PlanBuilder& b);
+void hierarchical_gather(PlanBuilder& b);
+void hierarchical_scatter(PlanBuilder& b);
+void hierarchical_barrier(PlanBuilder& b);
 
 }  // namespace tutti::algorithm

@@ -11,6 +11,7 @@
 #include <tutti/error.hpp>
 
 #include "plan/algorithms.hpp"
+#include "plan/slots.hpp"
 
 namespace tutti {
 
@@ -18,26 +19,72 @@ namespace {
 
 using namespace algorithm;
 
+// Declared bounds of scratch. `whole` is the caller's larger array, by which rooted verbs are the same on every rank.
+std::int64_t whole(const Spec& s) {
+  const bool blocks = s.verb == Verb::all_gather || s.verb == Verb::gather || s.verb == Verb::reduce_scatter ||
+                      s.verb == Verb::scatter;
+  return blocks ? blocks_of(s).total() : std::max(input_count(s), output_count(s));
+}
+std::int64_t no_scratch(const Spec&) { return 0; }
+std::int64_t two_blocks(const Spec& s) {
+  return 2 * (s.verb == Verb::all_reduce ? Blocks::split(s.count, s.size) : blocks_of(s)).longest();
+}
+std::int64_t segment_of(const Spec& s) { return s.segment > 0 ? std::min(s.segment, s.count) : s.count; }
+std::int64_t slots(const Spec& s) { return Slots::max * segment_of(s); }
+std::int64_t two_slots(const Spec& s) { return 2 * slots(s); }
+std::int64_t four_slots(const Spec& s) { return 4 * slots(s); }
+std::int64_t once(const Spec& s) { return s.count; }
+std::int64_t twice(const Spec& s) { return 2 * s.count; }
+std::int64_t thrice(const Spec& s) { return 3 * s.count; }
+std::int64_t whole_once(const Spec& s) { return whole(s); }
+std::int64_t whole_twice(const Spec& s) { return 2 * whole(s); }
+std::int64_t whole_thrice(const Spec& s) { return 3 * whole(s); }
+std::int64_t if_in_place(const Spec& s) { return s.in_place ? output_count(s) : 0; }
+std::int64_t half_per_round(const Spec& s) { return (ceil_log2(s.size) + 2) * (s.size / 2) * s.count; }
+
 constexpr CatalogRow rows[] = {
-    {.verb = Verb::all_reduce, .algorithm = Algorithm::ring, .write = ring_all_reduce, .segments = true},
-    {.verb = Verb::reduce, .algorithm = Algorithm::binomial, .write = binomial_reduce},
-    {.verb = Verb::reduce, .algorithm = Algorithm::chain, .write = chain_reduce, .segments = true},
-    {.verb = Verb::broadcast, .algorithm = Algorithm::binomial, .write = binomial_broadcast},
-    {.verb = Verb::broadcast, .algorithm = Algorithm::chain, .write = chain_broadcast, .segments = true},
-    {.verb = Verb::all_gather, .algorithm = Algorithm::ring, .write = ring_all_gather, .segments = true},
-    {.verb = Verb::all_gather, .algorithm = Algorithm::direct, .write = direct_all_gather},
-    {.verb = Verb::gather, .algorithm = Algorithm::binomial, .write = binomial_gather},
-    {.verb = Verb::gather, .algorithm = Algorithm::direct, .write = direct_gather},
-    {.verb = Verb::reduce_scatter, .algorithm = Algorithm::ring, .write = ring_reduce_scatter, .segments = true},
-    {.verb = Verb::reduce_scatter, .algorithm = Algorithm::pairwise, .write = pairwise_reduce_scatter},
-    {.verb = Verb::scatter, .algorithm = Algorithm::binomial, .write = binomial_scatter},
-    {.verb = Verb::scatter, .algorithm = Algorithm::direct, .write = direct_scatter},
-    {.verb = Verb::all_to_all, .algorithm = Algorithm::pairwise, .write = pairwise_all_to_all},
-    {.verb = Verb::all_to_all, .algorithm = Algorithm::direct, .write = direct_all_to_all},
-    {.verb = Verb::scan, .algorithm = Algorithm::chain, .write = chain_scan, .segments = true},
-    {.verb = Verb::exscan, .algorithm = Algorithm::chain, .write = chain_exscan, .segments = true},
-    {.verb = Verb::permute, .algorithm = Algorithm::direct, .write = direct_permute},
-    {.verb = Verb::barrier, .algorithm = Algorithm::dissemination, .write = dissemination_barrier},
+    {Verb::all_reduce, Algorithm::ring, ring_all_reduce, two_blocks, false, true},
+    {Verb::all_reduce, Algorithm::recursive_doubling, recursive_doubling_all_reduce, twice},
+    {Verb::all_reduce, Algorithm::halving_doubling, halving_doubling_all_reduce, once},
+    {Verb::all_reduce, Algorithm::circulant, circulant_all_reduce, thrice},
+    {Verb::all_reduce, Algorithm::double_tree, double_tree_all_reduce, four_slots, false, true},
+    {Verb::all_reduce, Algorithm::hierarchical, hierarchical_all_reduce, no_scratch},
+    {Verb::reduce, Algorithm::binomial, binomial_reduce, thrice},
+    {Verb::reduce, Algorithm::chain, chain_reduce, slots, false, true},
+    {Verb::reduce, Algorithm::double_tree, double_tree_reduce, four_slots, false, true},
+    {Verb::reduce, Algorithm::scatter_gather, scatter_gather_reduce, thrice},
+    {Verb::reduce, Algorithm::hierarchical, hierarchical_reduce, once},
+    {Verb::broadcast, Algorithm::binomial, binomial_broadcast, no_scratch},
+    {Verb::broadcast, Algorithm::chain, chain_broadcast, no_scratch, false, true},
+    {Verb::broadcast, Algorithm::double_tree, double_tree_broadcast, no_scratch, false, true},
+    {Verb::broadcast, Algorithm::scatter_gather, scatter_gather_broadcast, no_scratch},
+    {Verb::broadcast, Algorithm::hierarchical, hierarchical_broadcast, no_scratch},
+    {Verb::all_gather, Algorithm::ring, ring_all_gather, no_scratch, false, true},
+    {Verb::all_gather, Algorithm::direct, direct_all_gather, no_scratch},
+    {Verb::all_gather, Algorithm::recursive_doubling, recursive_doubling_all_gather, no_scratch},
+    {Verb::all_gather, Algorithm::circulant, circulant_all_gather, no_scratch},
+    {Verb::all_gather, Algorithm::hierarchical, hierarchical_all_gather, whole_once},
+    {Verb::gather, Algorithm::binomial, binomial_gather, whole_once},
+    {Verb::gather, Algorithm::direct, direct_gather, no_scratch},
+    {Verb::gather, Algorithm::hierarchical, hierarchical_gather, whole_twice},
+    {Verb::reduce_scatter, Algorithm::ring, ring_reduce_scatter, two_blocks, false, true},
+    {Verb::reduce_scatter, Algorithm::pairwise, pairwise_reduce_scatter, two_blocks},
+    {Verb::reduce_scatter, Algorithm::halving_doubling, halving_doubling_reduce_scatter, whole_twice},
+    {Verb::reduce_scatter, Algorithm::circulant, circulant_reduce_scatter, whole_thrice},
+    {Verb::reduce_scatter, Algorithm::hierarchical, hierarchical_reduce_scatter, whole_thrice},
+    {Verb::scatter, Algorithm::binomial, binomial_scatter, whole_once},
+    {Verb::scatter, Algorithm::direct, direct_scatter, no_scratch},
+    {Verb::scatter, Algorithm::hierarchical, hierarchical_scatter, whole_twice},
+    {Verb::all_to_all, Algorithm::pairwise, pairwise_all_to_all, if_in_place},
+    {Verb::all_to_all, Algorithm::direct, direct_all_to_all, if_in_place},
+    {Verb::all_to_all, Algorithm::bruck, bruck_all_to_all, half_per_round, true},
+    {Verb::scan, Algorithm::chain, chain_scan, slots, false, true},
+    {Verb::scan, Algorithm::recursive_doubling, recursive_doubling_scan, twice},
+    {Verb::exscan, Algorithm::chain, chain_exscan, two_slots, false, true},
+    {Verb::exscan, Algorithm::recursive_doubling, recursive_doubling_exscan, thrice},
+    {Verb::permute, Algorithm::direct, direct_permute, if_in_place},
+    {Verb::barrier, Algorithm::dissemination, dissemination_barrier, no_scratch},
+    {Verb::barrier, Algorithm::hierarchical, hierarchical_barrier, no_scratch},
 };
 
 constexpr std::array<std::string_view, 14> algorithm_names = {
@@ -64,6 +111,13 @@ const CatalogRow* find_algorithm(Verb verb, Algorithm algorithm) {
 bool serves(const CatalogRow& row, const Spec& spec) {
   if (row.verb != spec.verb) return false;
   return !row.even_only || (spec.counts.empty() && spec.recv_counts.empty());
+}
+
+std::int64_t scratch_max(const Spec& spec) {
+  if (spec.size == 1) return 0;
+  const CatalogRow* row = spec.algorithm == Algorithm::automatic ? catalog(spec.verb).data()
+                                                                 : find_algorithm(spec.verb, spec.algorithm);
+  return row == nullptr ? 0 : row->scratch_max(spec);
 }
 
 std::string_view name_of(Algorithm algorithm) {

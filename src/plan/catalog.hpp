@@ -14,6 +14,7 @@ struct CatalogRow {
   Verb verb;
   Algorithm algorithm;
   void (*write)(PlanBuilder&);
+  std::int64_t (*scratch_max)(const Spec&);  // elements of scratch it takes at most
   bool even_only = false;  // needs the same count for every rank
   bool segments = false;   // cuts into segments as spec.segment says; the others ignore it
 };
@@ -26,6 +27,9 @@ const CatalogRow* find_algorithm(Verb verb, Algorithm algorithm);
 
 /// Whether `algorithm` can make a plan of this shape. It depends on nothing that differs between ranks.
 bool serves(const CatalogRow& row, const Spec& spec);
+
+/// The most scratch that the plan of `spec` may take, by its algorithm's declaration.
+std::int64_t scratch_max(const Spec& spec);
 
 std::string_view name_of(Algorithm algorithm);
 /// The inverse of name_of; throws InvalidArgument with the list of names.

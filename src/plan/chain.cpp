@@ -5,30 +5,9 @@
 // busy: for large arrays the chain costs little more than sending the array once. Where a segment needs scratch it takes one
 // of a few slots in turn.
 #include "plan/algorithms.hpp"
+#include "plan/slots.hpp"
 
 namespace tutti::algorithm {
-
-namespace {
-
-constexpr std::int64_t slots_max = 4;  // segments that may be under way in scratch at once
-
-// Scratch for segments, used in turn.
-class Slots {
- public:
-  Slots(PlanBuilder& b, std::int64_t count, std::int64_t segment)
-      : length_(segment > 0 ? std::min(segment, count) : count),
-        used_(length_ == 0 ? 1 : std::min(slots_max, (count + length_ - 1) / length_)),
-        memory_(b.scratch(length_ * used_)) {}
-  [[nodiscard]] Piece at(std::int64_t begin, std::int64_t count) const {
-    return memory_.part(begin / length_ % used_ * length_, count);
-  }
-
- private:
-  std::int64_t length_, used_;
-  Piece memory_;
-};
-
-}  // namespace
 
 // steps p−2+k in k segments, bytes n
 void chain_broadcast(PlanBuilder& b) {

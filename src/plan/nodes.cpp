@@ -1,0 +1,35 @@
+// nodes.cpp: which ranks share a node.
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/nodes.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace tutti {
+
+Nodes::Nodes(const Spec& spec, int first) : node_of(std::size_t(spec.size)), local_of(std::size_t(spec.size)) {
+  std::map<int, int> number;
+  for (int rank = 0; rank < spec.size; ++rank) {
+    const int name = spec.node_of.empty() ? 0 : spec.node_of[std::size_t(rank)];
+    const auto [found, added] = number.try_emplace(name, static_cast<int>(members.size()));
+    if (added) members.emplace_back();
+    node_of[std::size_t(rank)] = found->second;
+    members[std::size_t(found->second)].push_back(rank);
+  }
+  lanes = spec.size;
+  for (std::vector<int>& ranks : members) {
+    lanes = std::min(lanes, static_cast<int>(ranks.size()));
+    const auto leader = std::find(ranks.begin(), ranks.end(), first);
+    if (leader != ranks.end()) std::rotate(ranks.begin(), leader, leader + 1);
+    for (std::size_t i = 0; i < ranks.size(); ++i) local_of[std::size_t(ranks[i])] = static_cast<int>(i);
+  }
+}
+
+std::vector<int> Nodes::lane(int index) const {
+  std::vector<int> ranks;
+  ranks.reserve(members.size());
+  for (const std::vector<int>& node : members) ranks.push_back(node[std::size_t(index)]);
+  return ranks;
+}
+
+}  // namespace tutti
