@@ -107,11 +107,11 @@ TEST(ReduceMany, keeps_what_single_roundings_would_lose) {
   EXPECT_EQ(static_cast<float>(result[0]), 258.0f);
 }
 
-// All pairs of codes for 8 bits; all codes with 64 partners each for 16 bits.
+// All pairs of codes for 8 bits; all codes with 16 partners each for 16 bits.
 template <SmallFloat T>
 void check_code_pairs() {
   constexpr std::size_t codes = std::size_t{1} << (8 * sizeof(T));
-  constexpr std::size_t partners = sizeof(T) == 1 ? 256 : 64;
+  constexpr std::size_t partners = sizeof(T) == 1 ? 256 : 16;
   std::vector<T> a(codes);
   std::vector<T> b(codes);
   std::vector<T> to(codes);
