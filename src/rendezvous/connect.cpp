@@ -129,11 +129,13 @@ std::unique_ptr<Connector> connect(const InitOptions& options, const Surrounding
 namespace tutti {
 
 std::unique_ptr<Connector> connect(const InitOptions& options) {
-  static std::atomic<std::uint64_t> connects{0};
+  // Meetings are counted per process: ranks hold equally many, though a rank may also be alone in between.
+  static std::atomic<std::uint64_t> meetings{0};
   const Environment environment = Environment::of_process();
+  const bool alone = rendezvous::read_options(options, environment).size == 1;
   return rendezvous::connect(options, {.environment = environment,
                                        .clock = steady_clock(),
-                                       .earlier_connects = connects.fetch_add(1)});
+                                       .earlier_connects = alone ? 0 : meetings.fetch_add(1)});
 }
 
 }  // namespace tutti

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -36,10 +38,15 @@ class Convener {
     return std::min(deadline_, deadline_after(around_.clock.now(), time));
   }
   [[nodiscard]] BoardKey board_key() const;
+  // What the store of this meeting holds under nonce_key where the place to meet is known beforehand.
+  [[nodiscard]] std::string meeting_name() const {
+    return fmt::format("{}/{}", detected_.job, around_.earlier_connects);
+  }
   [[nodiscard]] FoundSecret secret_for(const std::vector<wire::Address>& addresses) const;
 
   [[nodiscard]] Met serve_at(const FixedAddress& point, const std::vector<wire::Address>& addresses,
                              const FoundSecret& secret) const;
+  [[nodiscard]] Met join_at(const FixedAddress& point, const wire::Address& address, const FoundSecret& secret) const;
   [[nodiscard]] Met serve_in_window(const PortWindow& point, const FoundSecret& secret) const;
   [[nodiscard]] Met join_in_window(const PortWindow& point, const FoundSecret& secret) const;
 

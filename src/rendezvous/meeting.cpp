@@ -64,7 +64,23 @@ Met Convener::operator()(const FixedAddress& point) const {
   const auto addresses = wire::resolve(point.where, deadline_);
   const FoundSecret secret = secret_for(addresses);
   if (is_root()) return serve_at(point, addresses, secret);
-  return make_met(secret, join_store(point.where, secret.secret, deadline_), addresses.front());
+  return join_at(point, addresses.front(), secret);
+}
+
+// The server of an earlier init of this very job may still be there: it has another name, or goes while we talk to it.
+Met Convener::join_at(const FixedAddress& point, const wire::Address& address, const FoundSecret& secret) const {
+  const TimePoint patience = within(seconds(2));
+  for (;;) {
+    try {
+      auto store = join_store(point.where, secret.secret, deadline_);
+      if (store->get(nonce_key, deadline_) == meeting_name()) return make_met(secret, std::move(store), address);
+    } catch (const AuthenticationError&) {
+      if (around_.clock.now() >= patience) throw;
+    } catch (const RendezvousError&) {
+      if (around_.clock.now() >= deadline_) throw;
+    }
+    std::this_thread::sleep_for(milliseconds(20));
+  }
 }
 
 Met Convener::serve_at(const FixedAddress& point, const std::vector<wire::Address>& addresses,
@@ -80,6 +96,7 @@ Met Convener::serve_at(const FixedAddress& point, const std::vector<wire::Addres
     try {
       ServedStore served = serve_store(*mine, secret.secret, deadline_);
       Met met = make_met(secret, std::move(served.store), served.address);
+      met.store->set(nonce_key, meeting_name(), deadline_);
       met.host = std::move(served.host);
       return met;
     } catch (const RendezvousError& error) {
@@ -87,10 +104,13 @@ Met Convener::serve_at(const FixedAddress& point, const std::vector<wire::Addres
     }
     // Another rank 0 of this job, perhaps, in which case the roll call names both; or somebody on the way out.
     try {
-      return make_met(secret, join_store(*mine, secret.secret, within(milliseconds(300))), *mine);
+      auto store = join_store(*mine, secret.secret, within(milliseconds(300)));
+      if (store->get(nonce_key, within(milliseconds(300))) == meeting_name()) return make_met(secret, std::move(store), *mine);
+      why = fmt::format("port {} of {} still serves an earlier meeting", point.where.port, mine->host());
     } catch (const AuthenticationError&) {
       why = fmt::format("port {} of {} is held by something that is not of this job", point.where.port, mine->host());
-    } catch (const RendezvousError&) {
+    } catch (const Error&) {
+      // It left while we asked: the next round will tell.
     }
     if (around_.clock.now() >= patience) {
       throw RendezvousError(fmt::format("{}; end it (`ss -tlnp 'sport = :{}'` names it), or meet at another port "

@@ -22,8 +22,8 @@ namespace tutti::rendezvous {
 struct Surroundings {
   const Environment& environment;
   const Clock& clock;
-  // How many times this process has connected before. Ranks call connect() equally often, so the number tells the keys
-  // of one call from those of the last where the launcher's store outlives both.
+  // How many times this process has met others before. Ranks do so equally often, so the number tells one meeting from
+  // the last at the same place.
   std::uint64_t earlier_connects = 0;
 };
 

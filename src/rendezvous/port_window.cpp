@@ -32,7 +32,7 @@ Met Convener::serve_in_window(const PortWindow& point, const FoundSecret& secret
       const auto port = static_cast<std::uint16_t>(point.first_port + i);
       ServedStore served = serve_store(base.with_port(port), secret.secret, deadline_);
       Met met = make_met(secret, std::move(served.store), served.address);
-      met.store->set(nonce_key, fmt::format("{}/{}", detected_.job, around_.earlier_connects), deadline_);
+      met.store->set(nonce_key, meeting_name(), deadline_);
       met.host = std::move(served.host);
       return met;
     } catch (const RendezvousError& error) {
@@ -46,7 +46,6 @@ Met Convener::serve_in_window(const PortWindow& point, const FoundSecret& secret
 // Strangers on a port of the window fail the handshake, other jobs of ours do not know the job's name.
 Met Convener::join_in_window(const PortWindow& point, const FoundSecret& secret) const {
   const auto addresses = wire::resolve({.host = point.host, .port = 0}, deadline_);
-  const std::string job = fmt::format("{}/{}", detected_.job, around_.earlier_connects);
   std::string why = "nobody listens";
   for (int attempt = 0; around_.clock.now() < deadline_; ++attempt) {
     const auto port = static_cast<std::uint16_t>(point.first_port + attempt % point.ports);
@@ -54,7 +53,7 @@ Met Convener::join_in_window(const PortWindow& point, const FoundSecret& secret)
       try {
         if (!somebody_listens(address.with_port(port), within(seconds(1)))) continue;
         auto store = join_store(address.with_port(port), secret.secret, within(seconds(2)));
-        if (store->get(nonce_key, within(seconds(2))) == job) {
+        if (store->get(nonce_key, within(seconds(2))) == meeting_name()) {
           return make_met(secret, std::move(store), address.with_port(port));
         }
       } catch (const Error& error) {

@@ -74,6 +74,7 @@ std::string StoreConnector::meet(std::string_view value, Keep keep, TimePoint de
   const std::string result_key = prefix + "result";
   const std::string mine = fmt::format("{}{}", prefix, parts_.place.rank);
   Store& store = *parts_.store;
+  sweep(deadline);
   store.set(mine, value, deadline);
   written_.push_back(mine);
   if (store.add(prefix + "count", 1, deadline) == parts_.place.size) {
@@ -84,7 +85,7 @@ std::string StoreConnector::meet(std::string_view value, Keep keep, TimePoint de
     std::string result = join_values(values);
     store.set(result_key, result, deadline);
     written_.insert(written_.end(), {result_key, prefix + "count"});
-    sweep(deadline);
+    left_meeting();
     return result;
   }
   std::string result;
@@ -93,13 +94,17 @@ std::string StoreConnector::meet(std::string_view value, Keep keep, TimePoint de
   } catch (const Timeout&) {
     throw_missing(keep == Keep::values ? "exchange" : "barrier", prefix, deadline);
   }
-  sweep(deadline);
+  left_meeting();
   return result;
 }
 
-// Called after a meeting: what was written before it has been read by everyone.
+// Before a meeting, not after it: once a rank has left the last one, the server may be gone.
 void StoreConnector::sweep(TimePoint deadline) {
-  for (const std::string& key : written_before_) (void)parts_.store->remove(key, deadline);
+  for (const std::string& key : std::exchange(read_by_all_, {})) (void)parts_.store->remove(key, deadline);
+}
+
+void StoreConnector::left_meeting() {
+  read_by_all_.insert(read_by_all_.end(), written_before_.begin(), written_before_.end());
   written_before_ = std::exchange(written_, {});
 }
 

@@ -45,12 +45,14 @@ class StoreConnector : public Connector {
   std::string meet(std::string_view value, Keep keep, TimePoint deadline);
   [[noreturn]] void throw_missing(std::string_view what, const std::string& prefix, TimePoint deadline);
   void sweep(TimePoint deadline);
+  void left_meeting();
   [[nodiscard]] std::string next_prefix();
 
   Parts parts_;
   std::uint64_t calls_ = 0;                  // the same on every rank: calls are collective and in order
-  std::vector<std::string> written_;         // keys of this rank that others may still read
-  std::vector<std::string> written_before_;  // keys from before the last meeting: everybody has read them
+  // Keys of this rank: those of calls since the last meeting began, those of calls before, and those of calls that every
+  // rank has left.
+  std::vector<std::string> written_, written_before_, read_by_all_;
 };
 
 }  // namespace tutti::rendezvous

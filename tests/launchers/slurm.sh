@@ -1,0 +1,87 @@
+# slurm.sh: srun, in a Slurm cluster of two nodes that lives on loopback as long as this test.
+# SPDX-License-Identifier: Apache-2.0
+source "$(dirname "$0")/common.sh"
+export PATH=$PATH:/usr/sbin:/sbin
+for program in munged slurmctld slurmd srun sinfo; do need $program; done
+
+# Whoever may use the key may speak for anyone in this cluster, so it is made for this test.
+start_munge() {
+  chmod 755 "$folder"
+  head -c 1024 /dev/urandom >"$folder/munge.key"
+  chmod 600 "$folder/munge.key"
+  munged --foreground --force --key-file="$folder/munge.key" --socket="$folder/munge.socket" --pid-file="$folder/munge.pid" \
+    --log-file="$folder/munge.log" --seed-file="$folder/munge.seed" --num-threads=1 >"$folder/munged.out" 2>&1 &
+  started+=($!)
+}
+
+write_configuration() {
+  cat >"$folder/slurm.conf" <<END
+ClusterName=tutti$$
+SlurmctldHost=$(hostname)(127.0.0.1)
+SlurmUser=$(id -un)
+SlurmdUser=$(id -un)
+SlurmctldPort=$(free_port)
+AuthType=auth/munge
+AuthInfo=socket=$folder/munge.socket
+CredType=cred/munge
+StateSaveLocation=$folder/state
+SlurmdSpoolDir=$folder/spool.%n
+SlurmctldPidFile=$folder/slurmctld.pid
+SlurmdPidFile=$folder/slurmd.%n.pid
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+SchedulerType=sched/builtin
+SwitchType=switch/none
+MpiDefault=none
+ReturnToService=2
+SlurmctldTimeout=60
+NodeName=localhost NodeHostname=$(hostname) NodeAddr=127.0.0.1 Port=$(free_port) CPUs=8 State=UNKNOWN
+NodeName=other NodeHostname=$(hostname) NodeAddr=127.0.0.1 Port=$(free_port) CPUs=8 State=UNKNOWN
+PartitionName=all Nodes=localhost,other Default=YES OverSubscribe=FORCE MaxTime=5 State=UP
+END
+  echo "CgroupAutomount=no" >"$folder/cgroup.conf"
+  mkdir -p "$folder/state"
+  export SLURM_CONF=$folder/slurm.conf
+}
+
+start_cluster() {
+  slurmctld -D -c >"$folder/slurmctld.out" 2>&1 &
+  started+=($!)
+  for node in localhost other; do
+    slurmd -D -N $node >"$folder/slurmd.$node.out" 2>&1 &
+    started+=($!)
+  done
+  for _ in $(seq 150); do
+    [ "$(sinfo -h -t idle -o %D 2>/dev/null)" = 2 ] && return
+    sleep 0.2
+  done
+  fail "the nodes did not become idle: $(sinfo -N 2>&1)"
+}
+
+start_munge
+write_configuration
+start_cluster
+
+run one-node srun --mpi=none -N 1 -n 3 --overcommit "$where_am_i" --timeout 60
+expect_world one-node 3 "local [0-2] of 3, node 0 of 1; Slurm: met at .*, found by a note in $HOME/.config/tutti/slurm-.*; secret from the key file"
+expect_no_notes
+
+run two-nodes srun --mpi=none -N 2 -n 3 --overcommit "$where_am_i" --timeout 60
+expect_world two-nodes 3 "local [01] of [12], node [01] of 2; Slurm: met at rank 0's store at 127.0.0.1:31[0-9]+; secret from the key file"
+
+for interface in pmi2 pmix; do
+  srun --mpi=list 2>&1 | grep -qw $interface || skip "this Slurm has no $interface"
+done
+rm -rf "$HOME/.config"
+run pmi2 srun --mpi=pmi2 -N 2 -n 4 --overcommit "$where_am_i" --timeout 60 --times 2
+expect pmi2 8 "local [01] of 2, node [01] of 2; Slurm \(PMI\): met at .*, found by PMI's key-value space; secret from rank 0, through PMI"
+run pmix srun --mpi=pmix -N 2 -n 4 --overcommit "$where_am_i" --timeout 60 --times 2
+expect pmix 8 "local [01] of 2, node [01] of 2; Slurm \(PMIx\): met at .*, found by PMIx's key-value space; secret from rank 0, through PMIx"
+[ ! -e "$HOME/.config" ] || fail "with PMI there is no need for a key file"
+
+# In a batch script the variables speak of tasks that nobody started.
+printf '#!/bin/sh\nexec "%s"\n' "$where_am_i" >"$folder/batch.sh"
+run submitted sbatch -N 2 -n 4 --overcommit --wait -o "$folder/batch.out" "$folder/batch.sh"
+expect_world batch 1 'alone: a group of one'
