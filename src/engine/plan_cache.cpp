@@ -2,9 +2,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/plan_cache.hpp"
 
+#include <numeric>
+
 #include "base/hash.hpp"
 
 namespace tutti {
+namespace {
+
+Shape shape_of(const Spec& spec, std::size_t element_bytes) {
+  const bool has_blocks = spec.verb == Verb::all_gather || spec.verb == Verb::gather || spec.verb == Verb::reduce_scatter ||
+                          spec.verb == Verb::scatter || spec.verb == Verb::all_to_all;
+  const std::int64_t even_count = has_blocks ? spec.count * spec.size : spec.count;
+  const std::int64_t count = spec.counts.empty() ? even_count : std::accumulate(spec.counts.begin(), spec.counts.end(), std::int64_t{0});
+  return {.verb = spec.verb,
+          .bytes = count * static_cast<std::int64_t>(element_bytes),
+          .uneven = !spec.counts.empty(),
+          .topology = Topology::of(spec.size, spec.node_of)};
+}
+
+}  // namespace
 
 std::size_t PlanCache::HashOfKey::operator()(const Key& key) const {
   const Spec& spec = key.spec;
@@ -24,9 +40,9 @@ const Plan& PlanCache::plan_for(const Spec& spec, DType dtype) {
   if (const auto found = plans_.find(looked_for_); found != plans_.end()) return *found->second;
   Spec chosen = spec;
   if (chosen.algorithm == Algorithm::automatic) {
-    const Choice choice = select(chosen, size_of(dtype), table_);
+    const Choice choice = select(shape_of(spec, size_of(dtype)), table_);
     chosen.algorithm = choice.algorithm;
-    chosen.segment = choice.segment;
+    chosen.segment = choice.segment(static_cast<std::int64_t>(size_of(dtype)));
   }
   auto plan = std::make_unique<Plan>(make_plan(chosen));
   return *plans_.emplace(looked_for_, std::move(plan)).first->second;

@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <fstream>
 #include <list>
 
 #include <tutti/error.hpp>
@@ -79,10 +80,14 @@ transport::TcpOptions tcp_options(const Environment& environment) {
   return options;
 }
 
-/// The table rank 0 hands to all: the built-in cost model, or a user's own.
-std::string table_text(const Environment& environment) {
+/// The table rank 0 hands to all: the built-in cost model, or a user's own file. Read here, so that a bad one is named at once.
+Table own_table(const Environment& environment) {
   const auto path = environment.get("TUTTI_TABLE");
-  return to_text(path ? read_table(*path) : Table{});
+  if (!path) return {};
+  std::ifstream file(*path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file) throw InvalidArgument(fmt::format("TUTTI_TABLE={}: the file cannot be read", *path));
+  return table_from_text(text);
 }
 
 Runtime::Parts meet(Connector& connector, const Environment& environment, TimePoint deadline, std::uint64_t& world) {
@@ -92,7 +97,7 @@ Runtime::Parts meet(Connector& connector, const Environment& environment, TimePo
   Note own{.address = listener.address().text(), .host = place.host, .node = place.node_rank};
   if (place.rank == place.root_rank) {
     own.world = random_word() | 1;
-    own.table = table_text(environment);
+    own.table = to_text(own_table(environment));
   }
   Runtime::Parts parts;
   std::vector<wire::Address> addresses;
@@ -168,7 +173,7 @@ Group init(std::shared_ptr<Connector> connector, const InitOptions& options) {
     parts.transport = std::make_unique<transport::AloneTransport>(steady_clock());
     parts.hosts = {place.host};
     parts.node_of = {0};
-    parts.table = table_from_text(table_text(environment));
+    parts.table = own_table(environment);
   } else {
     parts = meet(*connector, environment, deadline, world);
   }
