@@ -15,8 +15,8 @@
 //     Everybody, the decider too, acts on decisions only. By 1 all ranks see its decisions in the same order.
 //  3. The rule. Nobody answers for the accused: it is lost. It answers, and one rank accuses it: the link between the two
 //     is cut, and the higher one of them is lost, for one of the two must go and everybody must choose alike. It answers, and
-//     several accuse it: it fell silent, or is cut off from them; it is lost. A rank that is declared lost while it lives
-//     learns so itself, and is fenced off: the others no longer listen to it.
+//     several accuse it, or it says itself that it was stopped: it is lost. A rank that is declared lost while it lives learns
+//     so itself, and is fenced off: its former neighbours no longer listen to it.
 //  4. The decider may be the one that failed. It is passed over when it was accused and has not answered for the settle
 //     window and the takeover time. Two deciders can contradict each other only if the first one lives, lost a link, and its answer
 //     took longer than both together; this is the one assumption about time. Two ranks whose only link is cut cannot be told
@@ -124,24 +124,31 @@ class Control {
   [[nodiscard]] std::vector<int> neighbours() const { return links_.peers(); }
 
  private:
-  void flood(FloodBody body);
-  void spread(int origin, std::uint64_t number, const FloodBody& body, int except);
-  void route(const Routed& message, int came_from);
-  void tell(std::function<void(ControlListener&)> news) { news_.push_back(std::move(news)); }
+  // Messages: out, on, and in.
   void post(int peer, std::span<const std::byte> bytes);
-  void mend_links();
-  void open_link(int peer);
-
+  void flood(FloodBody body);
+  void spread(const Flooded& message, int except);
+  void send(int to, RoutedBody body);
+  void route(Routed message, int came_from);
   void on_flood(int origin, const FloodBody& body);
-  void on_routed(int origin, const RoutedBody& body);
+  void on_routed(int origin, RoutedBody body);
   void on_suspect(int accuser, const Suspect& message);
-  void accuse(int peer, const std::string& reason);
-  void lose(int rank, const Cause& cause);
-  void break_group(std::uint64_t group, std::uint32_t epoch, const Cause& cause);
-  void remove_rank(int rank);
+
+  // Links.
+  void open_link(int peer);
+  void mend_links();
+  void break_link(int peer, std::string_view reason);
   void beat_and_listen(TimePoint now);
-  void decide(TimePoint now);
-  [[nodiscard]] bool gone(int rank) const { return lost_.contains(rank) || left_.contains(rank); }
+
+  // What becomes known.
+  bool decide(TimePoint now);
+  void lose(int rank, const Cause& cause);
+  void part_from(int rank);
+  void remove_rank(int rank, const Cause& cause);
+  void break_group(const Broken& broken);
+  void tell(std::function<void(ControlListener&)> news) { news_.push_back(std::move(news)); }
+
+  [[nodiscard]] const Cause* why_gone(int rank) const;
   [[nodiscard]] bool silenced() const { return has_said_goodbye_ || lost_.contains(rank_); }
 
   Transport* transport_;
@@ -150,16 +157,18 @@ class Control {
   int rank_, size_;
   ControlListener* listener_ = nullptr;
   Links links_;
+  std::set<int> quiet_;  // accused of silence, their links are open: they still hear what is decided about them
   FloodLog floods_;
   Verdicts verdicts_;
   Creations creations_;
-  std::set<int> left_;
-  std::map<int, Cause> lost_;
+  std::map<int, Cause> lost_, left_;
   std::deque<std::function<void(ControlListener&)>> news_;
   std::uint64_t next_flood_ = 1;
   std::uint64_t next_probe_ = 1;
   TimePoint last_poll_{};
-  TimePoint last_alive_{};
+  TimePoint came_back_{};  // from the last time that this rank was stopped,
+  Duration away_{};        // for so long
+  TimePoint answered_{};   // an accusation
   bool has_said_goodbye_ = false;
 };
 

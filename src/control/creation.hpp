@@ -29,9 +29,9 @@
 namespace tutti::control {
 
 struct CreationRequest {
-  std::vector<int> members;             // ranks in the world; the order is the group's
+  std::vector<int> members{};           // ranks in the world; the order is the group's
   std::uint64_t key = 0;                // tells apart groups with the same members; the same on all of them
-  std::vector<std::byte> blob;          // the lowest member's is handed to all; at most blob_bytes_max
+  std::vector<std::byte> blob{};        // the lowest member's is handed to all; at most blob_bytes_max
   TimePoint deadline = TimePoint::max();
 };
 
@@ -61,6 +61,7 @@ class Creations {
   void on_made(int from, const Made& made);
   void on_taken(int from, const Taken& taken);
   void on_gave_up(int from, const GaveUp& given_up);
+  void on_called_off(const CalledOff& called_off);
   void remove_rank(int rank, const Cause& cause);
   bool poll(TimePoint now);
   [[nodiscard]] TimePoint next_timer() const;
@@ -71,8 +72,9 @@ class Creations {
     CreationRequest request;
     std::shared_ptr<Creation> creation;
     int lowest = 0;
+    Duration wait{};  // until the join after the next
     TimePoint next_join{};
-    Cause missing;  // the latest the lowest member told
+    Cause missing{};  // the latest the lowest member told
   };
   // A creation that this rank leads, as the lowest of its members: started by others, perhaps, before itself.
   struct Led {
@@ -87,10 +89,14 @@ class Creations {
 
   void join(const CreationName& name, Own& own, TimePoint now);
   void make(const CreationName& name, Led& led);
-  void finish(const CreationName& name);
-  void fail(const CreationName& name, const Cause& cause);
+  void call_off(int member, const CreationName& name, const Cause& cause);
   void fail_led(const CreationName& name, Led& led, const Cause& cause);
+  void end_own(const CreationName& name, const Cause& cause);
+  void give_up(const CreationName& name, const Cause& cause);
+  void fail_without(const CreationName& name, int rank, const Cause& cause);
+  // Why a creation would fail now: as its lowest member knows it, and as this rank knows it.
   [[nodiscard]] Cause missing(const CreationName& name, const Led& led) const;
+  [[nodiscard]] Cause too_late(const CreationName& name, const Own& own) const;
   void retire(const CreationName& name);
 
   int rank_;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/message.hpp"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -34,7 +35,7 @@ class Writer {
   void group(std::uint64_t id, std::uint32_t epoch) { out_.u64(id).u32(epoch); }
 
   void operator()(const Suspect& m) { rank(m.accused), text(m.reason); }
-  void operator()(const Alive&) {}
+  void operator()(const Alive& m) { out_.u32(m.away_ms); }
   void operator()(const Lost& m) { rank(m.rank), cause(m.cause); }
   void operator()(const Proposal& m) { group(m.group, m.epoch), cause(m.cause); }
   void operator()(const Broken& m) { group(m.group, m.epoch), cause(m.cause); }
@@ -49,6 +50,7 @@ class Writer {
   void operator()(const Made& m) { name(m.name), out_.u64(m.group).blob(m.blob); }
   void operator()(const Taken& m) { name(m.name); }
   void operator()(const GaveUp& m) { name(m.name), cause(m.cause); }
+  void operator()(const CalledOff& m) { name(m.name), cause(m.cause); }
 
   void operator()(const Beat&) {}
   void operator()(const Link&) {}
@@ -102,7 +104,7 @@ class Reader {
   }
 
   void operator()(Suspect& m) { m.accused = rank(), m.reason = text(); }
-  void operator()(Alive&) {}
+  void operator()(Alive& m) { m.away_ms = in_.u32(); }
   void operator()(Lost& m) { m.rank = rank(), m.cause = cause(); }
   void operator()(Proposal& m) { m.group = in_.u64(), m.epoch = in_.u32(), m.cause = cause(); }
   void operator()(Broken& m) { m.group = in_.u64(), m.epoch = in_.u32(), m.cause = cause(); }
@@ -122,6 +124,7 @@ class Reader {
   void operator()(Made& m) { m.name = name(), m.group = in_.u64(), m.blob = in_.blob(blob_bytes_max); }
   void operator()(Taken& m) { m.name = name(); }
   void operator()(GaveUp& m) { m.name = name(), m.cause = cause(); }
+  void operator()(CalledOff& m) { m.name = name(), m.cause = cause(); }
 
   void operator()(Beat&) {}
   void operator()(Link&) {}

@@ -29,6 +29,7 @@ struct Suspect {  // the origin accuses a rank
   friend bool operator==(const Suspect&, const Suspect&) = default;
 };
 struct Alive {  // the origin was accused, and lives
+  std::uint32_t away_ms = 0;  // if it was stopped for a while just now and knows it: how long
   friend bool operator==(const Alive&, const Alive&) = default;
 };
 struct Lost {  // decided: this rank is lost
@@ -105,12 +106,17 @@ struct Taken {  // member → lowest: the group arrived
   CreationName name;
   friend bool operator==(const Taken&, const Taken&) = default;
 };
-struct GaveUp {  // both ways: this creation has failed
+struct GaveUp {  // member → lowest: no longer waiting
   CreationName name;
   Cause cause;
   friend bool operator==(const GaveUp&, const GaveUp&) = default;
 };
-using RoutedBody = std::variant<Probe, ProbeAnswer, Join, Missing, Made, Taken, GaveUp>;
+struct CalledOff {  // lowest → member: this creation has failed
+  CreationName name;
+  Cause cause;
+  friend bool operator==(const CalledOff&, const CalledOff&) = default;
+};
+using RoutedBody = std::variant<Probe, ProbeAnswer, Join, Missing, Made, Taken, GaveUp, CalledOff>;
 
 // ---- on a link
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 #include <utility>
-#include <vector>
+#include <variant>
 
 #include <tutti/clock.hpp>
 
@@ -27,20 +27,19 @@ struct VerdictTimes {
 // Collects facts and decides. Pure: the time comes with each call.
 class Verdicts {
  public:
-  Verdicts(int rank, int size, const VerdictTimes& times) : rank_(rank), size_(size), times_(times) {}
+  Verdicts(int rank, int size, const VerdictTimes& times);
 
   // Facts, as they are heard; of this rank, too.
   void suspect(TimePoint now, int accuser, int accused, std::string reason);
-  void alive(int rank) { alive_.insert(rank); }
+  void alive(TimePoint now, int rank, Duration away);
   void propose(TimePoint now, int origin, Proposal proposal);
   // The rank was decided to be lost, or left: nothing about it or by it is open any more.
   void remove(int rank);
-  // This group's cause is known.
-  void settle(std::uint64_t group, std::uint32_t epoch);
+  // This group's cause is known; false if it was before.
+  bool settle(std::uint64_t group, std::uint32_t epoch);
 
   // True if somebody, perhaps this rank, has proposed to break this group already or it is broken.
   [[nodiscard]] bool proposed(std::uint64_t group, std::uint32_t epoch) const;
-  [[nodiscard]] bool accused(int rank) const { return suspicions_.contains(rank); }
 
   // What this rank is to decide now, one at a time: as the decider for all, or for itself when nobody decides.
   struct Decision {
@@ -57,6 +56,10 @@ class Verdicts {
     TimePoint since{};
     std::map<int, std::string> accusers;  // and their reasons
   };
+  struct Sign {  // of life
+    TimePoint at{};
+    Duration away{};  // it knows that it was stopped for so long
+  };
   struct Abort {
     TimePoint since{};
     int origin = 0;
@@ -64,13 +67,15 @@ class Verdicts {
   };
 
   [[nodiscard]] bool decides(TimePoint now) const;
+  // The sign of life that answers this suspicion; nullptr: nobody answered.
+  [[nodiscard]] const Sign* answer(int accused, const Suspicion& suspicion) const;
   [[nodiscard]] bool passed_over(int rank, TimePoint now) const;
   [[nodiscard]] Lost judge(int accused, const Suspicion& suspicion) const;
 
-  int rank_, size_;
+  int rank_;
   VerdictTimes times_;
   std::map<int, Suspicion> suspicions_;  // by accused
-  std::set<int> alive_;
+  std::map<int, Sign> signs_;
   std::set<int> removed_;
   std::map<Group, Abort> aborts_;        // the best proposal so far
   std::set<Group> settled_;

@@ -1,0 +1,172 @@
+// control.cpp: what the group layer calls, and what is told to it.
+// SPDX-License-Identifier: Apache-2.0
+#include "control/control.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <tutti/error.hpp>
+
+namespace tutti::control {
+
+Control::Control(Transport& transport, const Clock& clock, Random random, const ControlOptions& options)
+    : transport_(&transport),
+      clock_(&clock),
+      options_(options),
+      rank_(transport.rank()),
+      size_(transport.size()),
+      links_(rank_, size_),
+      verdicts_(rank_, size_, options.verdicts),
+      creations_(rank_, random, options.retry,
+                 {.send = [this](int to, RoutedBody body) { send(to, std::move(body)); },
+                  .abort_group = [this](std::uint64_t group, const Cause& cause) { abort(group, 0, cause); },
+                  .gone = [this](int rank) { return why_gone(rank); }}) {}
+
+void Control::start(ControlListener& listener) {
+  listener_ = &listener;
+  last_poll_ = clock_->now();
+  for (const int peer : links_.missing()) {
+    transport_->attach(peer);
+    links_.add(peer, last_poll_);
+  }
+}
+
+bool Control::poll() {
+  if (listener_ == nullptr || has_said_goodbye_) return false;
+  const TimePoint now = clock_->now();
+  bool moved = false;
+  if (!silenced()) {
+    beat_and_listen(now);
+    moved = decide(now);
+    moved = creations_.poll(now) || moved;
+  }
+  last_poll_ = now;
+  while (!news_.empty()) {  // the listener may cause more, or say goodbye
+    const auto news = std::move(news_.front());
+    news_.pop_front();
+    news(*listener_);
+    moved = true;
+  }
+  return moved;
+}
+
+TimePoint Control::next_timer() const {
+  if (!news_.empty()) return clock_->now();
+  if (silenced()) return TimePoint::max();
+  TimePoint next = std::min(creations_.next_timer(), verdicts_.next_timer(last_poll_));
+  for (const auto& [peer, use] : links_.uses()) {
+    next = std::min({next, use.sent + options_.beat, use.heard + (use.spoke ? options_.silence : options_.first_contact)});
+  }
+  return next;
+}
+
+void Control::abort(std::uint64_t group, std::uint32_t epoch, const Cause& cause) {
+  if (verdicts_.proposed(group, epoch)) return;
+  if (silenced()) return break_group({group, epoch, cause});  // nobody to agree with
+  flood(Proposal{group, epoch, cause});
+}
+
+void Control::refuse(std::uint64_t group, std::uint32_t epoch, std::uint64_t sequence, std::string_view text) {
+  flood(Refused{group, epoch, sequence, std::string(text)});
+}
+
+void Control::close_group(std::uint64_t group, std::uint32_t epoch) { flood(Closed{group, epoch}); }
+
+std::uint64_t Control::probe(int to, std::span<const std::byte> question) {
+  if (to < 0 || to >= size_) throw InvalidArgument(fmt::format("rank {}: a probe of rank {} of {}", rank_, to, size_));
+  if (question.size() > probe_bytes_max) {
+    throw InvalidArgument(fmt::format("rank {}: a probe of {} bytes; at most {}", rank_, question.size(), probe_bytes_max));
+  }
+  const std::uint64_t id = next_probe_++;
+  send(to, Probe{id, {question.begin(), question.end()}});
+  return id;
+}
+
+void Control::answer(int to, std::uint64_t id, std::span<const std::byte> answer) {
+  if (answer.size() > probe_bytes_max) {
+    throw InvalidArgument(fmt::format("rank {}: an answer of {} bytes; at most {}", rank_, answer.size(), probe_bytes_max));
+  }
+  send(to, ProbeAnswer{id, {answer.begin(), answer.end()}});
+}
+
+std::shared_ptr<const Creation> Control::create(CreationRequest request) {
+  std::vector<int> sorted = request.members;
+  std::ranges::sort(sorted);
+  const auto complain = [&](std::string_view why) {
+    throw InvalidArgument(fmt::format("rank {}: a group of {} members {}", rank_, request.members.size(), why));
+  };
+  if (sorted.empty()) complain("cannot be made: name at least this rank");
+  if (sorted.front() < 0 || sorted.back() >= size_) complain(fmt::format("names a rank outside the world of {}", size_));
+  if (std::ranges::adjacent_find(sorted) != sorted.end()) complain("names a rank twice");
+  if (!std::ranges::binary_search(sorted, rank_)) complain("without this rank: only members make a group");
+  if (request.blob.size() > blob_bytes_max) complain(fmt::format("with a blob of more than {} bytes", blob_bytes_max));
+  return creations_.start(clock_->now(), std::move(request));
+}
+
+void Control::leave() {
+  if (has_said_goodbye_) return;
+  if (!silenced()) flood(Goodbye{});
+  has_said_goodbye_ = true;
+  news_.clear();
+}
+
+const Cause* Control::loss(int rank) const {
+  const auto found = lost_.find(rank);
+  return found == lost_.end() ? nullptr : &found->second;
+}
+
+const Cause* Control::why_gone(int rank) const {
+  const auto found = left_.find(rank);
+  return found == left_.end() ? loss(rank) : &found->second;
+}
+
+// ---- what becomes known
+
+bool Control::decide(TimePoint now) {
+  bool decided = false;
+  while (!silenced()) {
+    const auto decision = verdicts_.decide(now);
+    if (!decision) return decided;
+    decided = true;
+    FloodBody verdict = std::visit([](const auto& v) -> FloodBody { return v; }, decision->verdict);
+    if (decision->for_all) {
+      flood(std::move(verdict));
+    } else {
+      on_flood(rank_, verdict);
+    }
+  }
+  return decided;
+}
+
+void Control::lose(int rank, const Cause& cause) {
+  if (why_gone(rank) != nullptr) return;
+  lost_.emplace(rank, cause);
+  tell([rank, cause](ControlListener& listener) { listener.on_lost(rank, cause); });
+  remove_rank(rank, cause);
+}
+
+void Control::part_from(int rank) {
+  if (rank == rank_ || why_gone(rank) != nullptr) return;
+  Cause cause{.kind = Cause::Kind::lost, .blamed = {rank}, .sequence = 0, .text = fmt::format("rank {} has left", rank)};
+  left_.emplace(rank, cause);
+  tell([rank](ControlListener& listener) { listener.on_left(rank); });
+  remove_rank(rank, cause);
+}
+
+void Control::remove_rank(int rank, const Cause& cause) {
+  verdicts_.remove(rank);
+  creations_.remove_rank(rank, cause);
+  if (rank == rank_) return;
+  links_.ban(rank);
+  quiet_.erase(rank);
+  mend_links();
+}
+
+void Control::break_group(const Broken& broken) {
+  if (!verdicts_.settle(broken.group, broken.epoch)) return;
+  tell([broken](ControlListener& listener) { listener.on_abort(broken.group, broken.epoch, broken.cause); });
+}
+
+}  // namespace tutti::control

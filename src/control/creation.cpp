@@ -1,0 +1,238 @@
+// creation.cpp: members join, the lowest one makes the group.
+// SPDX-License-Identifier: Apache-2.0
+#include "control/creation.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/hash.hpp"
+
+namespace tutti::control {
+
+namespace {
+
+constexpr std::size_t retired_max = 4096;
+constexpr std::size_t named_ranks_max = 16;
+
+std::uint64_t hash_of(const CreationRequest& request) {
+  Hash hash(request.key);
+  for (const int member : request.members) hash.add(static_cast<std::uint64_t>(member));
+  return hash.value();
+}
+
+// "2, 5, 7" or "0, 1, …, and 84 more".
+std::string list_of(const std::vector<int>& ranks, std::size_t count) {
+  const std::size_t shown = std::min(ranks.size(), named_ranks_max);
+  std::string text = fmt::format("{}", fmt::join(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+  return shown < count ? fmt::format("{}, … and {} more", text, count - shown) : text;
+}
+
+}  // namespace
+
+std::shared_ptr<const Creation> Creations::start(TimePoint now, CreationRequest request) {
+  auto creation = std::make_shared<Creation>();
+  const std::uint64_t list = hash_of(request);
+  const CreationName name{list, ++started_[list]};
+  const int lowest = *std::min_element(request.members.begin(), request.members.end());
+  own_.emplace(name, Own{.request = std::move(request), .creation = creation, .lowest = lowest, .wait = retry_});
+  for (const int member : own_[name].request.members) {
+    if (const Cause* const cause = outside_.gone(member); cause != nullptr) {
+      fail_without(name, member, *cause);
+      return creation;
+    }
+  }
+  join(name, own_[name], now);
+  return creation;
+}
+
+// Repeated less and less often; the first time early enough to learn who is missing before a near deadline.
+void Creations::join(const CreationName& name, Own& own, TimePoint now) {
+  own.next_join = now + std::min(own.wait, (own.request.deadline - now) / 2);
+  own.wait = std::min(2 * own.wait, 5 * retry_);
+  const std::vector<int>& members = own.request.members;
+  Join message{.name = name, .member_count = static_cast<std::uint32_t>(members.size()), .members = members};
+  message.members.resize(std::min(members.size(), listed_ranks_max));
+  if (own.lowest != rank_) return outside_.send(own.lowest, std::move(message));
+  on_join(rank_, message);
+}
+
+void Creations::on_join(int from, const Join& message) {
+  Led& led = led_[message.name];
+  if (led.failed) return call_off(from, message.name, *led.failed);
+  if (led.group != 0) return outside_.send(from, Made{message.name, led.group, led.blob});  // the first one was lost
+  led.member_count = message.member_count;
+  led.members = message.members;
+  const bool repeated = !led.joined.insert(from).second;
+  if (led.joined.size() == led.member_count && own_.contains(message.name)) return make(message.name, led);
+  if (repeated && from != rank_) outside_.send(from, Missing{message.name, missing(message.name, led)});
+}
+
+void Creations::make(const CreationName& name, Led& led) {
+  const Own& own = own_.at(name);
+  do {
+    led.group = random_.next();
+  } while (led.group == 0);
+  led.blob = own.request.blob;
+  const std::vector<int> members = own.request.members;  // a copy: our own part ends `own`
+  const Made made{name, led.group, led.blob};
+  for (const int member : members) {
+    if (member != rank_) outside_.send(member, made);
+  }
+  on_made(rank_, made);
+}
+
+void Creations::on_missing(const Missing& message) {
+  if (const auto own = own_.find(message.name); own != own_.end()) own->second.missing = message.cause;
+}
+
+void Creations::on_made(int from, const Made& made) {
+  const auto own = own_.find(made.name);
+  if (own == own_.end()) return;  // given up, which the lowest member knows or will know
+  Creation& creation = *own->second.creation;
+  creation.group = made.group;
+  creation.blob = made.blob;
+  creation.state = Creation::State::ready;
+  own_.erase(own);
+  if (from == rank_) return on_taken(rank_, Taken{made.name});
+  outside_.send(from, Taken{made.name});
+}
+
+void Creations::on_taken(int from, const Taken& taken) {
+  const auto led = led_.find(taken.name);
+  if (led == led_.end() || led->second.group == 0 || !led->second.taken.insert(from).second) return;
+  if (led->second.taken.size() < led->second.member_count) return;
+  led->second.blob.clear();
+  retire(taken.name);
+}
+
+void Creations::on_gave_up(int from, const GaveUp& message) {
+  Led& led = led_[message.name];
+  if (led.failed) return;
+  if (led.group == 0) return fail_led(message.name, led, message.cause);
+  if (!led.taken.contains(from)) outside_.abort_group(led.group, message.cause);
+}
+
+void Creations::on_called_off(const CalledOff& message) {
+  const auto own = own_.find(message.name);
+  if (own == own_.end()) return;
+  end_own(message.name, message.cause);
+}
+
+void Creations::call_off(int member, const CreationName& name, const Cause& cause) {
+  if (member == rank_) return on_called_off({name, cause});
+  outside_.send(member, CalledOff{name, cause});
+}
+
+// Everybody who has joined is told; who joins later is told then.
+void Creations::fail_led(const CreationName& name, Led& led, const Cause& cause) {
+  led.failed = cause;
+  const std::set<int> joined = std::exchange(led.joined, {});
+  led.members.clear();
+  retire(name);
+  for (const int member : joined) call_off(member, name, cause);
+}
+
+void Creations::end_own(const CreationName& name, const Cause& cause) {
+  const auto own = own_.extract(name);
+  if (own.empty()) return;
+  own.mapped().creation->cause = cause;
+  own.mapped().creation->state = Creation::State::failed;
+}
+
+// This rank waits no longer, and neither shall the others.
+void Creations::give_up(const CreationName& name, const Cause& cause) {
+  const int lowest = own_.at(name).lowest;
+  end_own(name, cause);
+  if (lowest == rank_) return on_gave_up(rank_, {name, cause});
+  outside_.send(lowest, GaveUp{name, cause});
+}
+
+void Creations::fail_without(const CreationName& name, int rank, const Cause& cause) {
+  const std::size_t count = own_.at(name).request.members.size();
+  give_up(name, {.kind = Cause::Kind::lost,
+                 .blamed = {rank},
+                 .sequence = 0,
+                 .text = fmt::format("a group of {} members cannot be made without rank {}: {}", count, rank, cause.text)});
+}
+
+void Creations::remove_rank(int rank, const Cause& cause) {
+  std::vector<CreationName> affected;
+  for (const auto& [name, own] : own_) {
+    if (std::ranges::find(own.request.members, rank) != own.request.members.end()) affected.push_back(name);
+  }
+  for (const CreationName& name : affected) {
+    if (own_.contains(name)) fail_without(name, rank, cause);
+  }
+}
+
+Cause Creations::missing(const CreationName& name, const Led& led) const {
+  const auto own = own_.find(name);
+  Cause cause{.kind = Cause::Kind::timeout, .blamed = {}, .sequence = 0, .text = {}};
+  for (const int member : own != own_.end() ? own->second.request.members : led.members) {
+    if (!led.joined.contains(member)) cause.blamed.push_back(member);
+  }
+  std::ranges::sort(cause.blamed);
+  std::string elsewhere;
+  for (const auto& [other_name, other] : led_) {
+    if (other_name == name || other.group != 0 || other.failed) continue;
+    const auto stray = std::ranges::find_if(cause.blamed, [&](int rank) { return other.joined.contains(rank); });
+    if (stray == cause.blamed.end()) continue;
+    cause.kind = Cause::Kind::mismatch;
+    elsewhere = fmt::format("; rank {} is making another group, of {} members: {}", *stray, other.member_count,
+                            list_of(other.members, other.member_count));
+    break;
+  }
+  cause.text = fmt::format(
+      "the group of {} members ({}) could not be made: {} {} not joined{}; every member must call with the same list, in the "
+      "same order",
+      led.member_count, list_of(led.members, led.member_count),
+      (cause.blamed.size() == 1 ? "rank " : "ranks ") + list_of(cause.blamed, cause.blamed.size()),
+      cause.blamed.size() == 1 ? "has" : "have", elsewhere);
+  return cause;
+}
+
+Cause Creations::too_late(const CreationName& name, const Own& own) const {
+  if (own.lowest == rank_) return missing(name, led_.at(name));
+  if (!own.missing.text.empty()) return own.missing;
+  return {.kind = Cause::Kind::timeout,
+          .blamed = {own.lowest},
+          .sequence = 0,
+          .text = fmt::format("the group of {} members ({}) could not be made: rank {}, the lowest of them, has not answered",
+                              own.request.members.size(), list_of(own.request.members, own.request.members.size()),
+                              own.lowest)};
+}
+
+bool Creations::poll(TimePoint now) {
+  std::vector<CreationName> due;
+  for (const auto& [name, own] : own_) {
+    if (now >= std::min(own.request.deadline, own.next_join)) due.push_back(name);
+  }
+  for (const CreationName& name : due) {
+    const auto own = own_.find(name);
+    if (own == own_.end()) continue;
+    if (now >= own->second.request.deadline) {
+      give_up(name, too_late(name, own->second));
+    } else {
+      join(name, own->second, now);
+    }
+  }
+  return !due.empty();
+}
+
+TimePoint Creations::next_timer() const {
+  TimePoint next = TimePoint::max();
+  for (const auto& [name, own] : own_) next = std::min({next, own.request.deadline, own.next_join});
+  return next;
+}
+
+void Creations::retire(const CreationName& name) {
+  retired_.push_back(name);
+  if (retired_.size() <= retired_max) return;
+  led_.erase(retired_.front());
+  retired_.pop_front();
+}
+
+}  // namespace tutti::control

@@ -1,0 +1,208 @@
+// creation_test.cpp: members make groups, in any order, and learn why when they cannot.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <tutti/error.hpp>
+
+#include "control/simulated_world.hpp"
+
+namespace tutti::control {
+namespace {
+
+using namespace std::chrono_literals;
+using transport::Fault;
+using State = Creation::State;
+using Handle = std::shared_ptr<const Creation>;
+
+std::vector<std::byte> blob(int value) { return {std::byte(value)}; }
+
+Handle start(SimulatedWorld& world, int rank, std::vector<int> members, Duration timeout = 10s, std::uint64_t key = 0) {
+  world.cluster.wake(rank);
+  return world.network(rank).create({.members = std::move(members),
+                                     .key = key,
+                                     .blob = blob(rank),
+                                     .deadline = deadline_after(world.cluster.clock().now(), timeout)});
+}
+
+TEST(Creation, gives_all_members_one_id_and_the_blob_of_the_lowest) {
+  for (const int size : {1, 2, 3, 8, 33}) {
+    SimulatedWorld world({.size = size});
+    std::vector<int> members;
+    for (int rank = size - 1; rank >= 0; --rank) members.push_back(rank);
+    std::vector<Handle> handles;
+    for (const int rank : members) handles.push_back(start(world, rank, members));
+    world.run_for(10ms);
+    for (const Handle& handle : handles) {
+      ASSERT_EQ(handle->state, State::ready) << "of " << size;
+      EXPECT_NE(handle->group, 0u);
+      EXPECT_EQ(handle->group, handles[0]->group);
+      EXPECT_EQ(handle->blob, blob(0));
+    }
+  }
+}
+
+TEST(Creation, needs_only_members_and_waits_for_the_last_of_them) {
+  SimulatedWorld world({.size = 8});
+  const Handle early = start(world, 2, {5, 2, 7});
+  const Handle second = start(world, 7, {5, 2, 7});
+  world.run_for(3s);
+  EXPECT_EQ(early->state, State::pending);
+  const Handle last = start(world, 5, {5, 2, 7});
+  world.run_for(1s);
+  EXPECT_EQ(early->state, State::ready);
+  EXPECT_EQ(last->group, early->group);
+  EXPECT_EQ(second->group, early->group);
+  EXPECT_EQ(last->blob, blob(2));
+}
+
+TEST(Creation, of_many_groups_in_different_orders_neither_blocks_nor_crosses) {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    Random random(seed);
+    const int size = static_cast<int>(random.between(2, 12));
+    SimulatedWorld world({.size = size, .seed = seed, .jitter = 3.0});
+    std::vector<std::vector<int>> lists;
+    for (int i = 0; i < 12; ++i) {  // some of them alike: the k-th of the same list on all ranks
+      std::vector<int> list;
+      for (int rank = 0; rank < size; ++rank) {
+        if (random.chance(0.6)) list.push_back(rank);
+      }
+      if (list.empty()) list.push_back(0);
+      lists.push_back(i % 3 == 2 ? lists.back() : list);
+    }
+    std::vector<std::vector<Handle>> handles(lists.size());
+    for (int rank = 0; rank < size; ++rank) {
+      std::vector<std::size_t> order;
+      for (std::size_t i = 0; i < lists.size(); ++i) {
+        if (std::ranges::find(lists[i], rank) != lists[i].end()) order.push_back(i);
+      }
+      std::shuffle(order.begin(), order.end(), random);
+      // Those with the same list keep their order, as the calls of one program do.
+      std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return lists[a] == lists[b] && a < b; });
+      for (std::size_t i = 2; i < lists.size(); i += 3) {
+        const auto first = std::ranges::find(order, i - 1);
+        const auto second = std::ranges::find(order, i);
+        if (first != order.end() && second != order.end() && second < first) std::swap(*first, *second);
+      }
+      for (const std::size_t i : order) {
+        world.cluster.run_for(Duration(random.between(0, 50'000)));
+        handles[i].push_back(start(world, rank, lists[i]));
+      }
+    }
+    world.run_for(5s);
+    std::set<std::uint64_t> ids;
+    for (std::size_t i = 0; i < lists.size(); ++i) {
+      for (const Handle& handle : handles[i]) {
+        ASSERT_EQ(handle->state, State::ready) << "seed " << seed << ", list " << i << ": " << handle->cause.text;
+        EXPECT_EQ(handle->group, handles[i][0]->group) << "seed " << seed << ", list " << i;
+      }
+      EXPECT_TRUE(ids.insert(handles[i][0]->group).second) << "an id twice, seed " << seed;
+    }
+  }
+}
+
+TEST(Creation, with_another_key_is_another_group) {
+  SimulatedWorld world({.size = 2});
+  const Handle a0 = start(world, 0, {0, 1}, 10s, 1), b0 = start(world, 0, {0, 1}, 10s, 2);
+  const Handle b1 = start(world, 1, {0, 1}, 10s, 2), a1 = start(world, 1, {0, 1}, 10s, 1);
+  world.run_for(1s);
+  EXPECT_EQ(a0->group, a1->group);
+  EXPECT_EQ(b0->group, b1->group);
+  EXPECT_NE(a0->group, b0->group);
+}
+
+TEST(Creation, that_some_do_not_join_times_out_for_all_with_the_same_words) {
+  for (const Duration timeout : {Duration(100ms), Duration(2s)}) {
+    SimulatedWorld world({.size = 6});
+    std::vector<Handle> handles;
+    for (const int rank : {1, 2, 4}) handles.push_back(start(world, rank, {1, 2, 3, 4, 5}, timeout));
+    world.run_for(timeout + 50ms);
+    for (const Handle& handle : handles) {
+      ASSERT_EQ(handle->state, State::failed);
+      EXPECT_EQ(handle->cause.kind, Cause::Kind::timeout);
+      EXPECT_THAT(handle->cause.blamed, testing::ElementsAre(3, 5));
+      EXPECT_THAT(handle->cause.text, testing::HasSubstr("ranks 3, 5 have not joined"));
+    }
+    const Handle late = start(world, 3, {1, 2, 3, 4, 5}, 10s);  // told at once, not after its own deadline
+    world.run_for(50ms);
+    EXPECT_EQ(late->state, State::failed);
+    const Handle late_too = start(world, 5, {1, 2, 3, 4, 5}, 10s);
+    world.run_for(50ms);
+    EXPECT_EQ(late_too->state, State::failed);
+
+    std::vector<Handle> again;  // and the counting is the same everywhere
+    for (const int rank : {1, 2, 3, 4, 5}) again.push_back(start(world, rank, {1, 2, 3, 4, 5}));
+    world.run_for(50ms);
+    for (const Handle& handle : again) EXPECT_EQ(handle->state, State::ready);
+  }
+}
+
+TEST(Creation, without_the_lowest_member_names_it) {
+  SimulatedWorld world({.size = 3});
+  const Handle one = start(world, 1, {0, 1, 2}, 1s);
+  const Handle two = start(world, 2, {0, 1, 2}, 1s);
+  world.run_for(2s);
+  EXPECT_EQ(one->state, State::failed);
+  EXPECT_THAT(one->cause.blamed, testing::ElementsAre(0));
+  EXPECT_EQ(two->cause, one->cause);
+}
+
+TEST(Creation, with_lists_that_differ_is_a_mismatch_that_shows_both) {
+  SimulatedWorld world({.size = 3});
+  const Handle zero = start(world, 0, {0, 1, 2}, 1s);
+  const Handle one = start(world, 1, {0, 1, 2}, 1s);
+  const Handle two = start(world, 2, {0, 2}, 2s);
+  world.run_for(3s);
+  EXPECT_EQ(zero->state, State::failed);
+  EXPECT_EQ(zero->cause.kind, Cause::Kind::mismatch);
+  EXPECT_THAT(zero->cause.text, testing::HasSubstr("rank 2 is making another group, of 2 members: 0, 2"));
+  EXPECT_EQ(one->cause, zero->cause);
+  EXPECT_EQ(two->state, State::failed);
+  EXPECT_THAT(two->cause.blamed, testing::ElementsAre(0));
+}
+
+TEST(Creation, that_loses_a_member_fails_for_all_at_once_and_later_ones_too) {
+  for (const int victim : {0, 2, 3}) {
+    SimulatedWorld world({.size = 4});
+    std::vector<Handle> handles;
+    for (int rank = 0; rank < 4; ++rank) {
+      if (rank != victim) handles.push_back(start(world, rank, {0, 1, 2, 3}, 60s));
+    }
+    world.cluster.inject({.kind = Fault::Kind::kill_rank, .a = victim, .at = 10ms});
+    world.run_for(200ms);
+    for (const Handle& handle : handles) {
+      ASSERT_EQ(handle->state, State::failed) << "without rank " << victim;
+      EXPECT_EQ(handle->cause.kind, Cause::Kind::lost);
+      EXPECT_THAT(handle->cause.blamed, testing::ElementsAre(victim));
+    }
+    const int survivor = victim == 3 ? 2 : 3;
+    EXPECT_EQ(start(world, survivor, {0, 1, 2, 3})->state, State::failed);
+  }
+}
+
+TEST(Creation, survives_the_loss_of_a_rank_on_the_way) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    Random random(seed);
+    SimulatedWorld world({.size = 16, .seed = seed});
+    const std::vector<int> members = {0, 5, 11, 14};
+    std::vector<Handle> handles;
+    const int victim = 1 + static_cast<int>(random.below(4));  // not a member
+    world.cluster.inject({.kind = Fault::Kind::kill_rank, .a = victim, .at = Duration(random.between(0, 200'000))});
+    for (const int rank : members) handles.push_back(start(world, rank, members));
+    world.run_for(3s);
+    for (const Handle& handle : handles) EXPECT_EQ(handle->state, State::ready) << "seed " << seed;
+  }
+}
+
+TEST(Creation, of_an_impossible_list_is_refused_before_anything_is_sent) {
+  SimulatedWorld world({.size = 4});
+  for (const std::vector<int>& list : std::vector<std::vector<int>>{{}, {0, 4}, {0, -1}, {0, 1, 1}, {1, 2}}) {
+    EXPECT_THROW(world.network(0).create({.members = list}), InvalidArgument);
+  }
+}
+
+}  // namespace
+}  // namespace tutti::control

@@ -1,0 +1,138 @@
+// verdicts.cpp: the rule by which facts become a decision, and who decides.
+// SPDX-License-Identifier: Apache-2.0
+#include "control/verdicts.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace tutti::control {
+
+Verdicts::Verdicts(int rank, int size, const VerdictTimes& times) : rank_(rank), times_(times) {
+  if (size == 1) times_.settle = Duration(0);  // nobody else could know anything
+}
+
+void Verdicts::suspect(TimePoint now, int accuser, int accused, std::string reason) {
+  if (accuser == accused || removed_.contains(accuser) || removed_.contains(accused)) return;
+  Suspicion& suspicion = suspicions_[accused];
+  if (suspicion.accusers.empty()) suspicion.since = now;
+  suspicion.accusers.emplace(accuser, std::move(reason));
+  alive(now, accuser, Duration(0));  // who accuses, lives
+}
+
+void Verdicts::alive(TimePoint now, int rank, Duration away) {
+  Sign& sign = signs_[rank];
+  sign.away = now - sign.at <= times_.settle ? std::max(sign.away, away) : away;
+  sign.at = now;
+}
+
+void Verdicts::propose(TimePoint now, int origin, Proposal proposal) {
+  const Group group{proposal.group, proposal.epoch};
+  if (settled_.contains(group)) return;
+  const auto [entry, first] = aborts_.try_emplace(group, Abort{now, origin, proposal.cause});
+  Abort& abort = entry->second;
+  if (first || !comes_first(proposal.cause, origin, abort.cause, abort.origin)) return;
+  abort.origin = origin;
+  abort.cause = std::move(proposal.cause);
+}
+
+void Verdicts::remove(int rank) {
+  removed_.insert(rank);
+  suspicions_.erase(rank);
+  for (auto& [accused, suspicion] : suspicions_) suspicion.accusers.erase(rank);
+  std::erase_if(suspicions_, [](const auto& entry) { return entry.second.accusers.empty(); });
+}
+
+bool Verdicts::settle(std::uint64_t group, std::uint32_t epoch) {
+  aborts_.erase({group, epoch});
+  return settled_.insert({group, epoch}).second;
+}
+
+bool Verdicts::proposed(std::uint64_t group, std::uint32_t epoch) const {
+  return aborts_.contains({group, epoch}) || settled_.contains({group, epoch});
+}
+
+// A rank may have spoken up shortly before the accusation was heard here: floods of two origins keep no order.
+const Verdicts::Sign* Verdicts::answer(int accused, const Suspicion& suspicion) const {
+  const auto sign = signs_.find(accused);
+  return sign != signs_.end() && sign->second.at + times_.settle >= suspicion.since ? &sign->second : nullptr;
+}
+
+bool Verdicts::passed_over(int rank, TimePoint now) const {
+  if (removed_.contains(rank)) return true;
+  const auto suspicion = suspicions_.find(rank);
+  return suspicion != suspicions_.end() && answer(rank, suspicion->second) == nullptr &&
+         now >= suspicion->second.since + times_.settle + times_.takeover;
+}
+
+bool Verdicts::decides(TimePoint now) const {
+  for (int lower = 0; lower < rank_; ++lower) {
+    if (!passed_over(lower, now)) return false;
+  }
+  return true;
+}
+
+Lost Verdicts::judge(int accused, const Suspicion& suspicion) const {
+  const auto& [accuser, reason] = *suspicion.accusers.begin();
+  const Sign* const sign = answer(accused, suspicion);
+  Cause cause{.kind = Cause::Kind::lost, .blamed = {accused}, .sequence = 0, .text = {}};
+  if (sign == nullptr) {
+    cause.text = fmt::format("rank {} is lost: {} (noticed by rank {})", accused, reason, accuser);
+    return {accused, std::move(cause)};
+  }
+  if (sign->away > Duration(0)) {
+    cause.text = fmt::format("rank {} is lost: it was stopped for {:.1f} s, and rank {} gave it up: {}", accused,
+                             std::chrono::duration<double>(sign->away).count(), accuser, reason);
+    return {accused, std::move(cause)};
+  }
+  if (suspicion.accusers.size() > 1) {
+    std::vector<int> accusers;
+    for (const auto& entry : suspicion.accusers) accusers.push_back(entry.first);
+    cause.text = fmt::format("rank {} is lost: it still runs, but ranks {} cannot reach it: {}", accused,
+                             fmt::join(accusers, ", "), reason);
+    return {accused, std::move(cause)};
+  }
+  const auto [lower, higher] = std::minmax(accuser, accused);
+  cause.blamed = {higher};
+  cause.text = fmt::format(
+      "rank {} is lost: the link between ranks {} and {} is cut, and the higher of the two is given up (rank {}: {})",
+      higher, lower, higher, accuser, reason);
+  return {higher, std::move(cause)};
+}
+
+std::optional<Verdicts::Decision> Verdicts::decide(TimePoint now) const {
+  if (suspicions_.empty() && aborts_.empty()) return {};
+  const bool for_all = decides(now);
+  for (const auto& [accused, suspicion] : suspicions_) {
+    if (now < suspicion.since + times_.settle) continue;
+    if (for_all || now >= suspicion.since + times_.backstop) return Decision{judge(accused, suspicion), for_all};
+  }
+  for (const auto& [group, abort] : aborts_) {
+    // A loss that is about to be decided explains more than what it made others propose.
+    const bool wait_for_loss = !suspicions_.empty() && now < abort.since + times_.patience / 2;
+    const bool ripe = for_all && !wait_for_loss && now >= abort.since + times_.settle;
+    if (ripe || now >= abort.since + times_.patience) return Decision{Broken{group.first, group.second, abort.cause}, for_all};
+  }
+  return {};
+}
+
+TimePoint Verdicts::next_timer(TimePoint now) const {
+  TimePoint next = TimePoint::max();
+  const auto consider = [&](TimePoint time) {
+    if (time > now) next = std::min(next, time);
+  };
+  for (const auto& [accused, suspicion] : suspicions_) {
+    consider(suspicion.since + times_.settle);
+    consider(suspicion.since + times_.settle + times_.takeover);
+    consider(suspicion.since + times_.backstop);
+  }
+  for (const auto& [group, abort] : aborts_) {
+    consider(abort.since + times_.settle);
+    consider(abort.since + times_.patience / 2);
+    consider(abort.since + times_.patience);
+  }
+  return next;
+}
+
+}  // namespace tutti::control
