@@ -77,6 +77,7 @@ struct Link {
   [[nodiscard]] bool is_data() const {
     return purpose.kind == LinkKind::stream && (mine || state == State::open);
   }
+  // Carries the bytes of large messages, in the direction of whoever opened it.
   [[nodiscard]] bool is_bulk() const { return purpose.kind == LinkKind::stream && purpose.stream > 0; }
 };
 

@@ -186,7 +186,7 @@ void Wiring::push(Link& link, OutgoingFrame frame) {
 bool Wiring::flush(Link& link) {
   std::size_t moved_bytes = 0;
   while (link.is_open() && link.writable) {
-    if (link.output.empty() && !(link.is_bulk() && owner_.refill(link))) break;
+    if (link.output.empty() && !(link.is_bulk() && link.mine && owner_.refill(link))) break;
     if (moved_bytes >= budget_bytes) {
       make_ready(link);
       break;
