@@ -94,7 +94,9 @@ class MessageStream {
     return message;
   }
 
-  wire::FrameParser parser_{{.payload_bytes_max = Format::payload_bytes_max, .extra_bytes_max = 24}};
+  static constexpr wire::FrameParser::Limits limits{.payload_bytes_max = Format::payload_bytes_max,
+                                                    .extra_bytes_max = 24};
+  wire::FrameParser parser_{limits};
   std::string payload_;
 };
 
