@@ -63,7 +63,7 @@ class PlanBuilder {
   Hazards output_hazards_, scratch_hazards_;
   std::vector<std::uint32_t> sent_, received_;  // messages so far, per peer
   std::vector<Edge> edges_;
-  std::vector<std::uint32_t> edge_seen_;        // per step, the last step that waits for it, plus one
+  std::vector<std::uint32_t> edge_seen_;  // per step, the last step that waits for it, plus one
   std::vector<std::uint32_t> ordered_after_;
 };
 

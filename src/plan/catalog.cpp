@@ -21,8 +21,8 @@ using namespace algorithm;
 
 // Declared bounds of scratch. `whole` is the caller's larger array, by which rooted verbs are the same on every rank.
 std::int64_t whole(const Spec& s) {
-  const bool blocks = s.verb == Verb::all_gather || s.verb == Verb::gather || s.verb == Verb::reduce_scatter ||
-                      s.verb == Verb::scatter;
+  const bool blocks =
+      s.verb == Verb::all_gather || s.verb == Verb::gather || s.verb == Verb::reduce_scatter || s.verb == Verb::scatter;
   return blocks ? blocks_of(s).total() : std::max(input_count(s), output_count(s));
 }
 std::int64_t no_scratch(const Spec&) { return 0; }
@@ -88,8 +88,8 @@ constexpr CatalogRow rows[] = {
 };
 
 constexpr std::array<std::string_view, 14> algorithm_names = {
-    "automatic", "direct",   "ring",  "recursive_doubling", "halving_doubling", "circulant",     "binomial",
-    "double_tree", "pairwise", "bruck", "chain",            "scatter_gather",   "dissemination", "hierarchical"};
+    "automatic", "direct", "ring",  "recursive_doubling", "halving_doubling", "circulant",   "binomial", "double_tree",
+    "pairwise",  "bruck",  "chain", "scatter_gather",     "dissemination",    "hierarchical"};
 
 }  // namespace
 
@@ -115,8 +115,8 @@ bool serves(const CatalogRow& row, const Spec& spec) {
 
 std::int64_t scratch_max(const Spec& spec) {
   if (spec.size == 1) return 0;
-  const CatalogRow* row = spec.algorithm == Algorithm::automatic ? catalog(spec.verb).data()
-                                                                 : find_algorithm(spec.verb, spec.algorithm);
+  const CatalogRow* row =
+      spec.algorithm == Algorithm::automatic ? catalog(spec.verb).data() : find_algorithm(spec.verb, spec.algorithm);
   return row == nullptr ? 0 : row->scratch_max(spec);
 }
 

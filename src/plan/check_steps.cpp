@@ -41,10 +41,12 @@ std::string StepChecker::check_graph(const Plan& plan) {
   ancestors_.assign(steps * words_, 0);
   needs_.assign(steps, 0);
   for (std::uint32_t step = 0; step < steps; ++step) {
-    if (plan.unlock_begin[step] > plan.unlock_begin[step + 1]) return fmt::format("step {}: successors run backwards", step);
+    if (plan.unlock_begin[step] > plan.unlock_begin[step + 1])
+      return fmt::format("step {}: successors run backwards", step);
     for (std::uint32_t i = plan.unlock_begin[step]; i < plan.unlock_begin[step + 1]; ++i) {
       const std::uint32_t next = plan.unlocks[i];
-      if (next <= step || next >= steps) return fmt::format("step {} unlocks step {}, which is not after it", step, next);
+      if (next <= step || next >= steps)
+        return fmt::format("step {} unlocks step {}, which is not after it", step, next);
       ++needs_[next];
       std::uint64_t* row = &ancestors_[next * words_];
       for (std::size_t w = 0; w < words_; ++w) row[w] |= ancestors_[step * words_ + w];
@@ -53,7 +55,8 @@ std::string StepChecker::check_graph(const Plan& plan) {
   }
   for (std::size_t step = 0; step < steps; ++step) {
     if (needs_[step] != plan.steps[step].needs) {
-      return fmt::format("step {} says it needs {} steps, but {} unlock it", step, plan.steps[step].needs, needs_[step]);
+      return fmt::format("step {} says it needs {} steps, but {} unlock it", step, plan.steps[step].needs,
+                         needs_[step]);
     }
   }
   return "";
@@ -81,7 +84,8 @@ std::string StepChecker::check_pieces(const Plan& plan) const {
     if (writes_to(step.act) && step.to.count > 0 && step.to.space == Space::input && !place_.shared) {
       return fmt::format("step {} writes to the input", i);
     }
-    if (step.act == Act::finish && !plan.spec.finish) return fmt::format("step {} finishes, which was not asked for", i);
+    if (step.act == Act::finish && !plan.spec.finish)
+      return fmt::format("step {} finishes, which was not asked for", i);
   }
   return "";
 }

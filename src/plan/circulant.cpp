@@ -62,19 +62,23 @@ class Indices {
 
 }  // namespace
 
-void circulant_reduce_scatter_phase(PlanBuilder& b, const Circle& circle, const Blocks& blocks, Piece source, Piece result) {
+void circulant_reduce_scatter_phase(PlanBuilder& b, const Circle& circle, const Blocks& blocks, Piece source,
+                                    Piece result) {
   const std::vector<int> spans = spans_of(circle.size);
   const int half = circle.size / 2;  // after the first round, the indices below it are partial sums
   const Indices mine(blocks, circle.me);
   const Piece sums = b.scratch(mine.count(0, half));
-  const auto arriving = [&](std::size_t round) { return round + 1 < spans.size() ? spans[round] - spans[round + 1] : 0; };
+  const auto arriving = [&](std::size_t round) {
+    return round + 1 < spans.size() ? spans[round] - spans[round + 1] : 0;
+  };
   const Piece landing[2] = {b.scratch(mine.count(0, arriving(2))), b.scratch(mine.count(0, arriving(1)))};
   for (std::size_t round = 0; round + 1 < spans.size(); ++round) {
     const int from_span = spans[round], to_span = spans[round + 1], reduced_below = round == 0 ? 0 : half;
     const bool last_round = to_span == 1;
     mine.for_each_run(to_span, from_span, reduced_below, [&](int first, int last) {
       const bool partial = first < reduced_below;
-      b.send(circle.rank(circle.me + to_span), partial ? mine.by_index(sums, first, last) : mine.by_block(source, first, last));
+      b.send(circle.rank(circle.me + to_span),
+             partial ? mine.by_index(sums, first, last) : mine.by_block(source, first, last));
     });
     // The sender cuts at its own wrap and at the same index; both follow from its position.
     const Indices theirs(blocks, circle.wrap(circle.me - to_span));

@@ -107,7 +107,9 @@ enum class Ways { up, down, both };
 void run_trees(PlanBuilder& b, Ways ways) {
   const Circle circle(b.spec(), b.spec().verb == Verb::all_reduce ? 0 : b.spec().root);
   Half halves[2] = {{b, circle, 0}, {b, circle, 1}};
-  const auto scratch = [&](const Half& half) { return Slots(b, half.inner() && ways != Ways::down ? half.count() : 0, b.spec().segment); };
+  const auto scratch = [&](const Half& half) {
+    return Slots(b, half.inner() && ways != Ways::down ? half.count() : 0, b.spec().segment);
+  };
   const Slots lefts[2] = {scratch(halves[0]), scratch(halves[1])}, rights[2] = {scratch(halves[0]), scratch(halves[1])};
   // Half 0 is the longer one, by one element at most; the segments of both are taken in turn.
   for_each_segment(halves[0].count(), b.spec().segment, [&](std::int64_t at, std::int64_t) {

@@ -43,14 +43,19 @@ void reduce_inside(PlanBuilder& b, const Levels& levels, Piece to) {
   if (levels.leaders_only()) {
     b.call({.verb = Verb::reduce, .members = levels.mine, .counts = {b.spec().count}, .from = b.input(), .to = to});
   } else {
-    b.call({.verb = Verb::reduce_scatter, .members = levels.mine, .counts = levels.slice_counts, .from = b.input(), .to = to});
+    b.call({.verb = Verb::reduce_scatter,
+            .members = levels.mine,
+            .counts = levels.slice_counts,
+            .from = b.input(),
+            .to = to});
   }
 }
 
 void share_inside(PlanBuilder& b, const Levels& levels) {
   if (levels.leaders_only()) {
     const Piece from = levels.in_lane ? b.output() : nothing;
-    b.call({.verb = Verb::broadcast, .members = levels.mine, .counts = {b.spec().count}, .from = from, .to = b.output()});
+    b.call(
+        {.verb = Verb::broadcast, .members = levels.mine, .counts = {b.spec().count}, .from = from, .to = b.output()});
   } else {
     b.call({.verb = Verb::all_gather,
             .members = levels.mine,
@@ -84,8 +89,8 @@ void hierarchical_reduce(PlanBuilder& b) {
   const Levels levels(spec, spec.root);
   const int root_node = levels.nodes.node_of[std::size_t(spec.root)];
   const bool at_root = spec.rank == spec.root;
-  const Piece slice = at_root ? levels.slice_of(b.output())
-                              : b.scratch(levels.in_lane ? levels.slices.count(levels.local) : 0);
+  const Piece slice =
+      at_root ? levels.slice_of(b.output()) : b.scratch(levels.in_lane ? levels.slices.count(levels.local) : 0);
   reduce_inside(b, levels, slice);
   if (levels.in_lane) {
     b.call({.verb = Verb::reduce,
@@ -137,7 +142,9 @@ void hierarchical_broadcast(PlanBuilder& b) {
 void hierarchical_barrier(PlanBuilder& b) {
   const Nodes nodes(b.spec());
   const std::vector<int>& mine = nodes.members[std::size_t(nodes.node_of[std::size_t(b.spec().rank)])];
-  const auto inside = [&] { return mine.size() > 1 ? b.call({.verb = Verb::barrier, .members = mine}) : PlanBuilder::no_step; };
+  const auto inside = [&] {
+    return mine.size() > 1 ? b.call({.verb = Verb::barrier, .members = mine}) : PlanBuilder::no_step;
+  };
   b.after(inside());
   if (nodes.local_of[std::size_t(b.spec().rank)] == 0 && nodes.members.size() > 1) {
     b.after(b.call({.verb = Verb::barrier, .members = nodes.lane(0)}));

@@ -32,7 +32,8 @@ class Packing {
     bundle_begin_.push_back(next);
     portions_.push_back(next);
     nodes_ = static_cast<int>(nodes.members.size());
-    for (int rank = 0; rank < spec.size; ++rank) in_order_ = in_order_ && at_[std::size_t(rank)] == blocks_.offset(rank);
+    for (int rank = 0; rank < spec.size; ++rank)
+      in_order_ = in_order_ && at_[std::size_t(rank)] == blocks_.offset(rank);
   }
 
   [[nodiscard]] bool in_rank_order() const { return in_order_; }
@@ -55,11 +56,15 @@ class Packing {
     for (int bundle = 0; bundle < bundles_; ++bundle) counts[std::size_t(bundle)] = bundle_count(bundle);
     return counts;
   }
-  [[nodiscard]] Piece bundle(Piece packed, int i) const { return packed.part(bundle_begin_[std::size_t(i)], bundle_count(i)); }
+  [[nodiscard]] Piece bundle(Piece packed, int i) const {
+    return packed.part(bundle_begin_[std::size_t(i)], bundle_count(i));
+  }
   [[nodiscard]] Piece portion(Piece packed, int bundle, int node) const {
     return packed.part(portions_[std::size_t(bundle * nodes_ + node)], portion_count(bundle, node));
   }
-  [[nodiscard]] Piece block(Piece packed, int rank) const { return packed.part(at_[std::size_t(rank)], blocks_.count(rank)); }
+  [[nodiscard]] Piece block(Piece packed, int rank) const {
+    return packed.part(at_[std::size_t(rank)], blocks_.count(rank));
+  }
   // A rank's block within the portion of its bundle and node.
   [[nodiscard]] Piece within(Piece portion, int bundle, int node, int rank) const {
     return portion.part(at_[std::size_t(rank)] - portions_[std::size_t(bundle * nodes_ + node)], blocks_.count(rank));
@@ -72,8 +77,10 @@ class Packing {
     const int size = static_cast<int>(at_.size());
     for (int first = 0, last = 0; first < size; first = last) {
       for (last = first + 1; last < size && at_[std::size_t(last)] - at_[std::size_t(first)] ==
-                                                blocks_.offset(last) - blocks_.offset(first);) ++last;
-      const Piece ranks = blocks_.range(by_rank, first, last), there = packed.part(at_[std::size_t(first)], ranks.count);
+                                                blocks_.offset(last) - blocks_.offset(first);)
+        ++last;
+      const Piece ranks = blocks_.range(by_rank, first, last),
+                  there = packed.part(at_[std::size_t(first)], ranks.count);
       b.copy(way == Way::pack ? ranks : there, way == Way::pack ? there : ranks);
     }
   }
@@ -195,7 +202,11 @@ void hierarchical_gather(PlanBuilder& b) {
   const Packing packing(spec, nodes, 1);
   const bool leads = here.local == 0, at_root = spec.rank == spec.root;
   const Piece portion = leads ? b.scratch(packing.portion_count(0, here.node)) : nothing;
-  b.call({.verb = Verb::gather, .members = here.mine, .counts = counts_of(spec, here.mine), .from = b.input(), .to = portion});
+  b.call({.verb = Verb::gather,
+          .members = here.mine,
+          .counts = counts_of(spec, here.mine),
+          .from = b.input(),
+          .to = portion});
   if (!leads) return;
   const Piece packed = !at_root ? nothing : packing.in_rank_order() ? b.output() : b.scratch(packing.total());
   b.call({.verb = Verb::gather,
@@ -225,7 +236,11 @@ void hierarchical_scatter(PlanBuilder& b) {
             .from = packed,
             .to = portion});
   }
-  b.call({.verb = Verb::scatter, .members = here.mine, .counts = counts_of(spec, here.mine), .from = portion, .to = b.output()});
+  b.call({.verb = Verb::scatter,
+          .members = here.mine,
+          .counts = counts_of(spec, here.mine),
+          .from = portion,
+          .to = b.output()});
 }
 
 }  // namespace tutti::algorithm

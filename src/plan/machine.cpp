@@ -104,8 +104,9 @@ std::string Machine::match_messages(std::span<const Plan> plans) {
   }
   for (const Link& link : links_) {
     if (step_at(link.send).from.count != step_at(link.recv).to.count) {
-      return fmt::format("rank {} step {} sends {} elements, rank {} step {} receives {}", link.send.rank, link.send.step,
-                         step_at(link.send).from.count, link.recv.rank, link.recv.step, step_at(link.recv).to.count);
+      return fmt::format("rank {} step {} sends {} elements, rank {} step {} receives {}", link.send.rank,
+                         link.send.step, step_at(link.send).from.count, link.recv.rank, link.recv.step,
+                         step_at(link.recv).to.count);
     }
   }
   return "";
@@ -125,7 +126,9 @@ Machine::Place Machine::next_ready(Schedule schedule) {
 
 Symbol* Machine::at(std::uint32_t rank, Piece piece) {
   const Memory& memory = memories_[rank];
-  Symbol* space = piece.space == Space::input ? memory.input : piece.space == Space::output ? memory.output : memory.scratch;
+  Symbol* space = piece.space == Space::input    ? memory.input
+                  : piece.space == Space::output ? memory.output
+                                                 : memory.scratch;
   return space + piece.offset;
 }
 
@@ -133,14 +136,16 @@ void Machine::check_defined(Place place, Piece piece) {
   const Symbol* cells = at(place.rank, piece);
   for (std::int64_t i = 0; i < piece.count; ++i) {
     if (cells[i].state != Symbol::State::undefined) continue;
-    problem_ = fmt::format("rank {} step {}: reads element {} of its operand, which nobody wrote", place.rank, place.step, i);
+    problem_ =
+        fmt::format("rank {} step {}: reads element {} of its operand, which nobody wrote", place.rank, place.step, i);
     return;
   }
 }
 
 Symbol Machine::combine(const Symbol& a, const Symbol& b) {
   const Symbol result = reduced(a, b);
-  if (names_ != nullptr) (*names_)[result.expression] = fmt::format("({} ⊕ {})", (*names_)[a.expression], (*names_)[b.expression]);
+  if (names_ != nullptr)
+    (*names_)[result.expression] = fmt::format("({} ⊕ {})", (*names_)[a.expression], (*names_)[b.expression]);
   return result;
 }
 

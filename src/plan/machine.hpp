@@ -74,7 +74,7 @@ class Machine {
   std::vector<Link> links_;
   std::vector<std::uint32_t> pair_begin_, pair_sent_, pair_received_;  // per ordered pair of ranks: its links
   std::vector<std::vector<Symbol>> payloads_;                          // per link, when sends are eager
-  std::vector<std::vector<std::uint32_t>> link_of_, needs_;  // per rank, per step
+  std::vector<std::vector<std::uint32_t>> link_of_, needs_;            // per rank, per step
   std::vector<Meeting> meetings_;
   std::vector<Place> ready_;
   std::size_t ready_front_ = 0, left_ = 0;

@@ -50,15 +50,16 @@ std::string Machine::check_meeting(std::span<const Plan> plans, const Meeting& m
     const Call& call = call_at(place);
     const auto found = std::find(call.members.begin(), call.members.end(), static_cast<int>(place.rank));
     if (found == call.members.end()) return fmt::format("rank {} calls on a subgroup without it", place.rank);
-    if (call.verb != first.verb || call.root != first.root || call.counts != first.counts || call.finish != first.finish) {
+    if (call.verb != first.verb || call.root != first.root || call.counts != first.counts ||
+        call.finish != first.finish) {
       return fmt::format("ranks {} and {} disagree on a {} of their subgroup", meeting.members[0].rank, place.rank,
                          name_of(first.verb));
     }
     const Spec spec = spec_of(call, static_cast<int>(found - call.members.begin()));
     if (call.from.count != input_count(spec) || call.to.count != output_count(spec)) {
-      return fmt::format("rank {} step {}: a {} that takes {} and gives {} elements has pieces of {} and {}", place.rank,
-                         place.step, name_of(call.verb), input_count(spec), output_count(spec), call.from.count,
-                         call.to.count);
+      return fmt::format("rank {} step {}: a {} that takes {} and gives {} elements has pieces of {} and {}",
+                         place.rank, place.step, name_of(call.verb), input_count(spec), output_count(spec),
+                         call.from.count, call.to.count);
     }
   }
   if (meeting.members.size() != first.members.size()) {
@@ -85,10 +86,12 @@ void Machine::meet(const Meeting& meeting) {
     if (!reduces(shape.verb) || m == 0) {
       operands_.insert(operands_.end(), cells, cells + from.count);
     } else {
-      for (std::int64_t i = 0; i < from.count; ++i) operands_[std::size_t(i)] = combine(operands_[std::size_t(i)], cells[i]);
+      for (std::int64_t i = 0; i < from.count; ++i)
+        operands_[std::size_t(i)] = combine(operands_[std::size_t(i)], cells[i]);
     }
   }
-  if (shape.finish) std::transform(operands_.begin(), operands_.end(), operands_.begin(), [&](auto& s) { return last_touch(s); });
+  if (shape.finish)
+    std::transform(operands_.begin(), operands_.end(), operands_.begin(), [&](auto& s) { return last_touch(s); });
   const bool split = shape.verb == Verb::reduce_scatter || shape.verb == Verb::scatter;
   const Blocks blocks = blocks_of(spec_of(shape, 0));
   for (std::size_t m = 0; m < places.size(); ++m) {

@@ -16,7 +16,8 @@ namespace tutti {
 namespace {
 
 [[noreturn]] void refuse(const Spec& spec, const std::string& why) {
-  throw InvalidArgument(fmt::format("rank {} of {}: no plan for {}: {}", spec.rank, spec.size, name_of(spec.verb), why));
+  throw InvalidArgument(
+      fmt::format("rank {} of {}: no plan for {}: {}", spec.rank, spec.size, name_of(spec.verb), why));
 }
 
 void check_counts(const Spec& spec, const std::vector<std::int64_t>& counts, const char* name) {

@@ -28,7 +28,8 @@ class Rounds {
   }
   PlanBuilder& b_;
   int current_ = 0;
-  std::uint32_t ends_[2][2] = {{PlanBuilder::no_step, PlanBuilder::no_step}, {PlanBuilder::no_step, PlanBuilder::no_step}};
+  std::uint32_t ends_[2][2] = {{PlanBuilder::no_step, PlanBuilder::no_step},
+                               {PlanBuilder::no_step, PlanBuilder::no_step}};
   std::uint32_t before_last_[2] = {PlanBuilder::no_step, PlanBuilder::no_step};
 };
 

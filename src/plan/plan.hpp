@@ -43,37 +43,37 @@ enum class Act : std::uint8_t {
 
 struct Step {
   Act act = Act::copy;
-  std::int32_t peer = -1;    // send, recv: rank in the group
-  std::uint32_t tag = 0;     // send, recv: invariant 2
+  std::int32_t peer = -1;  // send, recv: rank in the group
+  std::uint32_t tag = 0;   // send, recv: invariant 2
   std::int32_t call = -1;
-  std::uint32_t needs = 0;   // steps that must end before this one starts
+  std::uint32_t needs = 0;  // steps that must end before this one starts
   Piece from{}, with{}, to{};
 };
 
 /// A request on a subgroup, atomic for prove, cost and the simulator, run by any backend.
 struct Call {
   Verb verb = Verb::barrier;
-  std::vector<int> members{};           // ranks of the group; the subgroup's rank i is members[i]
-  int root = 0;                         // rank in the subgroup
-  std::vector<std::int64_t> counts{};   // per member, for the verbs with blocks; otherwise one entry: the count
+  std::vector<int> members{};          // ranks of the group; the subgroup's rank i is members[i]
+  int root = 0;                        // rank in the subgroup
+  std::vector<std::int64_t> counts{};  // per member, for the verbs with blocks; otherwise one entry: the count
   bool finish = false;
   Piece from{}, to{};
 };
 
 enum class Algorithm : std::uint8_t {
   automatic,
-  direct,               // everyone talks to whom it concerns
+  direct,  // everyone talks to whom it concerns
   ring,
   recursive_doubling,
   halving_doubling,
-  circulant,            // Bruck-like, any size in ⌈log₂ p⌉ rounds
+  circulant,  // Bruck-like, any size in ⌈log₂ p⌉ rounds
   binomial,
-  double_tree,          // two complementary binary trees, pipelined
+  double_tree,  // two complementary binary trees, pipelined
   pairwise,
-  bruck,                // all_to_all in ⌈log₂ p⌉ rounds
-  chain,                // pipelined from rank to rank
-  scatter_gather,       // broadcast: scatter, then all-gather; reduce: reduce-scatter, then gather
-  dissemination,        // barrier
+  bruck,           // all_to_all in ⌈log₂ p⌉ rounds
+  chain,           // pipelined from rank to rank
+  scatter_gather,  // broadcast: scatter, then all-gather; reduce: reduce-scatter, then gather
+  dissemination,   // barrier
   hierarchical,
 };
 
@@ -86,15 +86,15 @@ struct Spec {
   int size = 1;
   int root = 0;
   std::int64_t count = 0;
-  std::vector<std::int64_t> counts{};       // uneven; all_to_all: what this rank sends to each
-  std::vector<std::int64_t> recv_counts{};  // uneven all_to_all: what this rank receives from each
-  std::vector<std::pair<int, int>> pairs{}; // permute
-  bool finish = false;                      // a finish step goes over each reduced element, once, before it is passed on
+  std::vector<std::int64_t> counts{};        // uneven; all_to_all: what this rank sends to each
+  std::vector<std::int64_t> recv_counts{};   // uneven all_to_all: what this rank receives from each
+  std::vector<std::pair<int, int>> pairs{};  // permute
+  bool finish = false;  // a finish step goes over each reduced element, once, before it is passed on
   /// all_reduce, reduce, broadcast, scan, exscan, permute, all_to_all: input is output. all_gather, gather: the input is this
   /// rank's block of the output (gather: at the root). reduce_scatter, scatter: the output is this rank's block of the input.
   bool in_place = false;
-  std::int64_t segment = 0;                 // elements of a pipeline segment; 0: do not cut
-  std::vector<int> node_of{};               // node of each rank, for hierarchical; empty: all on one
+  std::int64_t segment = 0;    // elements of a pipeline segment; 0: do not cut
+  std::vector<int> node_of{};  // node of each rank, for hierarchical; empty: all on one
   friend bool operator==(const Spec&, const Spec&) = default;
 };
 
@@ -104,7 +104,7 @@ struct Plan {
   std::vector<Call> calls;
   std::vector<std::uint32_t> unlock_begin;  // steps.size() + 1: where in `unlocks` each step's successors start
   std::vector<std::uint32_t> unlocks;
-  std::int64_t scratch_count = 0;           // elements
+  std::int64_t scratch_count = 0;  // elements
 };
 
 /// The plan of `spec.rank`. Throws InvalidArgument for an algorithm that does not serve the verb.

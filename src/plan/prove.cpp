@@ -106,7 +106,8 @@ Proof Prover::prove(std::span<const Plan> plans, std::uint64_t seed) {
     proof.steps += static_cast<std::int64_t>(plan.steps.size());
     proof.failure = memory_->steps.check(plan);
     if (proof.failure.empty() && plan.scratch_count > scratch_max(plan.spec)) {
-      proof.failure = fmt::format("takes {} elements of scratch, {} are declared", plan.scratch_count, scratch_max(plan.spec));
+      proof.failure =
+          fmt::format("takes {} elements of scratch, {} are declared", plan.scratch_count, scratch_max(plan.spec));
     }
     if (!proof.failure.empty()) {
       proof.failure = fmt::format("rank {}: {}", rank, proof.failure);
@@ -114,7 +115,7 @@ Proof Prover::prove(std::span<const Plan> plans, std::uint64_t seed) {
     }
   }
   const auto attempt = [&](Schedule schedule, Sends sends, SymbolNames* names) {
-    static const SymbolNames no_names;
+    const SymbolNames no_names;
     std::string failure = memory_->machine.run(plans, schedule, sends, seed, names);
     if (failure.empty()) {
       failure = check_outputs(memory_->machine, plans, memory_->expectation, memory_->expected,
@@ -132,9 +133,9 @@ Proof Prover::prove(std::span<const Plan> plans, std::uint64_t seed) {
   }
   proof.messages = memory_->machine.messages();
   if (seed == 0) return proof;
-  for (const auto& [schedule, sends] : {std::pair{Schedule::last_ready, Sends::synchronous},
-                                        std::pair{Schedule::random, Sends::synchronous},
-                                        std::pair{Schedule::random, Sends::eager}}) {
+  for (const auto& [schedule, sends] :
+       {std::pair{Schedule::last_ready, Sends::synchronous}, std::pair{Schedule::random, Sends::synchronous},
+        std::pair{Schedule::random, Sends::eager}}) {
     if (attempt(schedule, sends, nullptr).empty()) continue;
     explain(schedule, sends);
     break;

@@ -20,7 +20,8 @@ using namespace tutti;
 
 constexpr const char* usage =
     "prove_plans [--quick | --sample N] [--sizes MAX] [--threads N] [--verb NAME] [--broken]\n"
-    "  Proves the plans of all algorithms for sizes 1 to MAX (33). --sample N visits every N-th case of the grid, --quick is\n"
+    "  Proves the plans of all algorithms for sizes 1 to MAX (33). --sample N visits every N-th case of the grid, "
+    "--quick is\n"
     "  --sample 97. --broken proves a plan that lacks one step, and fails as it should.\n";
 
 struct Options {
@@ -36,8 +37,8 @@ struct Tally {
 
 std::string describe(const Spec& s) {
   return fmt::format("{} by {}: size {}, root {}, count {}, counts [{}], segment {}, finish {}, in_place of rank 0 {}",
-                     name_of(s.verb), name_of(s.algorithm), s.size, s.root, s.count, fmt::join(s.counts, " "), s.segment,
-                     s.finish, s.in_place);
+                     name_of(s.verb), name_of(s.algorithm), s.size, s.root, s.count, fmt::join(s.counts, " "),
+                     s.segment, s.finish, s.in_place);
 }
 
 // One thread's share: takes the next (row, size) until there are none, the large ones first.
@@ -109,13 +110,14 @@ int prove_all(const Options& options) {
   for (std::size_t i = 0; i < tallies.size(); ++i) {
     const Tally& t = tallies[i];
     if (t.cases == 0) continue;
-    fmt::print("{:<16}{:<20}{:>10}{:>12}{:>14}{:>14}\n", name_of(catalog()[i].verb), name_of(catalog()[i].algorithm), t.cases,
-               t.plans, t.steps, t.messages);
+    fmt::print("{:<16}{:<20}{:>10}{:>12}{:>14}{:>14}\n", name_of(catalog()[i].verb), name_of(catalog()[i].algorithm),
+               t.cases, t.plans, t.steps, t.messages);
     all.cases += t.cases;
     all.plans += t.plans;
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  fmt::print("proved {} plans of {} collectives, sizes 1 to {}{}, in {:.1f} s\n", all.plans, all.cases, options.grid.size_max,
+  fmt::print("proved {} plans of {} collectives, sizes 1 to {}{}, in {:.1f} s\n", all.plans, all.cases,
+             options.grid.size_max,
              options.grid.sample > 1 ? fmt::format(", a sample of 1 in {}", options.grid.sample) : "", seconds.count());
   return EXIT_SUCCESS;
 }

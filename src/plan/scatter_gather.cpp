@@ -23,8 +23,7 @@ void scatter_gather_broadcast(PlanBuilder& b) {
   if (me != 0) b.recv(circle.rank(me - reach), blocks.range(b.output(), me, end_of(me, reach)));
   for (int step = reach / 2; step > 0; step /= 2) {
     if (me + step >= circle.size) continue;
-    b.send(circle.rank(me + step),
-           blocks.range(me == 0 ? b.input() : b.output(), me + step, end_of(me + step, step)));
+    b.send(circle.rank(me + step), blocks.range(me == 0 ? b.input() : b.output(), me + step, end_of(me + step, step)));
   }
   if (me == 0) b.copy(blocks.block(b.input(), 0), blocks.block(b.output(), 0));
   circulant_all_gather_phase(b, circle, blocks, b.output());
