@@ -75,6 +75,14 @@ bool offers_pmix(const Environment& environment) {
   return set(environment, "PMIX_NAMESPACE") && set(environment, "PMIX_RANK");
 }
 
+void read_slurm_place(const Environment& environment, Detected& detected) {
+  detected.local_rank = number(environment, "SLURM_LOCALID");
+  detected.node_rank = number(environment, "SLURM_NODEID");
+  detected.node_count = number(environment, "SLURM_STEP_NUM_NODES", 1);
+  const auto tasks = environment.get("SLURM_STEP_TASKS_PER_NODE");
+  if (tasks && detected.node_rank) detected.local_size = tasks_on_node(*tasks, *detected.node_rank);
+}
+
 }  // namespace
 
 std::span<const Detector> all_detectors() { return detectors; }
@@ -152,12 +160,7 @@ std::optional<Detected> detect_pmi(const Environment& environment) {
                     .size = size,
                     .local_rank = number(environment, "MPI_LOCALRANKID"),
                     .local_size = number(environment, "MPI_LOCALNRANKS", 1)};
-  if (slurm) {
-    detected.local_rank = number(environment, "SLURM_LOCALID");
-    detected.node_rank = number(environment, "SLURM_NODEID");
-    detected.node_count = number(environment, "SLURM_STEP_NUM_NODES", 1);
-    detected.local_size = {};
-  }
+  if (slurm) read_slurm_place(environment, detected);
   detected.meeting = NoteInPmi{static_cast<int>(*fd)};
   return detected;
 }
@@ -184,14 +187,8 @@ std::optional<Detected> detect_by_hand(const Environment& environment) {
 std::optional<Detected> detect_slurm(const Environment& environment) {
   if (!set(environment, "SLURM_STEP_ID") || !set(environment, "SLURM_STEP_NUM_TASKS")) return std::nullopt;
   const auto [rank, size] = read_world(environment, "Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS");
-  Detected detected{.launcher = "Slurm",
-                    .rank = rank,
-                    .size = size,
-                    .local_rank = number(environment, "SLURM_LOCALID"),
-                    .node_rank = number(environment, "SLURM_NODEID"),
-                    .node_count = number(environment, "SLURM_STEP_NUM_NODES", 1)};
-  const auto tasks = environment.get("SLURM_STEP_TASKS_PER_NODE");
-  if (tasks && detected.node_rank) detected.local_size = tasks_on_node(*tasks, *detected.node_rank);
+  Detected detected{.launcher = "Slurm", .rank = rank, .size = size};
+  read_slurm_place(environment, detected);
   const std::string job = environment.get("SLURM_JOB_ID").value_or("0");
   const std::string step = *environment.get("SLURM_STEP_ID");
   detected.job = fmt::format("{}/{}.{}", environment.get("SLURM_CLUSTER_NAME").value_or("cluster"), job, step);

@@ -89,7 +89,7 @@ TEST(Detect, RecognisesEachLauncherByItsVariables) {
       {slurm, "Slurm: 3/5, local 1/3, node 1/2, window rack3"},
       {slurm_one_node, "Slurm: 3/5, local 1/5, node 0/1, private slurm"},
       {slurm + Variables{{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "slurm.pmix.12.0"}}, "Slurm (PMIx): 3/5, local 1/3, node 1/2, pmix"},
-      {slurm + Variables{{"PMI_RANK", "3"}, {"PMI_SIZE", "5"}, {"PMI_FD", "9"}}, "Slurm (PMI): 3/5, local 1/-, node 1/2, pmi 9"},
+      {slurm + Variables{{"PMI_RANK", "3"}, {"PMI_SIZE", "5"}, {"PMI_FD", "9"}}, "Slurm (PMI): 3/5, local 1/3, node 1/2, pmi 9"},
   };
   for (const Row& row : rows) EXPECT_EQ(summary(detect(Environment(row.variables))), row.expected);
 }

@@ -13,10 +13,26 @@ mkdir -p "$HOME"
 unset XDG_CONFIG_HOME TUTTI_SECRET TUTTI_STORE RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT
 started=()   # ids of processes that run in the background
 
+# Every process that the test started, however far it went off by itself, has the test's home in its environment.
+# Only the shell itself looks, because a program that it starts to look would be found.
+descendants() {
+  local path id variable
+  for path in /proc/[0-9]*/environ; do
+    id=${path#/proc/}
+    while IFS= read -r -d '' variable; do
+      if [ "$variable" = "HOME=$folder/home" ]; then echo "${id%/environ}"; fi
+    done <"$path"
+  done 2>/dev/null || true
+}
+
 finish() {
-  local status=$?
-  for id in "${started[@]}"; do kill "$id" 2>/dev/null || true; done
-  for id in "${started[@]}"; do wait "$id" 2>/dev/null || true; done
+  local status=$? id index
+  for ((index = ${#started[@]} - 1; index >= 0; --index)); do kill "${started[index]}" 2>/dev/null || true; done
+  for _ in $(seq 40); do [ -z "$(descendants)" ] && break; sleep 0.2; done
+  for id in $(descendants); do
+    if [ "$status" = 0 ]; then echo "FAILED: process $id was left: $(tr '\0' ' ' <"/proc/$id/cmdline")" >&2; status=1; fi
+    kill -9 "$id" 2>/dev/null || true
+  done
   rm -rf "$folder"
   exit "$status"
 }
