@@ -44,9 +44,5 @@ if(TUTTI_FUZZ)
   # Coverage in the layers too: a fuzzer that sees only its own file explores nothing.
   list(APPEND TUTTI_SANITIZE_OPTIONS -fsanitize=fuzzer-no-link)
 endif()
-if(TUTTI_SANITIZE OR TUTTI_FUZZ)
-  # Highway's kernels for one instruction set instead of all: instrumented, they take minutes each to compile.
-  target_compile_definitions(tutti_options INTERFACE HWY_COMPILE_ONLY_STATIC)
-endif()
 target_compile_options(tutti_options INTERFACE ${TUTTI_SANITIZE_OPTIONS})
 target_link_options(tutti_options INTERFACE ${TUTTI_SANITIZE_OPTIONS})
