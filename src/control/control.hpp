@@ -17,8 +17,8 @@
 //     is cut, and the higher one of them is lost, for one of the two must go and everybody must choose alike. It answers, and
 //     several accuse it, or it says itself that it was stopped: it is lost. A rank that is declared lost while it lives learns
 //     so itself, and is fenced off: its former neighbours no longer listen to it.
-//  4. The decider may be the one that failed. It is passed over when it was accused and has not answered for the settle
-//     window and the takeover time. Two deciders can contradict each other only if the first one lives, lost a link, and its answer
+//  4. The decider may be the one that failed. It is passed over when it was accused and was not heard of for the settle
+//     window and the takeover time. Two deciders can contradict each other only if the first one lives, lost a link, and its word
 //     took longer than both together; this is the one assumption about time. Two ranks whose only link is cut cannot be told
 //     apart from one that lost the other: there each names the other.
 //  5. Nothing waits for ever: a suspicion undecided for the silence limit, and an abort undecided for `patience`, are decided by

@@ -50,7 +50,8 @@ std::shared_ptr<const Creation> Creations::start(TimePoint now, CreationRequest 
 
 // Repeated less and less often; the first time early enough to learn who is missing before a near deadline.
 void Creations::join(const CreationName& name, Own& own, TimePoint now) {
-  own.next_join = now + std::min(own.wait, (own.request.deadline - now) / 2);
+  const bool first = own.wait == retry_;
+  own.next_join = now + (first ? std::min(own.wait, (own.request.deadline - now) / 2) : own.wait);
   own.wait = std::min(2 * own.wait, 5 * retry_);
   const std::vector<int>& members = own.request.members;
   Join message{.name = name, .member_count = static_cast<std::uint32_t>(members.size()), .members = members};

@@ -80,12 +80,10 @@ TEST(Creation, of_many_groups_in_different_orders_neither_blocks_nor_crosses) {
         if (std::ranges::find(lists[i], rank) != lists[i].end()) order.push_back(i);
       }
       std::shuffle(order.begin(), order.end(), random);
-      // Those with the same list keep their order, as the calls of one program do.
-      std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return lists[a] == lists[b] && a < b; });
-      for (std::size_t i = 2; i < lists.size(); i += 3) {
-        const auto first = std::ranges::find(order, i - 1);
-        const auto second = std::ranges::find(order, i);
-        if (first != order.end() && second != order.end() && second < first) std::swap(*first, *second);
+      for (std::size_t at = 0; at < order.size(); ++at) {  // those with the same list in one order, as in a program
+        for (std::size_t later = at + 1; later < order.size(); ++later) {
+          if (lists[order[at]] == lists[order[later]] && order[later] < order[at]) std::swap(order[at], order[later]);
+        }
       }
       for (const std::size_t i : order) {
         world.cluster.run_for(Duration(random.between(0, 50'000)));

@@ -59,11 +59,18 @@ const Verdicts::Sign* Verdicts::answer(int accused, const Suspicion& suspicion) 
   return sign != signs_.end() && sign->second.at + times_.settle >= suspicion.since ? &sign->second : nullptr;
 }
 
+// It may have answered, and died before it decided.
+TimePoint Verdicts::passed_over_at(int accused, const Suspicion& suspicion) const {
+  const auto sign = signs_.find(accused);
+  const TimePoint last = std::max(suspicion.since, sign == signs_.end() ? TimePoint{} : sign->second.at);
+  return last + times_.settle + times_.takeover;
+}
+
 bool Verdicts::passed_over(int rank, TimePoint now) const {
   if (removed_.contains(rank)) return true;
   const auto suspicion = suspicions_.find(rank);
-  return suspicion != suspicions_.end() && answer(rank, suspicion->second) == nullptr &&
-         now >= suspicion->second.since + times_.settle + times_.takeover;
+  if (suspicion == suspicions_.end()) return false;
+  return now >= passed_over_at(rank, suspicion->second);
 }
 
 bool Verdicts::decides(TimePoint now) const {
@@ -124,7 +131,7 @@ TimePoint Verdicts::next_timer(TimePoint now) const {
   };
   for (const auto& [accused, suspicion] : suspicions_) {
     consider(suspicion.since + times_.settle);
-    consider(suspicion.since + times_.settle + times_.takeover);
+    consider(passed_over_at(accused, suspicion));
     consider(suspicion.since + times_.backstop);
   }
   for (const auto& [group, abort] : aborts_) {

@@ -19,7 +19,7 @@ namespace tutti::control {
 
 struct VerdictTimes {
   Duration settle = std::chrono::milliseconds(30);      // from the first fact to the decision
-  Duration takeover = std::chrono::milliseconds(60);    // more, before an accused decider that does not answer is passed over
+  Duration takeover = std::chrono::milliseconds(60);    // more, before an accused decider that is silent is passed over
   Duration patience = std::chrono::milliseconds(250);   // an abort undecided for so long: each rank for itself
   Duration backstop = std::chrono::seconds(5);          // a loss undecided for so long: each rank for itself
 };
@@ -69,6 +69,7 @@ class Verdicts {
   [[nodiscard]] bool decides(TimePoint now) const;
   // The sign of life that answers this suspicion; nullptr: nobody answered.
   [[nodiscard]] const Sign* answer(int accused, const Suspicion& suspicion) const;
+  [[nodiscard]] TimePoint passed_over_at(int accused, const Suspicion& suspicion) const;
   [[nodiscard]] bool passed_over(int rank, TimePoint now) const;
   [[nodiscard]] Lost judge(int accused, const Suspicion& suspicion) const;
 
