@@ -1,0 +1,182 @@
+// mismatch_test.cpp: ranks that ask for different things in the same call all hear of it, within a second, with both sides named.
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "outcomes.hpp"
+
+namespace tutti::contract {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using Kind = Outcome::Kind;
+
+/// Everyone must raise Mismatch with both texts in it; the group must be broken for the same cause afterwards.
+void expect_mismatch(int size, const std::function<void(Group&)>& call, const std::string& one, const std::string& other) {
+  const auto world = make_thread_world({.size = size, .timeout = std::chrono::seconds(20)});
+  std::vector<Outcome> later(static_cast<std::size_t>(size));
+  const auto outcomes = outcomes_in(*world, [&](Group& group) {
+    const Outcome first = outcome_of([&] { call(group); });
+    // A rank whose part was over before the mismatch showed learns of it in its next call.
+    const Outcome next = outcome_of([&] { group.barrier(); });
+    later[static_cast<std::size_t>(group.rank())] = outcome_of([&] { group.barrier(); });
+    const Outcome& told = first.kind == Kind::fine ? next : first;
+    if (told.kind == Kind::mismatch) throw Mismatch(told.text);
+    throw Error("not a mismatch: " + told.text);
+  });
+  for (int rank = 0; rank < size; ++rank) {
+    const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(outcome.kind, Kind::mismatch) << "rank " << rank << ": " << outcome.text;
+    EXPECT_THAT(outcome.text, AllOf(HasSubstr(one), HasSubstr(other)));
+    EXPECT_LT(outcome.seconds, 5.0);
+    EXPECT_EQ(later[static_cast<std::size_t>(rank)].kind, Kind::mismatch);
+  }
+}
+
+class Mismatches : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, Mismatches, testing::Values(2, 3, 5));
+
+TEST_P(Mismatches, OfTheVerb) {
+  expect_mismatch(GetParam(), [](Group& g) {
+    std::vector<float> x(10);
+    g.rank() == 1 ? g.broadcast(x) : g.all_reduce(x);
+  }, "all_reduce #1", "broadcast #1");
+}
+
+TEST_P(Mismatches, OfTheDtype) {
+  expect_mismatch(GetParam(), [](Group& g) {
+    std::vector<float> x(10);
+    std::vector<int> y(10);
+    g.rank() == 1 ? g.all_reduce(y) : g.all_reduce(x);
+  }, "float32", "int32");
+}
+
+TEST_P(Mismatches, OfTheCount) {
+  expect_mismatch(GetParam(), [](Group& g) {
+    std::vector<float> x(g.rank() == 1 ? 10u : 12u);
+    g.all_reduce(x);
+  }, "10", "12");
+}
+
+TEST_P(Mismatches, OfTheShapeWhenTheCountIsTheSame) {
+  expect_mismatch(GetParam(), [](Group& g) {
+    std::vector<float> x(12);
+    const std::int64_t wide[] = {3, 4}, tall[] = {4, 3};
+    g.all_reduce(g.rank() == 1 ? View(x.data(), DType::float32, wide) : View(x.data(), DType::float32, tall));
+  }, "all_reduce #1", "shape");
+}
+
+TEST_P(Mismatches, OfCountsOnTwoSidesOfAnAlgorithmsThreshold) {
+  expect_mismatch(GetParam(), [](Group& g) {
+    std::vector<float> x(g.rank() == 0 ? 4u : 4'000'000u);
+    g.all_reduce(x);
+  }, "4", "4000000");
+}
+
+TEST_P(Mismatches, OfTheRoot) {
+  expect_mismatch(GetParam(), [](Group& g) {
+    std::vector<float> x(10);
+    g.broadcast(x, {.root = g.rank() == 0 ? 1 : 0});
+  }, "root 0", "root 1");
+}
+
+TEST_P(Mismatches, OfTheReduction) {
+  expect_mismatch(GetParam(), [](Group& g) {
+    std::vector<float> x(10);
+    g.all_reduce(x, {.op = g.rank() == 0 ? Op::max : Op::sum});
+  }, "max", "sum");
+}
+
+TEST_P(Mismatches, OfTheFactor) {
+  expect_mismatch(GetParam(), [](Group& g) {
+    std::vector<float> x(10);
+    g.all_reduce(x, {.op = Op::premul(g.rank() == 0 ? 0.5 : 0.25)});
+  }, "premul", "factor");
+}
+
+TEST_P(Mismatches, OfTheOrder) {
+  expect_mismatch(GetParam(), [](Group& g) {
+    std::vector<float> x(10);
+    std::vector<double> y(20);
+    if (g.rank() == 0) {
+      g.all_reduce(x);
+      g.all_reduce(y);
+    } else {
+      g.all_reduce(y);
+      g.all_reduce(x);
+    }
+  }, "float32", "float64");
+}
+
+TEST_P(Mismatches, OfThePairsOfAPermutation) {
+  expect_mismatch(GetParam(), [](Group& g) {
+    std::vector<float> x(10), y(10);
+    g.permute(x, y, g.rank() == 0 ? Pairs{{0, 1}} : Pairs{{1, 0}});
+  }, "permute #1", "pairs");
+}
+
+TEST_P(Mismatches, WhereARanksCallHadAlreadyReturned) {
+  // The root of a small broadcast is through at once; the others find out that they wanted something else.
+  expect_mismatch(GetParam(), [](Group& g) {
+    std::vector<float> x(10);
+    std::vector<double> y(10);
+    g.rank() == 0 ? g.broadcast(x) : g.broadcast(y);
+  }, "float32", "float64");
+}
+
+TEST_P(Mismatches, WhereTwoRanksEachTakeTheOtherForTheReceiver) {
+  // Everyone believes to be a leaf of a reduce to somebody else: all send, nobody receives.
+  expect_mismatch(GetParam(), [](Group& g) {
+    std::vector<float> x(10);
+    g.reduce(x, {.root = (g.rank() + 1) % g.size()});
+  }, "reduce #1", "root");
+}
+
+TEST(Mismatch, OfAMessageNamesBothSides) {
+  const auto world = make_thread_world({.size = 2, .timeout = std::chrono::seconds(20)});
+  const auto outcomes = outcomes_in(*world, [](Group& g) {
+    std::vector<float> x(10);
+    std::vector<double> y(5);  // as many bytes
+    if (g.rank() == 0) g.send(x, 1);
+    if (g.rank() == 1) g.recv(y, 0);
+    g.barrier();
+  });
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.kind, Kind::mismatch) << outcome.text;
+    EXPECT_THAT(outcome.text, AllOf(HasSubstr("float32"), HasSubstr("float64")));
+  }
+}
+
+TEST(Mismatch, OfAMessagesSizeIsNamed) {
+  const auto world = make_thread_world({.size = 2, .timeout = std::chrono::seconds(20)});
+  const auto outcomes = outcomes_in(*world, [](Group& g) {
+    std::vector<float> x(g.rank() == 0 ? 10 : 11);
+    if (g.rank() == 0) g.send(x, 1);
+    if (g.rank() == 1) g.recv(x, 0);
+    g.barrier();
+  });
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.kind, Kind::mismatch) << outcome.text;
+    EXPECT_THAT(outcome.text, AllOf(HasSubstr("40"), HasSubstr("44")));
+  }
+}
+
+TEST(Mismatch, BreaksOnlyItsOwnGroup) {
+  const auto world = make_thread_world({.size = 3, .timeout = std::chrono::seconds(20)});
+  world->run([](Group& g) {
+    Group other = g.split(0);
+    EXPECT_EQ(outcome_of([&] {
+      std::vector<float> x(g.rank() == 1 ? 10u : 12u);
+      other.all_reduce(x);
+    }).kind, Kind::mismatch);
+    std::vector<float> y(4, 1.0f);
+    g.all_reduce(y);
+    EXPECT_EQ(y[0], 3.0f);
+  });
+}
+
+}  // namespace
+}  // namespace tutti::contract
