@@ -29,10 +29,8 @@ constexpr std::uint32_t magic = 0x3c85f7ce;
 constexpr std::uint64_t value_bytes_max = 4096;
 
 template <class T>
-  requires std::is_trivially_copyable_v<T>
-void append(std::string& message, T value) {
-  message.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
+requires std::is_trivially_copyable_v<T>
+void append(std::string& message, T value) { message.append(reinterpret_cast<const char*>(&value), sizeof value); }
 
 void append_text(std::string& message, std::string_view text) {
   append(message, std::uint64_t{text.size()});
@@ -68,9 +66,10 @@ class AgentBoard : public Board {
 
  private:
   [[noreturn]] void throw_agent(std::string_view why) const {
-    throw RendezvousError(fmt::format("torchrun's agent at {} did not help the ranks to meet: {}; give init_method "
-                                      "\"tcp://host:port\" with a free port on rank 0's host to meet without it",
-                                      where_.text(), why));
+    throw RendezvousError(
+        fmt::format("torchrun's agent at {} did not help the ranks to meet: {}; give init_method "
+                    "\"tcp://host:port\" with a free port on rank 0's host to meet without it",
+                    where_.text(), why));
   }
 
   std::string get(TimePoint deadline) {

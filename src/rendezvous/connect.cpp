@@ -39,9 +39,10 @@ void check_for_another_root(Met& met, RollCall& roll, const Record& record, cons
   if (!met.board) return;
   const auto note = met.board->overwritten_by();
   if (!note) return;
-  const std::string why = fmt::format("rank 0 of {} was started twice: {} and {}; give every process a rank of its own, "
-                                      "and end what is left of an earlier run",
-                                      record.size, record.who(), note->writer);
+  const std::string why = fmt::format(
+      "rank 0 of {} was started twice: {} and {}; give every process a rank of its own, "
+      "and end what is left of an earlier run",
+      record.size, record.who(), note->writer);
   roll.spoil(why);
   const TimePoint soon = deadline_after(clock.now(), seconds(1));
   try {
@@ -59,7 +60,8 @@ NodeTable call_the_roll(Met& met, const Record& record, const Clock& clock, Time
     roll.sign_in();
     for (;;) {
       const TimePoint now = clock.now();
-      if (auto table = roll.verdict(std::min(deadline, deadline_after(now, milliseconds(250))))) return *std::move(table);
+      if (auto table = roll.verdict(std::min(deadline, deadline_after(now, milliseconds(250)))))
+        return *std::move(table);
       check_for_another_root(met, roll, record, clock);
       if (clock.now() >= deadline) roll.give_up(met.where);
     }
@@ -133,9 +135,9 @@ std::unique_ptr<Connector> connect(const InitOptions& options) {
   static std::atomic<std::uint64_t> meetings{0};
   const Environment environment = Environment::of_process();
   const bool alone = rendezvous::read_options(options, environment).size == 1;
-  return rendezvous::connect(options, {.environment = environment,
-                                       .clock = steady_clock(),
-                                       .earlier_connects = alone ? 0 : meetings.fetch_add(1)});
+  return rendezvous::connect(
+      options,
+      {.environment = environment, .clock = steady_clock(), .earlier_connects = alone ? 0 : meetings.fetch_add(1)});
 }
 
 }  // namespace tutti

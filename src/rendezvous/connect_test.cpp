@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -54,7 +56,8 @@ class Connect : public testing::Test {
       connector.barrier(soon());
       const auto values = connector.exchange(fmt::format("value {}", place.rank), soon());
       ASSERT_EQ(values.size(), outcomes.size());
-      for (int rank = 0; rank < size; ++rank) EXPECT_EQ(values[static_cast<std::size_t>(rank)], fmt::format("value {}", rank));
+      for (int rank = 0; rank < size; ++rank)
+        EXPECT_EQ(values[static_cast<std::size_t>(rank)], fmt::format("value {}", rank));
       for (int root = 0; root < size; ++root) {
         EXPECT_EQ(connector.broadcast(fmt::format("from {}", place.rank), root, soon()), fmt::format("from {}", root));
       }
@@ -136,7 +139,10 @@ TEST_F(Connect, ANoteThatAnEarlierRunLeftDoesNoHarm) {
   };
   {
     SCOPED_TRACE("nobody listens there any more");
-    leave({.where = {.host = "127.0.0.1", .port = port_}, .nonce = make_nonce(), .secret = {}, .writer = "an earlier run"});
+    leave({.where = {.host = "127.0.0.1", .port = port_},
+           .nonce = make_nonce(),
+           .secret = {},
+           .writer = "an earlier run"});
     meet_late_root();
   }
   {
@@ -144,13 +150,19 @@ TEST_F(Connect, ANoteThatAnEarlierRunLeftDoesNoHarm) {
     const auto secret = wire::key_file_secret(folder_.path() / ".config/tutti/key");
     const ServedStore other = serve_store(wire::Address::loopback(), secret, soon());
     other.store->set(nonce_key, make_nonce(), soon());
-    leave({.where = {.host = "127.0.0.1", .port = other.address.port()}, .nonce = make_nonce(), .secret = {}, .writer = "x"});
+    leave({.where = {.host = "127.0.0.1", .port = other.address.port()},
+           .nonce = make_nonce(),
+           .secret = {},
+           .writer = "x"});
     meet_late_root();
   }
   {
     SCOPED_TRACE("somebody with another secret took the port");
     const ServedStore other = serve_store(wire::Address::loopback(), wire::make_secret(), soon());
-    leave({.where = {.host = "127.0.0.1", .port = other.address.port()}, .nonce = make_nonce(), .secret = {}, .writer = "x"});
+    leave({.where = {.host = "127.0.0.1", .port = other.address.port()},
+           .nonce = make_nonce(),
+           .secret = {},
+           .writer = "x"});
     meet_late_root();
   }
   {
@@ -244,8 +256,9 @@ TEST_F(Connect, AloneOpensNothing) {
     return std::distance(begin(entries), end(entries));
   };
   const auto before = open_files();
-  for (const Environment::Variables& variables :
-       {Environment::Variables{}, {{"RANK", "0"}, {"WORLD_SIZE", "1"}}, {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}}) {
+  for (const Environment::Variables& variables : {Environment::Variables{},
+                                                  {{"RANK", "0"}, {"WORLD_SIZE", "1"}},
+                                                  {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}}) {
     const auto outcome = connect_as({.environment = Environment(variables)});
     ASSERT_EQ(outcome.error, "");
     EXPECT_EQ(open_files(), before);
@@ -270,7 +283,8 @@ TEST_F(Connect, CallsOfTheConnectorLeaveNoKeysBehind) {
   });
   for (int call = 0; call < 28; ++call) {
     for (const char* name : {"0", "1", "count", "result", "value"}) {
-      EXPECT_FALSE(outcomes[0].connector->store()->try_get(fmt::format("connector/{}/{}", call, name), soon())) << call << name;
+      EXPECT_FALSE(outcomes[0].connector->store()->try_get(fmt::format("connector/{}/{}", call, name), soon()))
+          << call << name;
     }
   }
 }
@@ -287,6 +301,26 @@ TEST_F(Connect, ARankThatDoesNotComeToABarrierIsNamed) {
   }
   EXPECT_THROW((void)outcomes[1].connector->broadcast("", 3, soon()), InvalidArgument);
   EXPECT_THROW((void)outcomes[1].connector->broadcast("", -1, soon()), InvalidArgument);
+}
+
+TEST_F(Connect, AForkedChildIsRefusedAndLeavesTheParentsStoreAlone) {
+  auto outcomes = connect_world(2, [&](int rank) { return by_hand(rank, 2); });
+  for (const Outcome& outcome : outcomes) ASSERT_EQ(outcome.error, "");
+  const pid_t child = fork();
+  if (child == 0) {
+    int status = 1;
+    try {
+      outcomes[0].connector->barrier(soon());
+    } catch (const InvalidArgument&) {
+      status = 0;
+    }
+    outcomes.clear();
+    _exit(status);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  expect_a_working_world(outcomes);
 }
 
 }  // namespace

@@ -67,6 +67,7 @@ class Convener {
 };
 
 // `at` is where the store is, as a numeric address; `how`, if any, tells how it was found.
-Met make_met(const FoundSecret& secret, std::shared_ptr<Store> store, const wire::Address& at, std::string_view how = {});
+Met make_met(const FoundSecret& secret, std::shared_ptr<Store> store, const wire::Address& at,
+             std::string_view how = {});
 
 }  // namespace tutti::rendezvous

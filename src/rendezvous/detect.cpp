@@ -36,9 +36,10 @@ std::optional<int> number(const Environment& environment, std::string_view name,
 
 int required(const Environment& environment, std::string_view launcher, std::string_view name, int lowest = 0) {
   if (const auto value = number(environment, name, lowest)) return *value;
-  throw InvalidArgument(fmt::format("{} started this process, but {} is not set; set it, or unset the other variables "
-                                    "to run alone",
-                                    launcher, name));
+  throw InvalidArgument(
+      fmt::format("{} started this process, but {} is not set; set it, or unset the other variables "
+                  "to run alone",
+                  launcher, name));
 }
 
 struct RankAndSize {
@@ -51,9 +52,10 @@ RankAndSize read_world(const Environment& environment, std::string_view launcher
   const int size = required(environment, launcher, size_name, 1);
   const int rank = required(environment, launcher, rank_name);
   if (rank >= size) {
-    throw InvalidArgument(fmt::format("{}={} is outside the world of {}={}: ranks run from 0 to {}; give every process "
-                                      "a rank of its own in that range",
-                                      rank_name, rank, size_name, size, size - 1));
+    throw InvalidArgument(
+        fmt::format("{}={} is outside the world of {}={}: ranks run from 0 to {}; give every process "
+                    "a rank of its own in that range",
+                    rank_name, rank, size_name, size, size - 1));
   }
   return {rank, size};
 }
@@ -61,9 +63,10 @@ RankAndSize read_world(const Environment& environment, std::string_view launcher
 wire::HostPort read_master(const Environment& environment, std::string_view launcher) {
   const std::string host = environment.get("MASTER_ADDR").value_or("");
   if (host.empty()) {
-    throw InvalidArgument(fmt::format("{} gave RANK and WORLD_SIZE, but MASTER_ADDR is not set; set it to the host name "
-                                      "or address of rank 0 (127.0.0.1 on one machine), and MASTER_PORT to a free port",
-                                      launcher));
+    throw InvalidArgument(
+        fmt::format("{} gave RANK and WORLD_SIZE, but MASTER_ADDR is not set; set it to the host name "
+                    "or address of rank 0 (127.0.0.1 on one machine), and MASTER_PORT to a free port",
+                    launcher));
   }
   const auto port = environment.integer("MASTER_PORT", 1, 65535).value_or(default_master_port);
   return {.host = host, .port = static_cast<std::uint16_t>(port)};
@@ -124,8 +127,8 @@ std::optional<Detected> detect_torchrun(const Environment& environment) {
                     .node_count = number(environment, "GROUP_WORLD_SIZE", 1)};
   // The run id alone is no name: without --rdzv-id it is "none" for every job. A restarted job must not meet its past.
   const wire::HostPort master = read_master(environment, "torchrun");
-  detected.job = fmt::format("{}/{}/{}", *run_id, master.text(),
-                             environment.get("TORCHELASTIC_RESTART_COUNT").value_or("0"));
+  detected.job =
+      fmt::format("{}/{}/{}", *run_id, master.text(), environment.get("TORCHELASTIC_RESTART_COUNT").value_or("0"));
   if (detected.on_one_node()) {
     detected.meeting = NoteInPrivateFile{fmt::format("torchrun-{:016x}", Hash().add(detected.job).value())};
   } else if (environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True") {
@@ -201,7 +204,8 @@ std::optional<Detected> detect_slurm(const Environment& environment) {
     const auto nodes = expand_nodelist(environment.get("SLURM_STEP_NODELIST").value_or(""));
     // 61 windows of 16 ports below the range the kernel hands out itself.
     const auto window = Hash().add(detected.job).value() % 61;
-    detected.meeting = PortWindow{.host = nodes.front(), .first_port = static_cast<std::uint16_t>(31000 + 16 * window), .ports = 16};
+    detected.meeting =
+        PortWindow{.host = nodes.front(), .first_port = static_cast<std::uint16_t>(31000 + 16 * window), .ports = 16};
   }
   return detected;
 }

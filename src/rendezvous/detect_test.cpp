@@ -51,17 +51,31 @@ const Variables torchrun = by_hand + Variables{{"TORCHELASTIC_RUN_ID", "none"},
                                                {"LOCAL_WORLD_SIZE", "4"},
                                                {"GROUP_RANK", "0"},
                                                {"GROUP_WORLD_SIZE", "1"}};
-const Variables open_mpi = {{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "3"},
-                            {"OMPI_COMM_WORLD_LOCAL_RANK", "0"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"},
-                            {"PMIX_RANK", "2"}, {"PMIX_NAMESPACE", "77"}};
-const Variables mpich = {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"PMI_FD", "8"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}};
-const Variables slurm = {{"SLURM_PROCID", "3"}, {"SLURM_STEP_NUM_TASKS", "5"}, {"SLURM_NTASKS", "5"}, {"SLURM_STEP_ID", "0"},
-                         {"SLURM_JOB_ID", "12"}, {"SLURM_LOCALID", "1"}, {"SLURM_NODEID", "1"}, {"SLURM_STEP_NUM_NODES", "2"},
-                         {"SLURM_STEP_NODELIST", "rack[3-4]"}, {"SLURM_STEP_TASKS_PER_NODE", "2,3"}};
-const Variables slurm_one_node = slurm + Variables{{"SLURM_STEP_NUM_NODES", "1"}, {"SLURM_NODEID", "0"},
-                                                   {"SLURM_STEP_NODELIST", "rack3"}, {"SLURM_STEP_TASKS_PER_NODE", "5"}};
-const Variables tuttirun = by_hand + Variables{{"TUTTI_STORE", "10.0.0.9:5000"}, {"TUTTI_JOB", "j"}, {"LOCAL_RANK", "1"},
-                                               {"LOCAL_WORLD_SIZE", "2"}, {"NODE_RANK", "0"}, {"GROUP_WORLD_SIZE", "2"}};
+const Variables open_mpi = {{"OMPI_COMM_WORLD_RANK", "2"},
+                            {"OMPI_COMM_WORLD_SIZE", "3"},
+                            {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                            {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"},
+                            {"PMIX_RANK", "2"},
+                            {"PMIX_NAMESPACE", "77"}};
+const Variables mpich = {
+    {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"PMI_FD", "8"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}};
+const Variables slurm = {{"SLURM_PROCID", "3"},
+                         {"SLURM_STEP_NUM_TASKS", "5"},
+                         {"SLURM_NTASKS", "5"},
+                         {"SLURM_STEP_ID", "0"},
+                         {"SLURM_JOB_ID", "12"},
+                         {"SLURM_LOCALID", "1"},
+                         {"SLURM_NODEID", "1"},
+                         {"SLURM_STEP_NUM_NODES", "2"},
+                         {"SLURM_STEP_NODELIST", "rack[3-4]"},
+                         {"SLURM_STEP_TASKS_PER_NODE", "2,3"}};
+const Variables slurm_one_node = slurm + Variables{{"SLURM_STEP_NUM_NODES", "1"},
+                                                   {"SLURM_NODEID", "0"},
+                                                   {"SLURM_STEP_NODELIST", "rack3"},
+                                                   {"SLURM_STEP_TASKS_PER_NODE", "5"}};
+const Variables tuttirun =
+    by_hand + Variables{{"TUTTI_STORE", "10.0.0.9:5000"}, {"TUTTI_JOB", "j"}, {"LOCAL_RANK", "1"},
+                        {"LOCAL_WORLD_SIZE", "2"},        {"NODE_RANK", "0"}, {"GROUP_WORLD_SIZE", "2"}};
 
 TEST(Detect, RecognisesEachLauncherByItsVariables) {
   struct Row {
@@ -82,14 +96,17 @@ TEST(Detect, RecognisesEachLauncherByItsVariables) {
       {torchrun, "torchrun: 1/4, local 1/4, node 0/1, private torchrun"},
       {torchrun + Variables{{"LOCAL_WORLD_SIZE", "2"}, {"GROUP_WORLD_SIZE", "2"}, {"GROUP_RANK", "1"}},
        "torchrun: 1/4, local 1/2, node 1/2, agent 10.0.0.1:1234"},
-      {torchrun + Variables{{"LOCAL_WORLD_SIZE", "2"}, {"GROUP_WORLD_SIZE", "2"}, {"TORCHELASTIC_USE_AGENT_STORE", "False"}},
+      {torchrun +
+           Variables{{"LOCAL_WORLD_SIZE", "2"}, {"GROUP_WORLD_SIZE", "2"}, {"TORCHELASTIC_USE_AGENT_STORE", "False"}},
        "torchrun: 1/4, local 1/2, node 0/2, address 10.0.0.1:1234"},
       {open_mpi, "Open MPI: 2/3, local 0/1, node -/-, pmix"},
       {mpich, "MPICH: 1/2, local 1/2, node -/-, pmi 8"},
       {slurm, "Slurm: 3/5, local 1/3, node 1/2, window rack3"},
       {slurm_one_node, "Slurm: 3/5, local 1/5, node 0/1, private slurm"},
-      {slurm + Variables{{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "slurm.pmix.12.0"}}, "Slurm (PMIx): 3/5, local 1/3, node 1/2, pmix"},
-      {slurm + Variables{{"PMI_RANK", "3"}, {"PMI_SIZE", "5"}, {"PMI_FD", "9"}}, "Slurm (PMI): 3/5, local 1/3, node 1/2, pmi 9"},
+      {slurm + Variables{{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "slurm.pmix.12.0"}},
+       "Slurm (PMIx): 3/5, local 1/3, node 1/2, pmix"},
+      {slurm + Variables{{"PMI_RANK", "3"}, {"PMI_SIZE", "5"}, {"PMI_FD", "9"}},
+       "Slurm (PMI): 3/5, local 1/3, node 1/2, pmi 9"},
   };
   for (const Row& row : rows) EXPECT_EQ(summary(detect(Environment(row.variables))), row.expected);
 }

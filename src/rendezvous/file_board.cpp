@@ -27,8 +27,8 @@ using std::chrono::milliseconds;
   const std::string_view hint = error == ENOSPC || error == EDQUOT || error == EFBIG
                                     ? "free some space, or meet at another path"
                                     : "check the folder and its permissions, or meet at another path";
-  throw RendezvousError(fmt::format("cannot {} the meeting file {}: {}; {}", what, path,
-                                    std::generic_category().message(error), hint));
+  throw RendezvousError(
+      fmt::format("cannot {} the meeting file {}: {}; {}", what, path, std::generic_category().message(error), hint));
 }
 
 // A file under a name of its own until it is complete.
@@ -78,9 +78,10 @@ class FileBoard : public Board {
       if (auto note = read()) return *std::move(note);
       const TimePoint now = std::chrono::steady_clock::now();
       if (now >= deadline) {
-        throw RendezvousError(fmt::format("rank 0 left no note in {}; check that rank 0 was started, with the same path "
-                                          "and on the same file system",
-                                          path_));
+        throw RendezvousError(
+            fmt::format("rank 0 left no note in {}; check that rank 0 was started, with the same path "
+                        "and on the same file system",
+                        path_));
       }
       std::this_thread::sleep_for(std::min<Duration>(pause, deadline - now));
     }
@@ -123,9 +124,10 @@ class FileBoard : public Board {
     struct stat status {};
     if (stat(path_.c_str(), &status) != 0 || (S_ISREG(status.st_mode) && status.st_size == 0)) return;
     if (S_ISREG(status.st_mode) && contents().value_or("").starts_with("tutti-note-")) return;
-    throw RendezvousError(fmt::format("{} is there already and is no meeting file of an earlier run; remove it, or meet "
-                                      "at another path",
-                                      path_));
+    throw RendezvousError(
+        fmt::format("{} is there already and is no meeting file of an earlier run; remove it, or meet "
+                    "at another path",
+                    path_));
   }
 
   std::string path_, posted_nonce_;
@@ -133,6 +135,8 @@ class FileBoard : public Board {
 
 }  // namespace
 
-std::unique_ptr<Board> make_file_board(std::filesystem::path path) { return std::make_unique<FileBoard>(std::move(path)); }
+std::unique_ptr<Board> make_file_board(std::filesystem::path path) {
+  return std::make_unique<FileBoard>(std::move(path));
+}
 
 }  // namespace tutti::rendezvous

@@ -46,7 +46,8 @@ FoundSecret Convener::secret_for(const std::vector<wire::Address>& addresses) co
 }
 
 Met Convener::operator()(const NoMeeting&) const {
-  throw RendezvousError("the launcher names no place to meet; give init_method \"tcp://host:port\" or \"file:///path\"");
+  throw RendezvousError(
+      "the launcher names no place to meet; give init_method \"tcp://host:port\" or \"file:///path\"");
 }
 
 Met Convener::operator()(const LauncherStore& point) const {
@@ -87,9 +88,10 @@ Met Convener::serve_at(const FixedAddress& point, const std::vector<wire::Addres
                        const FoundSecret& secret) const {
   const auto mine = std::ranges::find_if(addresses, is_local);
   if (mine == addresses.end()) {
-    throw RendezvousError(fmt::format("rank 0 is to be met at {} ({}), which is no address of this machine; start rank 0 "
-                                      "there, or name this machine (MASTER_ADDR)",
-                                      point.where.text(), addresses.front().host()));
+    throw RendezvousError(
+        fmt::format("rank 0 is to be met at {} ({}), which is no address of this machine; start rank 0 "
+                    "there, or name this machine (MASTER_ADDR)",
+                    point.where.text(), addresses.front().host()));
   }
   std::string why;
   for (const TimePoint patience = within(seconds(5));;) {
@@ -105,7 +107,8 @@ Met Convener::serve_at(const FixedAddress& point, const std::vector<wire::Addres
     // Another rank 0 of this job, perhaps, in which case the roll call names both; or somebody on the way out.
     try {
       auto store = join_store(*mine, secret.secret, within(milliseconds(300)));
-      if (store->get(nonce_key, within(milliseconds(300))) == meeting_name()) return make_met(secret, std::move(store), *mine);
+      if (store->get(nonce_key, within(milliseconds(300))) == meeting_name())
+        return make_met(secret, std::move(store), *mine);
       why = fmt::format("port {} of {} still serves an earlier meeting", point.where.port, mine->host());
     } catch (const AuthenticationError&) {
       why = fmt::format("port {} of {} is held by something that is not of this job", point.where.port, mine->host());
@@ -113,9 +116,10 @@ Met Convener::serve_at(const FixedAddress& point, const std::vector<wire::Addres
       // It left while we asked: the next round will tell.
     }
     if (around_.clock.now() >= patience) {
-      throw RendezvousError(fmt::format("{}; end it (`ss -tlnp 'sport = :{}'` names it), or meet at another port "
-                                        "(MASTER_PORT)",
-                                        why, point.where.port));
+      throw RendezvousError(
+          fmt::format("{}; end it (`ss -tlnp 'sport = :{}'` names it), or meet at another port "
+                      "(MASTER_PORT)",
+                      why, point.where.port));
     }
     std::this_thread::sleep_for(milliseconds(20));
   }

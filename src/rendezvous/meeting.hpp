@@ -31,9 +31,9 @@ struct Surroundings {
 struct Met {
   std::shared_ptr<Store> store;  // with a prefix of this job's own where the store is not
   wire::Secret secret;
-  std::string where;             // "rank 0's store at 127.0.0.1:29500"
-  std::string meeting_host;      // its address alone, as a number
-  std::string secret_source;     // "TUTTI_SECRET"
+  std::string where;          // "rank 0's store at 127.0.0.1:29500"
+  std::string meeting_host;   // its address alone, as a number
+  std::string secret_source;  // "TUTTI_SECRET"
   bool secret_serves_one_machine = false;
   std::shared_ptr<void> host{};    // on the rank that serves the store: what serves it
   std::shared_ptr<Board> board{};  // on rank 0, where there is one

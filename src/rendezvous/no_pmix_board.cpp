@@ -7,7 +7,8 @@
 namespace tutti::rendezvous {
 
 std::unique_ptr<Board> make_pmix_board(BoardKey) {
-  throw Unsupported("this build of Tutti does not know PMIx: pmix.h was not found when it was configured (libpmix-dev)");
+  throw Unsupported(
+      "this build of Tutti does not know PMIx: pmix.h was not found when it was configured (libpmix-dev)");
 }
 
 }  // namespace tutti::rendezvous

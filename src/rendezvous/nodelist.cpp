@@ -70,7 +70,7 @@ std::vector<std::string> expand_name(std::string_view name, std::string_view who
     const auto close = open == std::string_view::npos ? open : name.find(']', open);
     const std::string_view literal = name.substr(0, open);
     const auto numbers = open == std::string_view::npos ? std::vector<std::string>{""}
-                                                         : expand_ranges(name.substr(open + 1, close - open - 1), whole);
+                                                        : expand_ranges(name.substr(open + 1, close - open - 1), whole);
     if (expanded.size() * numbers.size() > nodes_max) refuse(whole, "it names too many nodes");
     std::vector<std::string> longer;
     for (const std::string& head : expanded) {

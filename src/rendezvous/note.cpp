@@ -29,7 +29,8 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 }
 
 bool is_nonce(std::string_view text) {
-  return text.size() == nonce_digits && std::ranges::all_of(text, [](unsigned char c) { return std::isxdigit(c) != 0; });
+  return text.size() == nonce_digits &&
+         std::ranges::all_of(text, [](unsigned char c) { return std::isxdigit(c) != 0; });
 }
 
 }  // namespace

@@ -14,10 +14,10 @@
 namespace tutti::rendezvous {
 
 struct Note {
-  wire::HostPort where{};              // of the store
-  std::string nonce{};                 // the store of this note holds it under nonce_key: an old note leads nowhere
+  wire::HostPort where{};                // of the store
+  std::string nonce{};                   // the store of this note holds it under nonce_key: an old note leads nowhere
   std::optional<wire::Secret> secret{};  // only on boards that nobody outside of the job can read
-  std::string writer{};                // "pid 4711 on host a", for people
+  std::string writer{};                  // "pid 4711 on host a", for people
 
   // One line of printable characters without blanks, '=' or ';', which every launcher's key-value space accepts.
   [[nodiscard]] std::string text() const;

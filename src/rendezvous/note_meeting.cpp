@@ -20,9 +20,8 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 BoardKey Convener::board_key() const {
-  return {.rank = detected_.rank,
-          .size = detected_.size,
-          .key = fmt::format("tutti-note-{}", around_.earlier_connects)};
+  return {
+      .rank = detected_.rank, .size = detected_.size, .key = fmt::format("tutti-note-{}", around_.earlier_connects)};
 }
 
 Met Convener::operator()(const NoteInFile& point) const {
@@ -81,6 +80,7 @@ Met Convener::post_note(std::shared_ptr<Board> board, std::optional<FoundSecret>
   note.nonce = make_nonce();
   note.writer = fmt::format("pid {} on host {}", getpid(), read_host_identity(around_.environment).name);
   if (!secret) {
+    if (!board->keeps_secrets()) throw_no_secret(board->describe() + " is open to others");
     secret = FoundSecret{.secret = wire::make_secret(), .source = "rank 0, through " + board->describe()};
     note.secret = secret->secret;
   }
@@ -94,15 +94,25 @@ Met Convener::post_note(std::shared_ptr<Board> board, std::optional<FoundSecret>
   return met;
 }
 
+namespace {
+
+FoundSecret secret_of(const Note& note, const Board& board, const std::optional<FoundSecret>& given) {
+  if (note.secret) return {.secret = *note.secret, .source = "rank 0, through " + board.describe()};
+  if (given) return *given;
+  throw AuthenticationError(
+      "rank 0 was given its secret in TUTTI_SECRET, this rank was not; give it to all ranks, or to none");
+}
+
+}  // namespace
+
 // A note of an earlier run leads to a port where nobody, a stranger or another job listens: look again until rank 0 has
 // replaced it.
 Met Convener::follow_note(Board& board, const std::optional<FoundSecret>& given) const {
   for (Duration patience = milliseconds(250);; patience = std::min<Duration>(patience * 2, seconds(10))) {
     const Note note = board.fetch(deadline_);
+    const FoundSecret secret = secret_of(note, board, given);
     std::string why = "another job answers there";
     try {
-      const FoundSecret secret =
-          note.secret ? FoundSecret{.secret = *note.secret, .source = "rank 0, through " + board.describe()} : given.value();
       const auto address = wire::resolve(note.where, deadline_).front();
       auto store = join_store(address, secret.secret, within(patience));
       if (store->try_get(nonce_key, deadline_) == note.nonce) {
@@ -112,8 +122,9 @@ Met Convener::follow_note(Board& board, const std::optional<FoundSecret>& given)
       why = error.what();
     }
     if (around_.clock.now() >= deadline_) {
-      throw RendezvousError(fmt::format("{} (of {}) leads to {}, but: {}; check that rank 0 runs and can be reached there",
-                                        board.describe(), note.writer, note.where.text(), why));
+      throw RendezvousError(
+          fmt::format("{} (of {}) leads to {}, but: {}; check that rank 0 runs and can be reached there",
+                      board.describe(), note.writer, note.where.text(), why));
     }
     std::this_thread::sleep_for(milliseconds(10));
   }

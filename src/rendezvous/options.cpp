@@ -23,9 +23,10 @@ void check_agreement(const InitOptions& options, const Detected& detected) {
   const bool rank_differs = options.rank >= 0 && options.rank != detected.rank;
   const bool size_differs = options.size >= 0 && options.size != detected.size;
   if (!rank_differs && !size_differs) return;
-  throw InvalidArgument(fmt::format("init was asked for rank {} of {}, but {} started this process as rank {} of {}; leave "
-                                    "rank and size out, or give an init_method as well",
-                                    options.rank, options.size, detected.launcher, detected.rank, detected.size));
+  throw InvalidArgument(
+      fmt::format("init was asked for rank {} of {}, but {} started this process as rank {} of {}; leave "
+                  "rank and size out, or give an init_method as well",
+                  options.rank, options.size, detected.launcher, detected.rank, detected.size));
 }
 
 // Who I am, for a meeting point that the caller names: the options, else the launcher.
@@ -45,15 +46,16 @@ Detected read_identity(const InitOptions& options, const Environment& environmen
   if (!environment.has("MASTER_ADDR")) changed.set("MASTER_ADDR", "unused");
   Detected detected = detect(changed);
   if (detected.launcher == "alone") {
-    throw InvalidArgument(fmt::format("init_method {} needs rank and size: give them as options, or set RANK and WORLD_SIZE",
-                                      options.init_method));
+    throw InvalidArgument(fmt::format(
+        "init_method {} needs rank and size: give them as options, or set RANK and WORLD_SIZE", options.init_method));
   }
   return detected;
 }
 
 wire::HostPort read_tcp(std::string_view method) {
   const auto where = wire::HostPort::parse(method.substr(tcp_scheme.size()));
-  if (where.port == 0) throw InvalidArgument(fmt::format("init_method {}: port 0 is no place to meet; name a port", method));
+  if (where.port == 0)
+    throw InvalidArgument(fmt::format("init_method {}: port 0 is no place to meet; name a port", method));
   return where;
 }
 
@@ -70,9 +72,10 @@ std::string read_path(std::string_view method) {
 Detected read_options(const InitOptions& options, const Environment& environment) {
   const std::string_view method = options.init_method;
   if (options.rank < -1 || options.size < -1 || options.size == 0) {
-    throw InvalidArgument(fmt::format("init was asked for rank {} of {}: ranks run from 0 to size − 1; −1 means that the "
-                                      "launcher tells",
-                                      options.rank, options.size));
+    throw InvalidArgument(
+        fmt::format("init was asked for rank {} of {}: ranks run from 0 to size − 1; −1 means that the "
+                    "launcher tells",
+                    options.rank, options.size));
   }
   if (method.starts_with(tcp_scheme)) {
     Detected detected = read_identity(options, environment);
@@ -86,9 +89,10 @@ Detected read_options(const InitOptions& options, const Environment& environment
   }
   if (method == env_scheme) return read_plain_environment(with_options(options, environment));
   if (!method.empty()) {
-    throw InvalidArgument(fmt::format("init_method \"{}\" is unknown; there are env://, tcp://host:port and file:///path, "
-                                      "or nothing, to detect the launcher",
-                                      method));
+    throw InvalidArgument(
+        fmt::format("init_method \"{}\" is unknown; there are env://, tcp://host:port and file:///path, "
+                    "or nothing, to detect the launcher",
+                    method));
   }
   Detected detected = detect(environment);
   const bool by_hand = detected.launcher == "by hand" || detected.launcher == "alone";

@@ -20,9 +20,10 @@ namespace {
 constexpr std::size_t line_bytes_max = 64 * 1024;
 
 [[noreturn]] void throw_pmi(std::string_view command, std::string_view why) {
-  throw RendezvousError(fmt::format("the launcher did not answer \"{}\" over PMI: {}; check that the program is started "
-                                    "by the launcher itself and that the launcher still runs",
-                                    command.substr(0, command.find(' ')), why));
+  throw RendezvousError(
+      fmt::format("the launcher did not answer \"{}\" over PMI: {}; check that the program is started "
+                  "by the launcher itself and that the launcher still runs",
+                  command.substr(0, command.find(' ')), why));
 }
 
 std::string error_text() { return std::generic_category().message(errno); }
@@ -33,13 +34,16 @@ std::string_view pmi_field(std::string_view line, std::string_view name) {
   for (std::size_t begin = 0; begin < line.size();) {
     const std::size_t end = std::min(line.find(' ', begin), line.size());
     const std::string_view word = line.substr(begin, end - begin);
-    if (word.size() > name.size() && word.starts_with(name) && word[name.size()] == '=') return word.substr(name.size() + 1);
+    if (word.size() > name.size() && word.starts_with(name) && word[name.size()] == '=')
+      return word.substr(name.size() + 1);
     begin = end + 1;
   }
   return {};
 }
 
-void PmiClient::init(TimePoint deadline) { (void)ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init", deadline); }
+void PmiClient::init(TimePoint deadline) {
+  (void)ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init", deadline);
+}
 
 std::string PmiClient::kvs_name(TimePoint deadline) {
   if (kvs_name_.empty()) kvs_name_ = pmi_field(ask("cmd=get_my_kvsname", "my_kvsname", deadline), "kvsname");

@@ -67,9 +67,10 @@ class PmiBoard : public Board {
     if (!fenced_) client.barrier(deadline);
     fenced_ = true;
     if (auto note = Note::parse(client.get(key_.key, deadline))) return *std::move(note);
-    throw RendezvousError(fmt::format("what rank 0 left in the launcher's key-value space under \"{}\" is no note of this "
-                                      "version; check that all ranks use the same Tutti",
-                                      key_.key));
+    throw RendezvousError(
+        fmt::format("what rank 0 left in the launcher's key-value space under \"{}\" is no note of this "
+                    "version; check that all ranks use the same Tutti",
+                    key_.key));
   }
 
   [[nodiscard]] bool keeps_secrets() const override { return true; }

@@ -130,9 +130,10 @@ class ProcessSession {
 
   void check(pmix_status_t status, std::string_view call) const {
     if (status == PMIX_SUCCESS) return;
-    throw RendezvousError(fmt::format("{} failed: {}; check that the launcher still runs and that its PMIx fits the "
-                                      "library of this machine",
-                                      call, library_.error_text(status)));
+    throw RendezvousError(
+        fmt::format("{} failed: {}; check that the launcher still runs and that its PMIx fits the "
+                    "library of this machine",
+                    call, library_.error_text(status)));
   }
 
   PmixLibrary library_;
@@ -153,9 +154,10 @@ class PmixBoard : public Board {
     if (!fenced_) session_.fence(deadline);
     fenced_ = true;
     if (auto note = Note::parse(session_.get_of_rank_0(key_.key))) return *std::move(note);
-    throw RendezvousError(fmt::format("what rank 0 left in PMIx under \"{}\" is no note of this version; check that all "
-                                      "ranks use the same Tutti",
-                                      key_.key));
+    throw RendezvousError(
+        fmt::format("what rank 0 left in PMIx under \"{}\" is no note of this version; check that all "
+                    "ranks use the same Tutti",
+                    key_.key));
   }
 
   [[nodiscard]] bool keeps_secrets() const override { return true; }

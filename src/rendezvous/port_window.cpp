@@ -62,9 +62,10 @@ Met Convener::join_in_window(const PortWindow& point, const FoundSecret& secret)
     }
     if (attempt % point.ports == point.ports - 1) std::this_thread::sleep_for(milliseconds(20));
   }
-  throw RendezvousError(fmt::format("rank 0 was not found on {}, ports {} to {}: {}; if the nodes do not share the home "
-                                    "folder give all ranks the same TUTTI_SECRET, or use srun --mpi=pmi2",
-                                    point.host, point.first_port, point.first_port + point.ports - 1, why));
+  throw RendezvousError(
+      fmt::format("rank 0 was not found on {}, ports {} to {}: {}; if the nodes do not share the home "
+                  "folder give all ranks the same TUTTI_SECRET, or use srun --mpi=pmi2",
+                  point.host, point.first_port, point.first_port + point.ports - 1, why));
 }
 
 }  // namespace tutti::rendezvous

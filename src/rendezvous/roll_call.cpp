@@ -90,7 +90,8 @@ void RollCall::sign_in() {
   const Record first = Record::decode(store_.compare_set(size_key, std::nullopt, mine, deadline_));
   if (first.size != record_.size) {
     const std::string why = fmt::format(
-        "rank {} ({}) was started for a job of {} ranks, rank {} ({}) for one of {}; give all the same size (WORLD_SIZE)",
+        "rank {} ({}) was started for a job of {} ranks, rank {} ({}) for one of {}; give all the same size "
+        "(WORLD_SIZE)",
         record_.rank, record_.who(), record_.size, first.rank, first.who(), first.size);
     spoil(why);
     throw RendezvousError(why);
@@ -109,7 +110,8 @@ void RollCall::sign_in() {
 
 void RollCall::publish_list() {
   std::vector<Record> records;
-  for (int rank = 0; rank < record_.size; ++rank) records.push_back(Record::decode(store_.get(key_of(rank), deadline_)));
+  for (int rank = 0; rank < record_.size; ++rank)
+    records.push_back(Record::decode(store_.get(key_of(rank), deadline_)));
   (void)store_.compare_set(verdict_key, std::nullopt, encode_verdict(number_nodes(records)), deadline_);
 }
 
@@ -123,7 +125,8 @@ std::optional<NodeTable> RollCall::verdict(TimePoint until) {
   try {
     return decode_verdict(text);
   } catch (const RendezvousError&) {
-    store_.set(fmt::format("rendezvous/read/{}", record_.rank), "", deadline_after(clock_.now(), std::chrono::seconds(1)));
+    store_.set(fmt::format("rendezvous/read/{}", record_.rank), "",
+               deadline_after(clock_.now(), std::chrono::seconds(1)));
     throw;
   }
 }
@@ -143,10 +146,10 @@ void RollCall::give_up(std::string_view where) {
   for (int rank = 0; rank < record_.size; ++rank) {
     if (!std::ranges::binary_search(there, rank)) missing.push_back(rank);
   }
-  const std::string why =
-      fmt::format("{} {} of {} did not come in time to the meeting at {}; check that {} started and can reach that place",
-                  missing.size() == 1 ? "rank" : "ranks", list_ranks(missing), record_.size, where,
-                  missing.size() == 1 ? "it was" : "they were");
+  const std::string why = fmt::format(
+      "{} {} of {} did not come in time to the meeting at {}; check that {} started and can reach that place",
+      missing.size() == 1 ? "rank" : "ranks", list_ranks(missing), record_.size, where,
+      missing.size() == 1 ? "it was" : "they were");
   deadline_ = grace;
   spoil(why);
   throw RendezvousError(why);

@@ -25,7 +25,7 @@ struct Record {
   std::string machine;  // the real one, whatever `node` was set to
   std::string host;     // as people call it
   std::int64_t pid = 0;
-  std::string token;    // of this call: two processes, or threads, that claim one rank differ in it
+  std::string token;  // of this call: two processes, or threads, that claim one rank differ in it
 
   [[nodiscard]] std::string who() const;  // "pid 4711 on host a"
   [[nodiscard]] std::string encode() const;

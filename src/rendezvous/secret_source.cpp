@@ -31,16 +31,15 @@ FoundSecret given_or_key_file_secret(const Environment& environment) {
 bool is_local(const wire::Address& address) {
   if (address.is_loopback()) return true;
   const auto interfaces = wire::list_interfaces();
-  return std::ranges::any_of(interfaces, [&](const wire::Interface& entry) {
-    return entry.address.host() == address.host();
-  });
+  return std::ranges::any_of(interfaces,
+                             [&](const wire::Interface& entry) { return entry.address.host() == address.host(); });
 }
 
 void throw_no_secret(const std::string& why) {
-  throw AuthenticationError(
-      fmt::format("{}, and the ranks have no secret in common: the key file of a user serves one machine only; give all "
-                  "ranks the same secret in TUTTI_SECRET (`openssl rand -hex 32` makes one), or start them with tuttirun",
-                  why));
+  throw AuthenticationError(fmt::format(
+      "{}, and the ranks have no secret in common: the key file of a user serves one machine only; give all "
+      "ranks the same secret in TUTTI_SECRET (`openssl rand -hex 32` makes one), or start them with tuttirun",
+      why));
 }
 
 }  // namespace tutti::rendezvous

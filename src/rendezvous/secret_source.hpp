@@ -13,8 +13,8 @@ namespace tutti::rendezvous {
 
 struct FoundSecret {
   wire::Secret secret;
-  std::string source;                // in words
-  bool serves_one_machine = false;   // the user's key file
+  std::string source;               // in words
+  bool serves_one_machine = false;  // the user's key file
 };
 
 // TUTTI_SECRET, if it is set. InvalidArgument, which does not repeat it, if it is no secret.

@@ -36,6 +36,22 @@ std::vector<std::string> split_values(std::string_view text, int count) {
 
 }  // namespace
 
+StoreConnector::~StoreConnector() {
+  if (process_ != getpid()) {
+    static_cast<void>(new Parts(std::move(parts_)));  // to stop the server's thread would stop it in the parent
+    return;
+  }
+  parts_.store.reset();
+}
+
+void StoreConnector::check_process() const {
+  if (process_ == getpid()) return;
+  throw InvalidArgument(
+      fmt::format("this process was forked from rank {} of {} and is no rank itself; call init in the "
+                  "process that uses it, or start the child by spawn instead of fork",
+                  parts_.place.rank, parts_.place.size));
+}
+
 std::string_view StoreConnector::secret() const {
   const auto bytes = parts_.secret.bytes();
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -50,9 +66,11 @@ std::vector<std::string> StoreConnector::exchange(std::string_view value, TimePo
 }
 
 std::string StoreConnector::broadcast(std::string_view value, int root, TimePoint deadline) {
+  check_process();
   const auto& [rank, size] = std::pair(parts_.place.rank, parts_.place.size);
   if (root < 0 || root >= size) {
-    throw InvalidArgument(fmt::format("rank {} of {}: broadcast from rank {}, which is outside the world", rank, size, root));
+    throw InvalidArgument(
+        fmt::format("rank {} of {}: broadcast from rank {}, which is outside the world", rank, size, root));
   }
   const std::string key = next_prefix() + "value";
   if (rank == root) {
@@ -63,13 +81,15 @@ std::string StoreConnector::broadcast(std::string_view value, int root, TimePoin
   try {
     return parts_.store->get(key, deadline);
   } catch (const Timeout&) {
-    throw Timeout(fmt::format("rank {} of {}: broadcast through the store timed out, waiting for rank {}; check that it "
-                              "makes the same calls",
-                              rank, size, root));
+    throw Timeout(
+        fmt::format("rank {} of {}: broadcast through the store timed out, waiting for rank {}; check that it "
+                    "makes the same calls",
+                    rank, size, root));
   }
 }
 
 std::string StoreConnector::meet(std::string_view value, Keep keep, TimePoint deadline) {
+  check_process();
   const std::string prefix = next_prefix();
   const std::string result_key = prefix + "result";
   const std::string mine = fmt::format("{}{}", prefix, parts_.place.rank);
@@ -114,10 +134,10 @@ void StoreConnector::throw_missing(std::string_view what, const std::string& pre
   for (int rank = 0; rank < parts_.place.size; ++rank) {
     if (!parts_.store->try_get(fmt::format("{}{}", prefix, rank), grace)) missing.push_back(rank);
   }
-  throw Timeout(fmt::format("rank {} of {}: {} through the store timed out, waiting for {} {}; check that all ranks make "
-                            "the same calls",
-                            parts_.place.rank, parts_.place.size, what, missing.size() == 1 ? "rank" : "ranks",
-                            list_ranks(missing)));
+  throw Timeout(fmt::format(
+      "rank {} of {}: {} through the store timed out, waiting for {} {}; check that all ranks make "
+      "the same calls",
+      parts_.place.rank, parts_.place.size, what, missing.size() == 1 ? "rank" : "ranks", list_ranks(missing)));
 }
 
 }  // namespace tutti::rendezvous

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <any>
+#include <unistd.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -26,8 +27,8 @@ class StoreConnector : public Connector {
   };
 
   explicit StoreConnector(Parts parts) : parts_(std::move(parts)) {}
-  // The store's client goes before the server it talks to.
-  ~StoreConnector() override { parts_.store.reset(); }
+  // The store's client goes before the server it talks to. A forked child lets go of neither: they are its parent's.
+  ~StoreConnector() override;
 
   [[nodiscard]] const Place& place() const override { return parts_.place; }
   [[nodiscard]] std::string describe() const override { return parts_.description; }
@@ -47,9 +48,11 @@ class StoreConnector : public Connector {
   void sweep(TimePoint deadline);
   void left_meeting();
   [[nodiscard]] std::string next_prefix();
+  void check_process() const;
 
   Parts parts_;
-  std::uint64_t calls_ = 0;                  // the same on every rank: calls are collective and in order
+  pid_t process_ = getpid();
+  std::uint64_t calls_ = 0;  // the same on every rank: calls are collective and in order
   // Keys of this rank: those of calls since the last meeting began, those of calls before, and those of calls that every
   // rank has left.
   std::vector<std::string> written_, written_before_, read_by_all_;

@@ -50,7 +50,8 @@ class Trouble : public testing::Test {
 TEST_F(Trouble, MissingRanksAreNamedToEveryoneWhoCame) {
   const auto outcomes = connect_all({by_hand(0, 6, 1s), by_hand(2, 6, 1s)});
   for (const Outcome& outcome : outcomes) {
-    EXPECT_THAT(outcome.error, AllOf(StartsWith("RendezvousError: rank "), HasSubstr("ranks 1 and 3–5 of 6 did not come")));
+    EXPECT_THAT(outcome.error,
+                AllOf(StartsWith("RendezvousError: rank "), HasSubstr("ranks 1 and 3–5 of 6 did not come")));
   }
 }
 
@@ -114,8 +115,9 @@ TEST_F(Trouble, ATextThatIsNoSecretIsNotRepeated) {
 
 TEST_F(Trouble, AcrossMachinesWithoutASecretIsRefusedWithInstructions) {
   const Caller caller = with(by_hand(1, 2), "MASTER_ADDR", "198.51.100.7");
-  EXPECT_THAT(connect_as(caller).error, AllOf(StartsWith("AuthenticationError: rank 1 of 2: 198.51.100.7 is another machine"),
-                                              HasSubstr("TUTTI_SECRET"), HasSubstr("openssl rand -hex 32")));
+  EXPECT_THAT(connect_as(caller).error,
+              AllOf(StartsWith("AuthenticationError: rank 1 of 2: 198.51.100.7 is another machine"),
+                    HasSubstr("TUTTI_SECRET"), HasSubstr("openssl rand -hex 32")));
   const Caller torchrun{.environment = Environment({{"TORCHELASTIC_RUN_ID", "x"},
                                                     {"TORCHELASTIC_USE_AGENT_STORE", "True"},
                                                     {"RANK", "0"},
@@ -124,13 +126,15 @@ TEST_F(Trouble, AcrossMachinesWithoutASecretIsRefusedWithInstructions) {
                                                     {"GROUP_WORLD_SIZE", "2"},
                                                     {"MASTER_ADDR", "127.0.0.1"},
                                                     {"HOME", folder_.path().string()}})};
-  EXPECT_THAT(connect_as(torchrun).error, AllOf(StartsWith("AuthenticationError: rank 0 of 4: torchrun"), HasSubstr("TUTTI_SECRET")));
+  EXPECT_THAT(connect_as(torchrun).error,
+              AllOf(StartsWith("AuthenticationError: rank 0 of 4: torchrun"), HasSubstr("TUTTI_SECRET")));
 }
 
 TEST_F(Trouble, RankZeroMustBeWhereMasterAddrSays) {
   Caller caller = with(by_hand(0, 2), "MASTER_ADDR", "198.51.100.7");
   caller.environment.set("TUTTI_SECRET", std::string(64, 'a'));
-  EXPECT_THAT(connect_as(caller).error, AllOf(StartsWith("RendezvousError: rank 0 of 2: "), HasSubstr("no address of this machine")));
+  EXPECT_THAT(connect_as(caller).error,
+              AllOf(StartsWith("RendezvousError: rank 0 of 2: "), HasSubstr("no address of this machine")));
 }
 
 TEST_F(Trouble, AHostThatDoesNotResolveIsNamed) {
@@ -140,8 +144,8 @@ TEST_F(Trouble, AHostThatDoesNotResolveIsNamed) {
 
 TEST_F(Trouble, APortHeldByAStrangerIsNamedWithWhatToDo) {
   const ServedStore stranger = serve_store(wire::Address::loopback(port_), wire::make_secret(), soon());
-  EXPECT_THAT(connect_as(by_hand(0, 2, 1s)).error,
-              AllOf(StartsWith("RendezvousError: rank 0 of 2: "), HasSubstr("not of this job"), HasSubstr("MASTER_PORT")));
+  EXPECT_THAT(connect_as(by_hand(0, 2, 1s)).error, AllOf(StartsWith("RendezvousError: rank 0 of 2: "),
+                                                         HasSubstr("not of this job"), HasSubstr("MASTER_PORT")));
   EXPECT_THAT(connect_as(by_hand(1, 2, 1s)).error, StartsWith("AuthenticationError: rank 1 of 2: "));
 }
 
@@ -154,7 +158,8 @@ TEST_F(Trouble, AStrangerWhoSaysNothingDoesNotHangAnyone) {
 TEST_F(Trouble, APathThatCannotBeWrittenIsNamed) {
   Caller caller = by_file(0, 2);
   caller.options.init_method = "file://" + (folder_.path() / "not" / "there").string();
-  EXPECT_THAT(connect_as(caller).error, AllOf(StartsWith("RendezvousError: rank 0 of 2: cannot make the meeting file"), HasSubstr("not/there")));
+  EXPECT_THAT(connect_as(caller).error,
+              AllOf(StartsWith("RendezvousError: rank 0 of 2: cannot make the meeting file"), HasSubstr("not/there")));
   caller.options.init_method = "file://" + folder_.path().string();
   EXPECT_THAT(connect_as(caller).error, StartsWith("RendezvousError: rank 0 of 2: "));
 }
@@ -170,7 +175,8 @@ TEST_F(Trouble, AFullDiskIsSaidAndLeavesNoHalfFile) {
   std::string error;
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &tight), 0);
   try {
-    board->post({.where = {.host = "127.0.0.1", .port = 1}, .nonce = make_nonce(), .secret = {}, .writer = "x"}, soon());
+    board->post({.where = {.host = "127.0.0.1", .port = 1}, .nonce = make_nonce(), .secret = {}, .writer = "x"},
+                soon());
   } catch (const RendezvousError& caught) {
     error = caught.what();
   }

@@ -94,8 +94,8 @@ void run(const Arguments& arguments) {
     const auto connector = tutti::connect(arguments.options);
     talk(*connector, tutti::deadline_after(tutti::steady_clock().now(), arguments.options.timeout));
     const tutti::Place& p = connector->place();
-    fmt::print("rank {} of {}: local {} of {}, node {} of {}; {}\n", p.rank, p.size, p.local_rank, p.local_size, p.node_rank,
-               p.node_count, connector->describe());
+    fmt::print("rank {} of {}: local {} of {}, node {} of {}; {}\n", p.rank, p.size, p.local_rank, p.local_size,
+               p.node_rank, p.node_count, connector->describe());
   }
 }
 
