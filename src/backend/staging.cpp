@@ -72,7 +72,12 @@ void Collective::finish_body() {
     const bool direct = layout_.output_in_blocks ? output_slices().adjacent() : view.is_contiguous();
     std::byte* narrow = direct ? static_cast<std::byte*>(view.data())
                                : narrow_stage_.reserve(static_cast<std::size_t>(view.count()) * size_of(view.dtype()));
-    kernel::cast(view.dtype(), narrow, wire_dtype_, from, view.count());
+    if (request_.verb == Verb::exscan && layout_.rank == 0) {
+      // The identity is that of the caller's type: float8_e4m3 has no infinity to round float32's to.
+      kernel::fill_identity(request_.op.kind(), view.dtype(), narrow, view.count());
+    } else {
+      kernel::cast(view.dtype(), narrow, wire_dtype_, from, view.count());
+    }
     if (direct) return;
     from = narrow;
   }
