@@ -1,0 +1,165 @@
+// sim_world.cpp: ranks of a simulated cluster, with blocking bodies.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Each body runs on a thread of its own, but only one thread runs at any moment: the cluster hands the baton to a rank when
+// something happened for it, and gets it back when the rank would sleep (Transport::wait). So the same body runs here, in
+// virtual time and replayable by its seed, and over TCP.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+#include <semaphore>
+#include <thread>
+#include <vector>
+
+#include "group/core.hpp"
+#include "group/runtime.hpp"
+#include "transport/simulated.hpp"
+#include "world.hpp"
+
+namespace tutti::contract {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A body that can be interrupted.
+class Fiber {
+ public:
+  explicit Fiber(std::function<void()> body) : thread_([this, body = std::move(body)] {
+    resumed_.acquire();
+    body();
+    finished_ = true;
+    paused_.release();
+  }) {}
+
+  void resume() {
+    resumed_.release();
+    paused_.acquire();
+  }
+  /// From inside the body.
+  void pause() {
+    paused_.release();
+    resumed_.acquire();
+  }
+  [[nodiscard]] bool finished() const { return finished_; }
+
+ private:
+  std::binary_semaphore resumed_{0}, paused_{0};
+  bool finished_ = false;  // handed over with the baton
+  std::jthread thread_;
+};
+
+/// The cluster's endpoint, as something a Runtime can own; sleeping gives the baton back.
+class FiberTransport final : public Transport {
+ public:
+  explicit FiberTransport(Transport& endpoint, Fiber*& fiber) : endpoint_(endpoint), fiber_(fiber) {}
+
+  [[nodiscard]] std::string_view name() const override { return endpoint_.name(); }
+  [[nodiscard]] int rank() const override { return endpoint_.rank(); }
+  [[nodiscard]] int size() const override { return endpoint_.size(); }
+  void listen(TransportListener* listener) override { endpoint_.listen(listener); }
+  void send(Transfer& transfer) override { endpoint_.send(transfer); }
+  void recv(Transfer& transfer) override { endpoint_.recv(transfer); }
+  void cancel(Transfer& transfer) override { endpoint_.cancel(transfer); }
+  void forget(std::uint64_t group, std::uint64_t up_to) override { endpoint_.forget(group, up_to); }
+  void post(int peer, std::span<const std::byte> message) override { endpoint_.post(peer, message); }
+  void attach(int peer) override { endpoint_.attach(peer); }
+  bool poll() override { return endpoint_.poll(); }
+  void wait(TimePoint until, Events events) override {
+    endpoint_.wait(until, events);
+    if (fiber_ != nullptr) fiber_->pause();
+  }
+  void wake() override { endpoint_.wake(); }
+  void close(TimePoint deadline) override { endpoint_.close(deadline); }
+  void abandon() override { endpoint_.abandon(); }
+
+ private:
+  Transport& endpoint_;
+  Fiber*& fiber_;  // the body that runs on this rank at the moment, or none
+};
+
+class SimulatedWorld final : public World {
+ public:
+  explicit SimulatedWorld(const WorldOptions& options)
+      : cluster_({.size = options.size, .seed = options.seed, .ranks_per_node = std::max(options.ranks_per_node, 1)}),
+        ranks_(static_cast<std::size_t>(options.size)) {
+    for (int rank = 0; rank < options.size; ++rank) join(options, rank);
+    for (int rank = 0; rank < options.size; ++rank) {
+      cluster_.set_program(rank, [this, rank] { return step(rank); });
+    }
+  }
+
+  ~SimulatedWorld() override {
+    for (Rank& rank : ranks_) rank.world = Group();
+  }
+
+  [[nodiscard]] int size() const override { return cluster_.size(); }
+
+  void run(const std::function<void(Group& world)>& body) override {
+    std::vector<std::unique_ptr<Fiber>> fibers;
+    for (Rank& rank : ranks_) {
+      fibers.push_back(std::make_unique<Fiber>([&rank, &body] { run_rank(rank.world, body); }));
+      rank.fiber = fibers.back().get();
+    }
+    for (int rank = 0; rank < size(); ++rank) cluster_.wake(rank);
+    const auto all_ended = [&] { return std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.fiber == nullptr; }); };
+    if (!cluster_.run_until(all_ended, 24h)) {
+      // Every call has a deadline, so this is a bug of the library; bodies that never end cannot be taken down.
+      std::cerr << "a simulated rank did not end in a day of virtual time\n";
+      std::abort();
+    }
+  }
+
+ private:
+  struct Rank {
+    std::shared_ptr<Runtime> runtime;
+    Group world;
+    Fiber* fiber = nullptr;
+  };
+
+  void join(const WorldOptions& options, int number) {
+    Rank& rank = ranks_[static_cast<std::size_t>(number)];
+    Runtime::Parts parts;
+    parts.clock = &cluster_.clock();
+    parts.transport = std::make_unique<FiberTransport>(cluster_.endpoint(number), rank.fiber);
+    parts.default_timeout = options.timeout;
+    parts.table = options.table.empty() ? Table{} : table_from_text(options.table);
+    parts.seed = options.seed + static_cast<std::uint64_t>(number);
+    parts.oversubscribed = true;
+    parts.threaded = false;
+    GroupFacts facts{.rank = number, .size = options.size, .id = 1};
+    for (int each = 0; each < options.size; ++each) {
+      facts.world_of.push_back(each);
+      parts.hosts.push_back(fmt::format("node{}", node_of_rank(options, each)));
+      parts.node_of.push_back(node_of_rank(options, each));
+    }
+    if (node_count(options) > 1) facts.node_of = parts.node_of;
+    rank.runtime = std::make_shared<Runtime>(std::move(parts));
+    rank.world = Group(std::make_shared<GroupCore>(rank.runtime, std::move(facts), rank.runtime->table()));
+    rank.runtime->start();
+  }
+
+  /// What a rank does with the processor: its body, or what the service thread would do.
+  bool step(int number) {
+    Rank& rank = ranks_[static_cast<std::size_t>(number)];
+    if (rank.fiber != nullptr) {
+      rank.fiber->resume();
+      if (!rank.fiber->finished()) return false;
+      rank.fiber = nullptr;
+    }
+    const auto guard = rank.runtime->lock();
+    const bool moved = rank.runtime->poll();
+    cluster_.endpoint(number).wait(rank.runtime->next_look(), Transport::Events::all);
+    return moved;
+  }
+
+  transport::SimulatedCluster cluster_;
+  std::vector<Rank> ranks_;
+};
+
+}  // namespace
+
+std::unique_ptr<World> make_simulated_world(const WorldOptions& options) { return std::make_unique<SimulatedWorld>(options); }
+
+}  // namespace tutti::contract

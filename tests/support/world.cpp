@@ -1,0 +1,34 @@
+// world.cpp: what all worlds share.
+// SPDX-License-Identifier: Apache-2.0
+#include "world.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tutti::contract {
+
+std::string_view name_of(WorldKind kind) { return kind == WorldKind::tcp ? "tcp" : "simulated"; }
+
+std::unique_ptr<World> make_world(WorldKind kind, const WorldOptions& options) {
+  return kind == WorldKind::tcp ? make_thread_world(options) : make_simulated_world(options);
+}
+
+int node_of_rank(const WorldOptions& options, int rank) {
+  return options.ranks_per_node > 0 ? rank / options.ranks_per_node : 0;
+}
+
+int node_count(const WorldOptions& options) { return node_of_rank(options, options.size - 1) + 1; }
+
+void run_rank(Group& world, const std::function<void(Group& world)>& body) {
+  try {
+    body(world);
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << "rank " << world.rank() << " of " << world.size() << " threw: " << error.what();
+    try {
+      world.abort("another rank's test body failed");
+    } catch (const std::exception&) {
+      // The world is broken already: the others know.
+    }
+  }
+}
+
+}  // namespace tutti::contract
