@@ -46,7 +46,8 @@ TEST(Abort, with_several_causes_at_once_ends_with_the_same_one_everywhere) {
     }
     if (random.chance(0.5)) {  // late messages to somebody
       const int late = static_cast<int>(random.below(static_cast<std::uint64_t>(size)));
-      world.cluster.inject({.kind = Fault::Kind::delay_rank, .a = late, .duration = Duration(random.between(0, 80'000'000))});
+      world.cluster.inject(
+          {.kind = Fault::Kind::delay_rank, .a = late, .duration = Duration(random.between(0, 80'000'000))});
     }
     world.run_for(1s);
     for (int rank = 0; rank < size; ++rank) {

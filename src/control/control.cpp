@@ -57,7 +57,8 @@ TimePoint Control::next_timer() const {
   if (silenced()) return TimePoint::max();
   TimePoint next = std::min(creations_.next_timer(), verdicts_.next_timer(last_poll_));
   for (const auto& [peer, use] : links_.uses()) {
-    next = std::min({next, use.sent + options_.beat, use.heard + (use.spoke ? options_.silence : options_.first_contact)});
+    next =
+        std::min({next, use.sent + options_.beat, use.heard + (use.spoke ? options_.silence : options_.first_contact)});
   }
   return next;
 }
@@ -77,7 +78,8 @@ void Control::close_group(std::uint64_t group, std::uint32_t epoch) { flood(Clos
 std::uint64_t Control::probe(int to, std::span<const std::byte> question) {
   if (to < 0 || to >= size_) throw InvalidArgument(fmt::format("rank {}: a probe of rank {} of {}", rank_, to, size_));
   if (question.size() > probe_bytes_max) {
-    throw InvalidArgument(fmt::format("rank {}: a probe of {} bytes; at most {}", rank_, question.size(), probe_bytes_max));
+    throw InvalidArgument(
+        fmt::format("rank {}: a probe of {} bytes; at most {}", rank_, question.size(), probe_bytes_max));
   }
   const std::uint64_t id = next_probe_++;
   send(to, Probe{id, {question.begin(), question.end()}});
@@ -86,7 +88,8 @@ std::uint64_t Control::probe(int to, std::span<const std::byte> question) {
 
 void Control::answer(int to, std::uint64_t id, std::span<const std::byte> answer) {
   if (answer.size() > probe_bytes_max) {
-    throw InvalidArgument(fmt::format("rank {}: an answer of {} bytes; at most {}", rank_, answer.size(), probe_bytes_max));
+    throw InvalidArgument(
+        fmt::format("rank {}: an answer of {} bytes; at most {}", rank_, answer.size(), probe_bytes_max));
   }
   send(to, ProbeAnswer{id, {answer.begin(), answer.end()}});
 }
@@ -98,7 +101,8 @@ std::shared_ptr<const Creation> Control::create(CreationRequest request) {
     throw InvalidArgument(fmt::format("rank {}: a group of {} members {}", rank_, request.members.size(), why));
   };
   if (sorted.empty()) complain("cannot be made: name at least this rank");
-  if (sorted.front() < 0 || sorted.back() >= size_) complain(fmt::format("names a rank outside the world of {}", size_));
+  if (sorted.front() < 0 || sorted.back() >= size_)
+    complain(fmt::format("names a rank outside the world of {}", size_));
   if (std::ranges::adjacent_find(sorted) != sorted.end()) complain("names a rank twice");
   if (!std::ranges::binary_search(sorted, rank_)) complain("without this rank: only members make a group");
   if (request.blob.size() > blob_bytes_max) complain(fmt::format("with a blob of more than {} bytes", blob_bytes_max));
@@ -149,7 +153,8 @@ void Control::lose(int rank, const Cause& cause) {
 
 void Control::part_from(int rank) {
   if (rank == rank_ || why_gone(rank) != nullptr) return;
-  Cause cause{.kind = Cause::Kind::lost, .blamed = {rank}, .sequence = 0, .text = fmt::format("rank {} has left", rank)};
+  Cause cause{
+      .kind = Cause::Kind::lost, .blamed = {rank}, .sequence = 0, .text = fmt::format("rank {} has left", rank)};
   left_.emplace(rank, cause);
   tell([rank](ControlListener& listener) { listener.on_left(rank); });
   remove_rank(rank, cause);

@@ -54,11 +54,11 @@
 namespace tutti::control {
 
 struct ControlOptions {
-  Duration beat = std::chrono::seconds(1);              // a link without other traffic carries a heartbeat this often
-  Duration silence = std::chrono::seconds(5);           // a peer that was heard before and then not for so long is accused
-  Duration first_contact = std::chrono::seconds(60);    // … one that was never heard
+  Duration beat = std::chrono::seconds(1);     // a link without other traffic carries a heartbeat this often
+  Duration silence = std::chrono::seconds(5);  // a peer that was heard before and then not for so long is accused
+  Duration first_contact = std::chrono::seconds(60);  // … one that was never heard
   VerdictTimes verdicts{};
-  Duration retry = std::chrono::milliseconds(200);      // joins of a group under creation are repeated
+  Duration retry = std::chrono::milliseconds(200);  // joins of a group under creation are repeated
 };
 
 // A rank will not take part in call number `sequence`, because it found an error before it sent anything.

@@ -26,7 +26,8 @@ std::uint64_t hash_of(const CreationRequest& request) {
 // "2, 5, 7" or "0, 1, …, and 84 more".
 std::string list_of(const std::vector<int>& ranks, std::size_t count) {
   const std::size_t shown = std::min(ranks.size(), named_ranks_max);
-  std::string text = fmt::format("{}", fmt::join(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+  std::string text =
+      fmt::format("{}", fmt::join(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
   return shown < count ? fmt::format("{}, … and {} more", text, count - shown) : text;
 }
 
@@ -153,10 +154,11 @@ void Creations::give_up(const CreationName& name, const Cause& cause) {
 
 void Creations::fail_without(const CreationName& name, int rank, const Cause& cause) {
   const std::size_t count = own_.at(name).request.members.size();
-  give_up(name, {.kind = Cause::Kind::lost,
-                 .blamed = {rank},
-                 .sequence = 0,
-                 .text = fmt::format("a group of {} members cannot be made without rank {}: {}", count, rank, cause.text)});
+  give_up(name,
+          {.kind = Cause::Kind::lost,
+           .blamed = {rank},
+           .sequence = 0,
+           .text = fmt::format("a group of {} members cannot be made without rank {}: {}", count, rank, cause.text)});
 }
 
 void Creations::remove_rank(int rank, const Cause& cause) {
@@ -187,7 +189,8 @@ Cause Creations::missing(const CreationName& name, const Led& led) const {
     break;
   }
   cause.text = fmt::format(
-      "the group of {} members ({}) could not be made: {} {} not joined{}; every member must call with the same list, in the "
+      "the group of {} members ({}) could not be made: {} {} not joined{}; every member must call with the same list, "
+      "in the "
       "same order",
       led.member_count, list_of(led.members, led.member_count),
       (cause.blamed.size() == 1 ? "rank " : "ranks ") + list_of(cause.blamed, cause.blamed.size()),
@@ -201,9 +204,9 @@ Cause Creations::too_late(const CreationName& name, const Own& own) const {
   return {.kind = Cause::Kind::timeout,
           .blamed = {own.lowest},
           .sequence = 0,
-          .text = fmt::format("the group of {} members ({}) could not be made: rank {}, the lowest of them, has not answered",
-                              own.request.members.size(), list_of(own.request.members, own.request.members.size()),
-                              own.lowest)};
+          .text = fmt::format(
+              "the group of {} members ({}) could not be made: rank {}, the lowest of them, has not answered",
+              own.request.members.size(), list_of(own.request.members, own.request.members.size()), own.lowest)};
 }
 
 bool Creations::poll(TimePoint now) {

@@ -29,9 +29,9 @@
 namespace tutti::control {
 
 struct CreationRequest {
-  std::vector<int> members{};           // ranks in the world; the order is the group's
-  std::uint64_t key = 0;                // tells apart groups with the same members; the same on all of them
-  std::vector<std::byte> blob{};        // the lowest member's is handed to all; at most blob_bytes_max
+  std::vector<int> members{};     // ranks in the world; the order is the group's
+  std::uint64_t key = 0;          // tells apart groups with the same members; the same on all of them
+  std::vector<std::byte> blob{};  // the lowest member's is handed to all; at most blob_bytes_max
   TimePoint deadline = TimePoint::max();
 };
 
@@ -41,7 +41,7 @@ struct Creation {
   State state = State::pending;
   std::uint64_t group = 0;      // when ready: the id, never 0
   std::vector<std::byte> blob;  // when ready: the lowest member's
-  Cause cause;                  // when failed: mismatch, timeout or lost; blames the ranks that did not join, or are lost
+  Cause cause;  // when failed: mismatch, timeout or lost; blames the ranks that did not join, or are lost
 };
 
 class Creations {
@@ -81,8 +81,8 @@ class Creations {
     std::uint32_t member_count = 0;
     std::vector<int> members;  // as far as listed
     std::set<int> joined;
-    std::set<int> taken;       // members that have the group
-    std::uint64_t group = 0;   // once made
+    std::set<int> taken;      // members that have the group
+    std::uint64_t group = 0;  // once made
     std::vector<std::byte> blob;
     std::optional<Cause> failed;
   };
@@ -106,7 +106,7 @@ class Creations {
   std::map<std::uint64_t, std::uint64_t> started_;  // by list: how many
   std::map<CreationName, Own> own_;
   std::map<CreationName, Led> led_;
-  std::deque<CreationName> retired_;                // led, and over; kept for latecomers, up to a number
+  std::deque<CreationName> retired_;  // led, and over; kept for latecomers, up to a number
 };
 
 }  // namespace tutti::control

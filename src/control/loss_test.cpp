@@ -13,8 +13,8 @@ namespace tutti::control {
 namespace {
 
 using namespace std::chrono_literals;
-using transport::Fault;
 using testing::HasSubstr;
+using transport::Fault;
 
 // What all ranks that run say was lost; nothing if they do not agree.
 std::optional<std::vector<std::pair<int, Cause>>> agreed(SimulatedWorld& world, const std::set<int>& silent = {}) {
@@ -39,7 +39,8 @@ TEST_P(LossOfSeed, a_killed_rank_is_named_by_all_others_within_a_tenth_of_a_seco
     Random random(seed);
     const int victim = static_cast<int>(random.below(static_cast<std::uint64_t>(size)));
     SimulatedWorld world({.size = size, .seed = seed});
-    world.cluster.inject({.kind = Fault::Kind::kill_rank, .a = victim, .at = Duration(random.between(0, 3'000'000'000))});
+    world.cluster.inject(
+        {.kind = Fault::Kind::kill_rank, .a = victim, .at = Duration(random.between(0, 3'000'000'000))});
     world.run_for(3s + 100ms);
     const auto losses = agreed(world, {victim});
     ASSERT_TRUE(losses.has_value()) << "seed " << seed;
@@ -154,7 +155,8 @@ TEST_P(LossOfSeed, a_rank_that_is_slow_to_answer_does_not_split_the_others) {
     const int a = 1 + static_cast<int>(random.below(static_cast<std::uint64_t>(size) - 1));
     const auto neighbours = world.network(a).neighbours();
     const int b = neighbours[random.below(neighbours.size())];
-    world.cluster.inject({.kind = Fault::Kind::delay_rank, .a = a, .duration = Duration(random.between(0, 60'000'000))});
+    world.cluster.inject(
+        {.kind = Fault::Kind::delay_rank, .a = a, .duration = Duration(random.between(0, 60'000'000))});
     world.cluster.inject({.kind = Fault::Kind::cut_link, .a = a, .b = b, .at = 1s});
     world.run_for(10s);
     const auto losses = agreed(world);
@@ -213,7 +215,8 @@ TEST(Loss, is_not_told_when_all_leave_in_any_order) {
       });
     }
     world.run_for(10s);
-    for (int rank = 0; rank < 9; ++rank) EXPECT_TRUE(world[rank].losses.empty()) << "seed " << seed << ", rank " << rank;
+    for (int rank = 0; rank < 9; ++rank)
+      EXPECT_TRUE(world[rank].losses.empty()) << "seed " << seed << ", rank " << rank;
   }
 }
 

@@ -91,7 +91,8 @@ class Reader {
   Cause cause() {
     Cause c;
     const std::uint8_t kind = in_.u8();
-    if (kind >= cause_kind_count) throw MalformedMessage(fmt::format("a control message with a cause of kind {}", kind));
+    if (kind >= cause_kind_count)
+      throw MalformedMessage(fmt::format("a control message with a cause of kind {}", kind));
     c.kind = static_cast<Cause::Kind>(kind);
     c.blamed = ranks();
     c.sequence = in_.u64();
@@ -129,9 +130,7 @@ class Reader {
   void operator()(Beat&) {}
   void operator()(Link&) {}
   void operator()(Flooded& m) { m.origin = rank(), m.number = in_.u64(), m.body = any<FloodBody>(); }
-  void operator()(Routed& m) {
-    m.origin = rank(), m.to = rank(), m.hops_left = in_.u8(), m.body = any<RoutedBody>();
-  }
+  void operator()(Routed& m) { m.origin = rank(), m.to = rank(), m.hops_left = in_.u8(), m.body = any<RoutedBody>(); }
 
   // One byte tells which alternative follows.
   template <class Variant>

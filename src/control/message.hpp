@@ -28,7 +28,7 @@ struct Suspect {  // the origin accuses a rank
   std::string reason;
   friend bool operator==(const Suspect&, const Suspect&) = default;
 };
-struct Alive {  // the origin was accused, and lives
+struct Alive {                // the origin was accused, and lives
   std::uint32_t away_ms = 0;  // if it was stopped for a while just now and knows it: how long
   friend bool operator==(const Alive&, const Alive&) = default;
 };
@@ -93,7 +93,7 @@ struct Join {  // member → lowest member
 };
 struct Missing {  // lowest → member: not yet; these have not joined
   CreationName name;
-  Cause cause;    // as it would be reported if the deadline passed now
+  Cause cause;  // as it would be reported if the deadline passed now
   friend bool operator==(const Missing&, const Missing&) = default;
 };
 struct Made {  // lowest → member

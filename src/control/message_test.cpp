@@ -16,13 +16,14 @@ const std::vector<std::byte> some_bytes = {std::byte{1}, std::byte{0}, std::byte
 
 std::vector<Message> one_of_each() {
   std::vector<Message> all = {Beat{}, Link{}};
-  for (const FloodBody& body : std::vector<FloodBody>{Suspect{2, "silent"}, Alive{17}, Lost{3, cause}, Proposal{7, 1, cause},
-                                                      Broken{7, 1, cause}, Goodbye{}, Closed{9, 2}, Refused{7, 1, 41, "no"}}) {
+  for (const FloodBody& body :
+       std::vector<FloodBody>{Suspect{2, "silent"}, Alive{17}, Lost{3, cause}, Proposal{7, 1, cause},
+                              Broken{7, 1, cause}, Goodbye{}, Closed{9, 2}, Refused{7, 1, 41, "no"}}) {
     all.push_back(Flooded{4, 99, body});
   }
-  for (const RoutedBody& body : std::vector<RoutedBody>{Probe{1, some_bytes}, ProbeAnswer{2, some_bytes}, Join{name, 3, {0, 4, 2}},
-                                                        Missing{name, cause}, Made{name, 77, some_bytes}, Taken{name},
-                                                        GaveUp{name, cause}, CalledOff{name, cause}}) {
+  for (const RoutedBody& body : std::vector<RoutedBody>{
+           Probe{1, some_bytes}, ProbeAnswer{2, some_bytes}, Join{name, 3, {0, 4, 2}}, Missing{name, cause},
+           Made{name, 77, some_bytes}, Taken{name}, GaveUp{name, cause}, CalledOff{name, cause}}) {
     all.push_back(Routed{0, 4, 12, body});
   }
   return all;
@@ -67,11 +68,11 @@ TEST(ControlMessage, with_changed_bytes_is_read_or_refused_and_never_more) {
     const std::vector<std::byte> original = encode(message);
     for (int round = 0; round < 500; ++round) {
       std::vector<std::byte> bytes = original;
-      for (std::uint64_t i = 0; i <= random.below(3); ++i) bytes[random.below(bytes.size())] = std::byte(random.below(256));
+      for (std::uint64_t i = 0; i <= random.below(3); ++i)
+        bytes[random.below(bytes.size())] = std::byte(random.below(256));
       try {
         EXPECT_EQ(encode(decode(bytes, 5)), bytes);
-      } catch (const MalformedMessage&) {
-      }
+      } catch (const MalformedMessage&) {}
     }
   }
 }

@@ -119,7 +119,8 @@ std::optional<Verdicts::Decision> Verdicts::decide(TimePoint now) const {
     // A loss that is about to be decided explains more than what it made others propose.
     const bool wait_for_loss = !suspicions_.empty() && now < abort.since + times_.patience / 2;
     const bool ripe = for_all && !wait_for_loss && now >= abort.since + times_.settle;
-    if (ripe || now >= abort.since + times_.patience) return Decision{Broken{group.first, group.second, abort.cause}, for_all};
+    if (ripe || now >= abort.since + times_.patience)
+      return Decision{Broken{group.first, group.second, abort.cause}, for_all};
   }
   return {};
 }

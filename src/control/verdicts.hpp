@@ -18,10 +18,10 @@
 namespace tutti::control {
 
 struct VerdictTimes {
-  Duration settle = std::chrono::milliseconds(30);      // from the first fact to the decision
-  Duration takeover = std::chrono::milliseconds(60);    // more, before an accused decider that is silent is passed over
-  Duration patience = std::chrono::milliseconds(250);   // an abort undecided for so long: each rank for itself
-  Duration backstop = std::chrono::seconds(5);          // a loss undecided for so long: each rank for itself
+  Duration settle = std::chrono::milliseconds(30);     // from the first fact to the decision
+  Duration takeover = std::chrono::milliseconds(60);   // more, before an accused decider that is silent is passed over
+  Duration patience = std::chrono::milliseconds(250);  // an abort undecided for so long: each rank for itself
+  Duration backstop = std::chrono::seconds(5);         // a loss undecided for so long: each rank for itself
 };
 
 // Collects facts and decides. Pure: the time comes with each call.
@@ -78,7 +78,7 @@ class Verdicts {
   std::map<int, Suspicion> suspicions_;  // by accused
   std::map<int, Sign> signs_;
   std::set<int> removed_;
-  std::map<Group, Abort> aborts_;        // the best proposal so far
+  std::map<Group, Abort> aborts_;  // the best proposal so far
   std::set<Group> settled_;
 };
 

@@ -48,7 +48,8 @@ Fault draw_fault(Random& random, int size, Duration latest, Duration longest) {
     fault.kind = static_cast<Fault::Kind>(random.below(fault_kind_count));
   } while (size < 2 && fault.kind <= Fault::Kind::cut_one_way);
   fault.a = static_cast<int>(random.below(ranks));
-  fault.b = size < 2 ? 0 : static_cast<int>((static_cast<std::uint64_t>(fault.a) + 1 + random.below(ranks - 1)) % ranks);
+  fault.b =
+      size < 2 ? 0 : static_cast<int>((static_cast<std::uint64_t>(fault.a) + 1 + random.below(ranks - 1)) % ranks);
   fault.at = Duration(random.between(0, latest.count()));
   fault.duration = Duration(random.between(0, longest.count()));
   return fault;
@@ -157,9 +158,7 @@ void SimulatedCluster::apply(const Fault& fault) {
     case Fault::Kind::slow_rank: ranks_[static_cast<std::size_t>(fault.a)].run_time = fault.duration; return;
     case Fault::Kind::stall_rank: return keep_busy(fault.a, later(now, fault.duration));
     case Fault::Kind::delay_rank: return network_.delay(fault.a, fault.duration, TimePoint::max());
-    case Fault::Kind::kill_rank:
-      ranks_[static_cast<std::size_t>(fault.a)].killed = true;
-      return network_.kill(fault.a);
+    case Fault::Kind::kill_rank: ranks_[static_cast<std::size_t>(fault.a)].killed = true; return network_.kill(fault.a);
   }
 }
 

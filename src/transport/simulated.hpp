@@ -20,13 +20,13 @@ namespace tutti::transport {
 // One thing that goes wrong.
 struct Fault {
   enum class Kind : std::uint8_t {
-    stall_link,    // nothing passes between a and b for a while; nothing is lost
-    cut_link,      // nothing passes between a and b any more; both notice
-    cut_one_way,   // nothing passes from a to b any more; a notices
-    slow_rank,     // every run of a's program takes `duration`
-    stall_rank,    // a does nothing for a while; its links stay open
-    kill_rank,     // a is gone; its links break
-    delay_rank,    // what is sent to a takes `duration` longer, for as long as the simulation lasts
+    stall_link,   // nothing passes between a and b for a while; nothing is lost
+    cut_link,     // nothing passes between a and b any more; both notice
+    cut_one_way,  // nothing passes from a to b any more; a notices
+    slow_rank,    // every run of a's program takes `duration`
+    stall_rank,   // a does nothing for a while; its links stay open
+    kill_rank,    // a is gone; its links break
+    delay_rank,   // what is sent to a takes `duration` longer, for as long as the simulation lasts
   };
   Kind kind = Kind::kill_rank;
   int a = 0;

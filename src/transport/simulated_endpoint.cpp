@@ -118,8 +118,8 @@ void SimulatedEndpoint::forget(std::uint64_t group, std::uint64_t up_to_sequence
 
 void SimulatedEndpoint::post(int peer, std::span<const std::byte> message) {
   if (message.size() > control_bytes_max) {
-    throw InvalidArgument(fmt::format("rank {}: a control message of {} bytes to rank {}; at most {} are allowed", rank_,
-                                      message.size(), peer, control_bytes_max));
+    throw InvalidArgument(fmt::format("rank {}: a control message of {} bytes to rank {}; at most {} are allowed",
+                                      rank_, message.size(), peer, control_bytes_max));
   }
   if (closed_ || gone_.contains(peer)) return;
   host_->network().carry({.kind = Packet::Kind::control,
@@ -137,7 +137,8 @@ void SimulatedEndpoint::wait(TimePoint until, Events) { host_->make_ready_at(ran
 void SimulatedEndpoint::close(TimePoint) {
   if (std::exchange(closed_, true)) return;
   for (const auto& [id, sending] : sendings_) {
-    if (sending->transfer != nullptr) fail(*sending->transfer, fmt::format("rank {}: this transport was closed", rank_));
+    if (sending->transfer != nullptr)
+      fail(*sending->transfer, fmt::format("rank {}: this transport was closed", rank_));
   }
   sendings_.clear();
   sent_.clear();

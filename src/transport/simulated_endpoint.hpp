@@ -65,7 +65,7 @@ class SimulatedEndpoint final : public Transport {
   [[nodiscard]] std::int64_t unexpected_bytes() const { return mailbox_.held_bytes(); }
 
  private:
-  struct Sending {  // a send that was started
+  struct Sending {                 // a send that was started
     Transfer* transfer = nullptr;  // none: cancelled
     std::uint64_t id = 0;
     int peer = 0;
@@ -74,7 +74,7 @@ class SimulatedEndpoint final : public Transport {
     bool header_left = false;
     std::int64_t left_bytes = 0;  // of the payload, already on the wire
   };
-  struct Receiving {  // a matched message of which bytes are still to come
+  struct Receiving {               // a matched message of which bytes are still to come
     Transfer* transfer = nullptr;  // none: cancelled, the bytes are thrown away
     std::int64_t missing_bytes = 0;
   };
@@ -113,13 +113,13 @@ class SimulatedEndpoint final : public Transport {
   std::deque<Departure> departures_;
   bool card_busy_ = false;
   std::uint64_t next_id_ = 1;
-  std::map<std::uint64_t, std::shared_ptr<Sending>> sendings_;           // not finished, by id
-  std::vector<std::shared_ptr<Sending>> sent_;                           // to be marked done by the next poll
-  std::map<std::pair<int, std::uint64_t>, Receiving> receivings_;        // by peer and id
-  std::unordered_map<int, std::int64_t> used_credit_;                    // by receiver
-  std::set<std::pair<int, std::uint64_t>> withdrawn_;                    // announced, unexpected, and taken back
-  std::set<int> lost_;                                                   // nothing is heard of them any more
-  std::map<int, std::string> gone_;                                      // peers lost or left, and why
+  std::map<std::uint64_t, std::shared_ptr<Sending>> sendings_;     // not finished, by id
+  std::vector<std::shared_ptr<Sending>> sent_;                     // to be marked done by the next poll
+  std::map<std::pair<int, std::uint64_t>, Receiving> receivings_;  // by peer and id
+  std::unordered_map<int, std::int64_t> used_credit_;              // by receiver
+  std::set<std::pair<int, std::uint64_t>> withdrawn_;              // announced, unexpected, and taken back
+  std::set<int> lost_;                                             // nothing is heard of them any more
+  std::map<int, std::string> gone_;                                // peers lost or left, and why
   bool closed_ = false;
 };
 

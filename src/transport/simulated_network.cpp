@@ -42,8 +42,9 @@ void SimulatedNetwork::carry(Packet packet) {
   Direction& way = direction(from, to);
   if (way.cut || killed_.contains(from)) return;
   const Duration latency = cost(from, to).latency;
-  Duration travel = latency + Duration(static_cast<std::int64_t>(
-                                  static_cast<double>(latency.count()) * options_.jitter * random_.unit()));
+  Duration travel =
+      latency +
+      Duration(static_cast<std::int64_t>(static_cast<double>(latency.count()) * options_.jitter * random_.unit()));
   if (const auto delay = delays_.find(to); delay != delays_.end() && events_->now() < delay->second.until) {
     travel += delay->second.extra;
   }
@@ -58,7 +59,7 @@ void SimulatedNetwork::schedule(int from, int to, Channel& channel) {
   if (channel.scheduled || channel.queue.empty()) return;
   channel.scheduled = true;
   const TimePoint time = std::max(channel.queue.front().ready, direction(from, to).stalled_until);
-  if (time == TimePoint::max()) return;  // stalled for ever
+  if (time == TimePoint::max()) return;           // stalled for ever
   events_->at(time, [this, from, to, &channel] {  // directions are nodes of a map: they stay where they are
     channel.scheduled = false;
     arrive(from, to, channel);
@@ -110,8 +111,9 @@ void SimulatedNetwork::close(int rank) {
 }
 
 void SimulatedNetwork::tell_lost(int whom, int peer, std::string reason) {
-  const Duration delay = options_.detection + Duration(static_cast<std::int64_t>(
-                                                  static_cast<double>(options_.detection.count()) * random_.unit()));
+  const Duration delay =
+      options_.detection +
+      Duration(static_cast<std::int64_t>(static_cast<double>(options_.detection.count()) * random_.unit()));
   events_->at(events_->now() + delay, [this, whom, peer, reason = std::move(reason)] {
     if (killed_.contains(whom)) return;
     deliver_({.kind = Packet::Kind::lost, .from = peer, .to = whom, .reason = reason});

@@ -31,11 +31,11 @@ struct SimulationOptions {
   int ranks_per_node = 1;
   LinkCost inside_node{std::chrono::microseconds(1), 10e9};
   LinkCost between_nodes{std::chrono::microseconds(20), 1.25e9};
-  double jitter = 0.5;                                      // up to this share of the latency on top, drawn per packet
-  Duration detection = std::chrono::milliseconds(1);        // from a broken link to its ends' knowledge; up to twice this
-  std::int64_t eager_bytes = 1024;                          // larger messages are announced and wait for their receive
-  std::int64_t credit_bytes = 16 * 1024;                    // unexpected payload that one sender may have at one receiver
-  std::int64_t segment_bytes = 64 * 1024;                   // announced messages travel in pieces of this size
+  double jitter = 0.5;                                // up to this share of the latency on top, drawn per packet
+  Duration detection = std::chrono::milliseconds(1);  // from a broken link to its ends' knowledge; up to twice this
+  std::int64_t eager_bytes = 1024;                    // larger messages are announced and wait for their receive
+  std::int64_t credit_bytes = 16 * 1024;              // unexpected payload that one sender may have at one receiver
+  std::int64_t segment_bytes = 64 * 1024;             // announced messages travel in pieces of this size
 };
 
 // What travels. The payload is a copy made when it leaves the sender's memory.
