@@ -35,6 +35,10 @@ bool is_nonce(std::string_view text) {
 
 }  // namespace
 
+Note Note::by(std::string_view writer) {
+  return {.where = {}, .nonce = make_nonce(), .secret = {}, .writer = std::string(writer)};
+}
+
 std::string Note::text() const {
   return fmt::format("{},{},{},{},{}", version, where.text(), nonce, secret ? secret->hex() : "-", printable(writer));
 }

@@ -19,6 +19,9 @@ struct Note {
   std::optional<wire::Secret> secret{};  // only on boards that nobody outside of the job can read
   std::string writer{};                  // "pid 4711 on host a", for people
 
+  // With a nonce of its own, still without an address.
+  static Note by(std::string_view writer);
+
   // One line of printable characters without blanks, '=' or ';', which every launcher's key-value space accepts.
   [[nodiscard]] std::string text() const;
   // Nothing if it is no note, or one of another version.

@@ -76,9 +76,7 @@ Met Convener::by_note(std::shared_ptr<Board> board, std::optional<FoundSecret> s
 
 Met Convener::post_note(std::shared_ptr<Board> board, std::optional<FoundSecret> secret,
                         const wire::Address& bind_to) const {
-  Note note;
-  note.nonce = make_nonce();
-  note.writer = fmt::format("pid {} on host {}", getpid(), read_host_identity(around_.environment).name);
+  Note note = Note::by(fmt::format("pid {} on host {}", getpid(), read_host_identity(around_.environment).name));
   if (!secret) {
     if (!board->keeps_secrets()) throw_no_secret(board->describe() + " is open to others");
     secret = FoundSecret{.secret = wire::make_secret(), .source = "rank 0, through " + board->describe()};

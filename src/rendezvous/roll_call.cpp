@@ -125,10 +125,14 @@ std::optional<NodeTable> RollCall::verdict(TimePoint until) {
   try {
     return decode_verdict(text);
   } catch (const RendezvousError&) {
-    store_.set(fmt::format("rendezvous/read/{}", record_.rank), "",
-               deadline_after(clock_.now(), std::chrono::seconds(1)));
+    mark_read();
     throw;
   }
+}
+
+void RollCall::mark_read() {
+  const TimePoint soon = deadline_after(clock_.now(), std::chrono::seconds(1));
+  store_.set(fmt::format("rendezvous/read/{}", record_.rank), "", soon);
 }
 
 std::vector<int> RollCall::ranks_that_signed(TimePoint until) {
@@ -159,6 +163,7 @@ void RollCall::spoil(std::string_view why) {
   ByteWriter writer;
   writer.u8(bad).string(why.substr(0, text_bytes_max));
   (void)store_.compare_set(verdict_key, std::nullopt, as_text(writer), deadline_);
+  mark_read();
 }
 
 void RollCall::linger(TimePoint until) {

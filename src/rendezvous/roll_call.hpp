@@ -59,6 +59,7 @@ class RollCall {
 
  private:
   void publish_list();
+  void mark_read();
   [[nodiscard]] std::vector<int> ranks_that_signed(TimePoint until);
   [[nodiscard]] std::string key_of(int rank) const;
 
