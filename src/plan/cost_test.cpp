@@ -48,8 +48,11 @@ TEST(Cost, RoundsAndBytesAreThoseOfThePlans) {
       }
       EXPECT_EQ(done.bytes_sent, said.bytes_sent);
       EXPECT_EQ(done.bytes_received, said.bytes_received);
-      EXPECT_LE(done.bytes_reduced, said.bytes_reduced);
-      EXPECT_GE(2 * done.bytes_reduced, said.bytes_reduced);
+      if (row.verb == Verb::exscan && row.algorithm == Algorithm::recursive_doubling) {
+        EXPECT_LE(done.bytes_reduced, said.bytes_reduced);  // no rank both receives and passes on in every round
+      } else {
+        EXPECT_EQ(done.bytes_reduced, said.bytes_reduced);
+      }
       EXPECT_LE(done.messages, said.messages);
     }
   }

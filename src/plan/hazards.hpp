@@ -8,8 +8,10 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory_resource>
+#include <utility>
 #include <vector>
 
 namespace tutti {
@@ -25,8 +27,8 @@ class Hazards {
   /// Calls `wait_for(step)` for each earlier step that conflicts, possibly several times for one.
   template <class WaitFor>
   void read(std::int64_t begin, std::int64_t end, std::uint32_t step, WaitFor wait_for) {
-    const auto last = split(end);
-    for (auto run = split(begin); run != last; ++run) {
+    const auto [first, last] = runs_between(begin, end);
+    for (auto run = first; run != last; ++run) {
       Run& state = run->second;
       if (state.writer != nobody) wait_for(state.writer);
       readers_.push_back({.step = step, .next = state.readers});
@@ -36,8 +38,7 @@ class Hazards {
 
   template <class WaitFor>
   void write(std::int64_t begin, std::int64_t end, std::uint32_t step, WaitFor wait_for) {
-    const auto last = split(end);
-    const auto first = split(begin);
+    const auto [first, last] = runs_between(begin, end);
     for (auto run = first; run != last; ++run) {
       const Run& state = run->second;
       if (state.readers == nobody && state.writer != nobody) wait_for(state.writer);
@@ -58,10 +59,15 @@ class Hazards {
   };
   using Runs = std::pmr::map<std::int64_t, Run>;  // by begin; each ends where the next begins
 
-  Runs::iterator split(std::int64_t at) {
-    const auto next = runs_.upper_bound(at);
-    const auto run = std::prev(next);
-    return run->first == at ? run : runs_.emplace_hint(next, at, run->second);
+  // The runs that make up [begin, end), split where it begins and ends. One lookup: the end is found by walking, over
+  // runs that the caller visits anyway.
+  std::pair<Runs::iterator, Runs::iterator> runs_between(std::int64_t begin, std::int64_t end) {
+    auto last = runs_.upper_bound(begin);
+    auto first = std::prev(last);
+    if (first->first != begin) first = runs_.emplace_hint(last, begin, first->second);
+    while (last != runs_.end() && last->first < end) ++last;
+    if (last == runs_.end() || last->first != end) last = runs_.emplace_hint(last, end, std::prev(last)->second);
+    return {first, last};
   }
 
   std::pmr::monotonic_buffer_resource memory_{1024};
