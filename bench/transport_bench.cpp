@@ -121,9 +121,7 @@ class Bench {
     finish(receive);
     finish(send);
   }
-  static double since(TimePoint start) {
-    return std::chrono::duration<double>(steady_clock().now() - start).count();
-  }
+  static double since(TimePoint start) { return std::chrono::duration<double>(steady_clock().now() - start).count(); }
 
   int rank_;
   transport::TcpTransport& transport_;
@@ -133,12 +131,14 @@ class Bench {
 
 void measure(int rank, transport::TcpTransport& transport) {
   Bench bench(rank, transport);
-  for (const std::int64_t bytes : {8LL, 512LL, 4096LL, 32768LL, 262144LL, 1LL << 20, 4LL << 20, 16LL << 20, 64LL << 20}) {
-    const int rounds = static_cast<int>(std::clamp<std::int64_t>((512LL << 20) / std::max<std::int64_t>(bytes, 1), 8, 3000));
+  for (const std::int64_t bytes :
+       {8LL, 512LL, 4096LL, 32768LL, 262144LL, 1LL << 20, 4LL << 20, 16LL << 20, 64LL << 20}) {
+    const int rounds =
+        static_cast<int>(std::clamp<std::int64_t>((512LL << 20) / std::max<std::int64_t>(bytes, 1), 8, 3000));
     const auto report = [&](const char* pattern, double seconds) {
       if (rank != 0) return;
-      fmt::print("{{\"pattern\": \"{}\", \"bytes\": {}, \"us\": {:.2f}, \"GBps\": {:.3f}}}\n", pattern, bytes, seconds * 1e6,
-                 static_cast<double>(bytes) / seconds / 1e9);
+      fmt::print("{{\"pattern\": \"{}\", \"bytes\": {}, \"us\": {:.2f}, \"GBps\": {:.3f}}}\n", pattern, bytes,
+                 seconds * 1e6, static_cast<double>(bytes) / seconds / 1e9);
       std::fflush(stdout);
     };
     bench.prepare(bytes, 1);
@@ -170,7 +170,8 @@ transport::TcpOptions parse(const std::vector<std::string>& words) {
     if (word == "--streams") options.streams = static_cast<int>(number(value));
     else if (word == "--eager") options.eager_bytes_max = number(value);
     else if (word == "--chunk") options.chunk_bytes = number(value);
-    else if (word == "--buffer") options.socket.send_buffer_bytes = options.socket.receive_buffer_bytes = static_cast<int>(number(value));
+    else if (word == "--buffer")
+      options.socket.send_buffer_bytes = options.socket.receive_buffer_bytes = static_cast<int>(number(value));
     else if (word == "--congestion") options.socket.congestion_control = value;
     else throw InvalidArgument("unknown option: " + word);
   }

@@ -113,7 +113,8 @@ Mailbox::Fit Mailbox::settle(Transfer& receive, int peer, const Envelope& envelo
   receive.error = fmt::format(
       "rank {}: the message from rank {} ({}{}) has {} bytes, but the receive has room for {} bytes; {}", rank_, peer,
       collective ? describe(envelope.signature) + ", message " : "tag ", envelope.tag, envelope.bytes, room,
-      collective ? "check that all ranks call with the same counts" : "give the receive the size that the sender sends");
+      collective ? "check that all ranks call with the same counts"
+                 : "give the receive the size that the sender sends");
   return Fit::wrong_size;
 }
 

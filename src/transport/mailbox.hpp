@@ -29,8 +29,8 @@ struct Arrival {
   std::int64_t arrived_bytes = 0;  // of the payload, so far
   Transfer* claimed = nullptr;     // the transport's: the receive that waits for the rest of the payload
   std::unique_ptr<std::byte[]> payload{};
-  std::int64_t room_bytes = 0;     // of `payload`, see Mailbox::make_room
-  Arrival* next = nullptr;         // the links belong to whoever holds it: the mailbox, or the chain it was handed out in
+  std::int64_t room_bytes = 0;  // of `payload`, see Mailbox::make_room
+  Arrival* next = nullptr;      // the links belong to whoever holds it: the mailbox, or the chain it was handed out in
   Arrival* previous = nullptr;
 };
 
@@ -92,7 +92,7 @@ class Mailbox {
   std::byte* make_room(Arrival& arrival);
 
   struct Found {
-    Fit fit = Fit::none;        // none: the receive is linked in and waits
+    Fit fit = Fit::none;         // none: the receive is linked in and waits
     Arrival* arrival = nullptr;  // otherwise the message, no longer linked: use it up, then recycle() it
   };
   // Posts a receive, whose state becomes pending; wrong_size leaves it failed.

@@ -26,7 +26,8 @@ struct Key {
 };
 
 Envelope collective(const Key& key) {
-  Envelope envelope{.group = key.group, .epoch = key.epoch, .tag = key.tag, .phase = key.phase, .lane = collective_lane};
+  Envelope envelope{
+      .group = key.group, .epoch = key.epoch, .tag = key.tag, .phase = key.phase, .lane = collective_lane};
   envelope.signature.sequence = key.sequence;
   envelope.bytes = key.bytes;
   return envelope;
@@ -108,7 +109,8 @@ TEST(Mailbox, a_message_of_another_size_fails_its_receive_and_names_both_sizes) 
 
 TEST(Mailbox, forget_takes_collectives_up_to_the_sequence_and_nothing_else) {
   Mailbox box(0);
-  for (std::uint64_t sequence = 0; sequence < 10; ++sequence) box.keep(1, collective({.group = 1, .sequence = sequence}));
+  for (std::uint64_t sequence = 0; sequence < 10; ++sequence)
+    box.keep(1, collective({.group = 1, .sequence = sequence}));
   box.keep(1, collective({.group = 2, .sequence = 0}));
   box.keep(1, point_to_point({.group = 1}));
   const auto recycle_all = [&](Arrival* chain) {
@@ -123,7 +125,8 @@ TEST(Mailbox, forget_takes_collectives_up_to_the_sequence_and_nothing_else) {
   };
   EXPECT_EQ(recycle_all(box.forget(1, 4)), 5);
   EXPECT_EQ(box.unexpected_count(), 7u);
-  EXPECT_EQ(recycle_all(box.forget(1, every_sequence)), 6) << "a group that is gone loses its point-to-point messages too";
+  EXPECT_EQ(recycle_all(box.forget(1, every_sequence)), 6)
+      << "a group that is gone loses its point-to-point messages too";
   EXPECT_EQ(box.unexpected_count(), 1u);
 }
 
@@ -182,7 +185,8 @@ struct Model {
     if (mine.lane != envelope.lane || mine.group != envelope.group || mine.epoch != envelope.epoch) return false;
     if (mine.tag != envelope.tag) return false;
     if (mine.lane == point_to_point_lane) return posted.peer == any_peer || posted.peer == peer;
-    return posted.peer == peer && mine.signature.sequence == envelope.signature.sequence && mine.phase == envelope.phase;
+    return posted.peer == peer && mine.signature.sequence == envelope.signature.sequence &&
+           mine.phase == envelope.phase;
   }
   std::list<Posted> posted;
   std::list<Unexpected> unexpected;
@@ -191,8 +195,11 @@ struct Model {
 class MailboxWalk : public testing::TestWithParam<int> {
  protected:
   Envelope random_envelope() {
-    const Key key{.group = random.below(2), .epoch = 0, .sequence = random.below(3),
-                  .tag = static_cast<std::uint32_t>(random.below(3)), .phase = static_cast<std::uint32_t>(random.below(2))};
+    const Key key{.group = random.below(2),
+                  .epoch = 0,
+                  .sequence = random.below(3),
+                  .tag = static_cast<std::uint32_t>(random.below(3)),
+                  .phase = static_cast<std::uint32_t>(random.below(2))};
     return random.below(2) == 0 ? collective(key) : point_to_point(key);
   }
 
@@ -215,7 +222,8 @@ class MailboxWalk : public testing::TestWithParam<int> {
   void receive_is_posted() {
     const Envelope envelope = random_envelope();
     const bool anyone = envelope.lane == point_to_point_lane && random.below(2) == 0;
-    Transfer& receive = receives.emplace_back(receive_of(anyone ? any_peer : static_cast<int>(random.below(3)), envelope));
+    Transfer& receive =
+        receives.emplace_back(receive_of(anyone ? any_peer : static_cast<int>(random.below(3)), envelope));
     const Model::Posted posted{receive.peer, envelope, &receive};
     const Mailbox::Found found = box.post(receive);
     for (auto it = model.unexpected.begin(); it != model.unexpected.end(); ++it) {

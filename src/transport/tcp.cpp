@@ -95,7 +95,9 @@ void TcpTransport::cancel(Transfer& transfer) {
   switch (stage_of(transfer)) {
     case Stage::sending:
     case Stage::announced: sender_.cancel(checked_peer(transfer.peer), transfer); break;
-    case Stage::to_self: std::replace(self_sends_.begin(), self_sends_.end(), &transfer, static_cast<Transfer*>(nullptr)); break;
+    case Stage::to_self:
+      std::replace(self_sends_.begin(), self_sends_.end(), &transfer, static_cast<Transfer*>(nullptr));
+      break;
     case Stage::kept_for_self: receiver_.cancel_to_self(transfer); break;
     case Stage::posted:
     case Stage::taken: receiver_.cancel(transfer); break;
@@ -104,7 +106,9 @@ void TcpTransport::cancel(Transfer& transfer) {
   transfer.handle = nullptr;
 }
 
-void TcpTransport::forget(std::uint64_t group, std::uint64_t up_to_sequence) { receiver_.forget(group, up_to_sequence); }
+void TcpTransport::forget(std::uint64_t group, std::uint64_t up_to_sequence) {
+  receiver_.forget(group, up_to_sequence);
+}
 
 // The first link there is, whoever opened it, and that one for ever: control messages must not overtake each other.
 Link& TcpTransport::control_of(Peer& peer) {
@@ -120,8 +124,8 @@ void TcpTransport::attach(int peer) {
 void TcpTransport::post(int peer, std::span<const std::byte> message) {
   Peer& entry = checked_peer(peer);
   if (message.size() > control_bytes_max) {
-    throw InvalidArgument(fmt::format("rank {}: a control message of {} bytes is too long, at most {} are allowed", rank_,
-                                      message.size(), control_bytes_max));
+    throw InvalidArgument(fmt::format("rank {}: a control message of {} bytes is too long, at most {} are allowed",
+                                      rank_, message.size(), control_bytes_max));
   }
   if (entry.is_gone() || entry.saying_goodbye) return;
   if (peer == rank_) {

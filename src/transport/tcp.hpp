@@ -31,7 +31,7 @@ struct TcpSetup {
   std::vector<wire::Address> table;  // by rank; its size is the world's
   wire::Secret secret;
   const Clock& clock;
-  std::uint64_t world = 0;           // a number that tells this world from others of the job
+  std::uint64_t world = 0;  // a number that tells this world from others of the job
   TcpOptions options{};
 };
 
@@ -62,10 +62,10 @@ class TcpTransport final : public Transport, private LinkOwner {
   void abandon() override { wiring_.abandon(); }
 
   struct Statistics {
-    std::int64_t held_bytes = 0;        // payload memory of messages that nobody has received yet
+    std::int64_t held_bytes = 0;  // payload memory of messages that nobody has received yet
     std::int64_t held_bytes_peak = 0;
     std::size_t unexpected_count = 0;
-    std::size_t link_count = 0;         // connections, those not proven yet included
+    std::size_t link_count = 0;  // connections, those not proven yet included
     std::size_t half_open_count = 0;
     std::size_t turned_away_count = 0;  // strangers that could not prove themselves
   };

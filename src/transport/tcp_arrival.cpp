@@ -16,8 +16,9 @@ void Receiver::eager_begins(Link& link, const Message& message) {
   const std::int64_t cost = credit_cost(envelope.bytes);
   peer.unreturned_bytes += cost;
   if (peer.unreturned_bytes > setup_.options.credit_bytes) {
-    throw MalformedMessage(fmt::format("it sent more than its credit of {} bytes; give all ranks the same transport options",
-                                       setup_.options.credit_bytes));
+    throw MalformedMessage(
+        fmt::format("it sent more than its credit of {} bytes; give all ranks the same transport options",
+                    setup_.options.credit_bytes));
   }
   link.incoming = {.kind = Incoming::Kind::discard, .cost = cost, .bytes = envelope.bytes};
   if (listener_->arrived(link.peer, envelope) == TransportListener::Verdict::drop) return;
@@ -61,8 +62,8 @@ void Receiver::data_begins(Link& link, const Numbers& numbers, std::int64_t payl
   const auto offset = static_cast<std::int64_t>(numbers.second);
   const std::int64_t bytes = inbound->receive->envelope.bytes;
   if (offset < 0 || offset > bytes || payload_bytes > bytes - offset || payload_bytes > inbound->missing_bytes) {
-    throw MalformedMessage(fmt::format("a chunk of {} bytes at {} does not fit into its message of {} bytes", payload_bytes,
-                                       offset, bytes));
+    throw MalformedMessage(fmt::format("a chunk of {} bytes at {} does not fit into its message of {} bytes",
+                                       payload_bytes, offset, bytes));
   }
   link.incoming.kind = Incoming::Kind::data;
   link.incoming.grant = numbers.first;
@@ -74,8 +75,10 @@ void Receiver::aborted(const Peer& peer, const Numbers& numbers) {
   if (Arrival* const arrival = mailbox_.forget_announced(peer.rank, numbers.first)) return mailbox_.recycle(*arrival);
   inbound_.for_each([&](std::uint64_t number, const Inbound& inbound) {
     if (inbound.peer != peer.rank || inbound.message != numbers.first) return;
-    fail(*inbound.receive, fmt::format("rank {}: rank {} took the message back while it was being received; its call was "
-                                       "cancelled there, see its error", setup_.rank, peer.rank));
+    fail(*inbound.receive,
+         fmt::format("rank {}: rank {} took the message back while it was being received; its call was "
+                     "cancelled there, see its error",
+                     setup_.rank, peer.rank));
     inbound_.remove(number);
   });
 }

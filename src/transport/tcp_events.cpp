@@ -54,7 +54,8 @@ void TcpTransport::frame_begins(Link& link, const wire::FrameHeader& header, std
 
 void TcpTransport::control_begins(Link& link, std::uint64_t bytes) {
   if (bytes > control_bytes_max) {
-    throw MalformedMessage(fmt::format("a control message claims {} bytes, at most {} are allowed", bytes, control_bytes_max));
+    throw MalformedMessage(
+        fmt::format("a control message claims {} bytes, at most {} are allowed", bytes, control_bytes_max));
   }
   link.control.resize(bytes);
   link.incoming.kind = Incoming::Kind::control;
@@ -110,7 +111,8 @@ void TcpTransport::part_if_silent(Peer& peer) {
   if (open) return;
   let_go(peer, Peer::Standing::parted,
          fmt::format("rank {}: rank {} has said goodbye and closed its connections; it ended before this message was "
-                     "exchanged, check that all ranks make the same calls", rank_, peer.rank));
+                     "exchanged, check that all ranks make the same calls",
+                     rank_, peer.rank));
 }
 
 void TcpTransport::lose(Peer& peer, const Link& link, const std::string& reason) {

@@ -76,8 +76,9 @@ Message decode_message(const wire::FrameHeader& header, std::span<const std::byt
   const auto payload_bytes = static_cast<std::int64_t>(header.payload_bytes);
   if (cells.bytes < 0 || payload_bytes != (eager ? cells.bytes : 0) || cells.lane > 1 ||
       static_cast<int>(cells.signature.verb) >= verb_count) {
-    throw MalformedMessage(fmt::format("a message's head contradicts itself (lane {}, verb {}, {} bytes in a frame of {})",
-                                       cells.lane, static_cast<int>(cells.signature.verb), cells.bytes, payload_bytes));
+    throw MalformedMessage(
+        fmt::format("a message's head contradicts itself (lane {}, verb {}, {} bytes in a frame of {})", cells.lane,
+                    static_cast<int>(cells.signature.verb), cells.bytes, payload_bytes));
   }
   return {.envelope = {.group = cells.group,
                        .epoch = header.epoch,

@@ -25,7 +25,7 @@ enum class LinkKind : std::uint8_t { control = 0, stream = 1 };
 
 // What a connection is for. It travels in the handshake, authenticated.
 struct LinkPurpose {
-  std::uint64_t world = 0;   // tells apart the worlds of one job
+  std::uint64_t world = 0;  // tells apart the worlds of one job
   std::int32_t from = -1;
   std::int32_t to = -1;
   LinkKind kind = LinkKind::control;
@@ -40,12 +40,12 @@ struct LinkPurpose {
 struct Incoming {
   enum class Kind : std::uint8_t { none, discard, receive, arrival, data, control };
   Kind kind = Kind::none;
-  Transfer* receive = nullptr;    // Kind::receive
-  Arrival* arrival = nullptr;     // Kind::arrival
-  bool forgotten = false;         // Kind::arrival: nobody wants it any more
-  std::int64_t cost = 0;          // credit to give back when it is used up; discard and receive
-  std::uint64_t grant = 0;        // Kind::data
-  std::int64_t offset = 0;        // Kind::data
+  Transfer* receive = nullptr;  // Kind::receive
+  Arrival* arrival = nullptr;   // Kind::arrival
+  bool forgotten = false;       // Kind::arrival: nobody wants it any more
+  std::int64_t cost = 0;        // credit to give back when it is used up; discard and receive
+  std::uint64_t grant = 0;      // Kind::data
+  std::int64_t offset = 0;      // Kind::data
   std::int64_t bytes = 0;
 };
 
@@ -53,30 +53,28 @@ struct Link {
   enum class State : std::uint8_t { connecting, handshaking, open, closed };
 
   LinkPurpose purpose;
-  bool mine = false;              // opened by this rank
-  wire::Address address;          // of the other side
-  int peer = any_peer;            // known once the handshake is done, for one that came in
+  bool mine = false;      // opened by this rank
+  wire::Address address;  // of the other side
+  int peer = any_peer;    // known once the handshake is done, for one that came in
   State state = State::connecting;
   std::optional<wire::Connecting> connecting;
   std::unique_ptr<wire::Handshake> handshake;
   UniqueFd socket;
-  int attempts = 0;               // to connect
-  TimePoint deadline{};           // for strangers to prove themselves
+  int attempts = 0;      // to connect
+  TimePoint deadline{};  // for strangers to prove themselves
   Output output;
-  std::optional<Input> input;     // once open
+  std::optional<Input> input;  // once open
   Incoming incoming;
-  std::vector<std::byte> control; // a control message coming in
-  std::string write_error;        // why it cannot be written any more, while it may still be read
-  bool parted = false;            // the other side said goodbye
+  std::vector<std::byte> control;  // a control message coming in
+  std::string write_error;         // why it cannot be written any more, while it may still be read
+  bool parted = false;             // the other side said goodbye
   bool readable = false, writable = false, hung_up = false;  // what epoll said last
-  bool ready = false;             // is in the list of links to look at
-  bool attached = false;          // a peer points at it
+  bool ready = false;                                        // is in the list of links to look at
+  bool attached = false;                                     // a peer points at it
 
   [[nodiscard]] bool is_open() const { return state == State::open; }
   // A stranger counts as control until it is known what it came for.
-  [[nodiscard]] bool is_data() const {
-    return purpose.kind == LinkKind::stream && (mine || state == State::open);
-  }
+  [[nodiscard]] bool is_data() const { return purpose.kind == LinkKind::stream && (mine || state == State::open); }
   // Carries the bytes of large messages, in the direction of whoever opened it.
   [[nodiscard]] bool is_bulk() const { return purpose.kind == LinkKind::stream && purpose.stream > 0; }
 };

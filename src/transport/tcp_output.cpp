@@ -69,8 +69,8 @@ std::size_t Output::withdraw(const Transfer& transfer) {
     frame->payload = {frame->own.get(), bytes};
     frame->transfer = nullptr;
   }
-  const auto kept = std::remove_if(begin, frames_.end(),
-                                   [&](const OutgoingFrame& frame) { return frame.transfer == &transfer; });
+  const auto kept =
+      std::remove_if(begin, frames_.end(), [&](const OutgoingFrame& frame) { return frame.transfer == &transfer; });
   const auto vanished = static_cast<std::size_t>(frames_.end() - kept);
   frames_.erase(kept, frames_.end());
   if (empty()) clear();

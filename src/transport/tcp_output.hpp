@@ -19,10 +19,10 @@ namespace tutti::transport {
 struct OutgoingFrame {
   wire::EncodedFrame head;
   std::span<const std::byte> payload{};
-  Transfer* transfer = nullptr;          // told when the frame is written
-  std::uint64_t outbound = 0;            // of a data frame: which announced message it is part of
+  Transfer* transfer = nullptr;  // told when the frame is written
+  std::uint64_t outbound = 0;    // of a data frame: which announced message it is part of
   std::unique_ptr<std::byte[]> own{};
-  std::size_t written = 0;               // of head and payload together
+  std::size_t written = 0;  // of head and payload together
 
   [[nodiscard]] std::size_t size() const { return head.bytes().size() + payload.size(); }
 };

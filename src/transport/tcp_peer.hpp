@@ -19,18 +19,18 @@ struct Peer {
   int rank = -1;
   wire::Address address;
   Standing standing = Standing::present;
-  std::string reason;                  // why it is gone, as an error of a transfer says it
-  bool saying_goodbye = false;         // on one link at least; what the other links hold is still read
+  std::string reason;           // why it is gone, as an error of a transfer says it
+  bool saying_goodbye = false;  // on one link at least; what the other links hold is still read
 
-  Link* control = nullptr;             // the one that post() writes to, whoever opened it
-  std::vector<Link*> streams;          // opened by this rank: [0] heads and small messages, [1…k] bulk
-  std::vector<Link*> incoming;         // opened by the peer
+  Link* control = nullptr;      // the one that post() writes to, whoever opened it
+  std::vector<Link*> streams;   // opened by this rank: [0] heads and small messages, [1…k] bulk
+  std::vector<Link*> incoming;  // opened by the peer
 
-  std::int64_t credit_bytes = 0;       // what may still be sent to it eagerly
-  std::int64_t unreturned_bytes = 0;   // credit that the peer has spent here
-  std::int64_t used_up_bytes = 0;      // … of which this much can be given back
+  std::int64_t credit_bytes = 0;      // what may still be sent to it eagerly
+  std::int64_t unreturned_bytes = 0;  // credit that the peer has spent here
+  std::int64_t used_up_bytes = 0;     // … of which this much can be given back
 
-  std::deque<std::uint64_t> granted;   // announced messages whose bytes go out, oldest first
+  std::deque<std::uint64_t> granted;  // announced messages whose bytes go out, oldest first
 
   [[nodiscard]] bool is_gone() const { return standing != Standing::present; }
   // Calls visit(link) for every link from and to the peer.

@@ -22,9 +22,7 @@ void Receiver::recv(Transfer& transfer) {
   const Mailbox::Found found = mailbox_.post(transfer);
   switch (found.fit) {
     case Mailbox::Fit::taken: return use(*found.arrival, transfer);
-    case Mailbox::Fit::wrong_size:
-      transfer.handle = nullptr;
-      return discard(*found.arrival);
+    case Mailbox::Fit::wrong_size: transfer.handle = nullptr; return discard(*found.arrival);
     case Mailbox::Fit::none: break;
   }
   if (transfer.peer == any_peer || !setup_.peers[static_cast<std::size_t>(transfer.peer)].is_gone()) return;
@@ -78,8 +76,8 @@ void Receiver::grant(Transfer& receive, Peer& peer, std::uint64_t message) {
     return tell_sender(peer, FrameType::drop, {.first = message});
   }
   set_stage(receive, Stage::taken);
-  const std::uint64_t number = inbound_.add(
-      {.receive = &receive, .peer = peer.rank, .message = message, .missing_bytes = bytes});
+  const std::uint64_t number =
+      inbound_.add({.receive = &receive, .peer = peer.rank, .message = message, .missing_bytes = bytes});
   tell_sender(peer, FrameType::grant, {.first = message, .second = number});
 }
 

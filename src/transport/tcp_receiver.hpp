@@ -10,8 +10,8 @@
 
 #include "transport/mailbox.hpp"
 #include "transport/slots.hpp"
-#include "transport/tcp_options.hpp"
 #include "transport/tcp_frames.hpp"
+#include "transport/tcp_options.hpp"
 #include "transport/tcp_peer.hpp"
 
 namespace tutti::transport {

@@ -37,16 +37,15 @@ void Sender::send_eager(Peer& peer, Transfer& transfer) {
   peer.credit_bytes -= credit_cost(transfer.envelope.bytes);
   set_stage(transfer, Stage::sending);
   const std::span<const std::byte> payload = payload_of(transfer);
-  setup_.wiring.push(*peer.streams[0], {.head = encode_eager(transfer.envelope, payload, checksum()),
-                                        .payload = payload,
-                                        .transfer = &transfer});
+  setup_.wiring.push(
+      *peer.streams[0],
+      {.head = encode_eager(transfer.envelope, payload, checksum()), .payload = payload, .transfer = &transfer});
 }
 
 void Sender::announce(Peer& peer, Transfer& transfer) {
   set_stage(transfer, Stage::announced);
   const std::int64_t bytes = transfer.envelope.bytes;
-  const std::uint64_t id =
-      outbound_.add({.transfer = &transfer, .peer = peer.rank, .unwritten_bytes = bytes});
+  const std::uint64_t id = outbound_.add({.transfer = &transfer, .peer = peer.rank, .unwritten_bytes = bytes});
   setup_.wiring.push(*peer.streams[0],
                      {.head = encode_announce(transfer.envelope, id), .transfer = &transfer, .outbound = id});
   // Opened now, so that the bytes need not wait for the handshake once they are granted.

@@ -9,8 +9,8 @@
 #include <tutti/transport.hpp>
 
 #include "transport/slots.hpp"
-#include "transport/tcp_options.hpp"
 #include "transport/tcp_frames.hpp"
+#include "transport/tcp_options.hpp"
 #include "transport/tcp_peer.hpp"
 
 namespace tutti::transport {

@@ -38,17 +38,19 @@ struct PairOptions {
 struct Pair {
   explicit Pair(const PairOptions& options = {}) {
     std::vector<wire::Listener> doors;
-    for (int rank = 0; rank < 2; ++rank) table.push_back(doors.emplace_back(open_listener(wire::Address::loopback())).address());
+    for (int rank = 0; rank < 2; ++rank)
+      table.push_back(doors.emplace_back(open_listener(wire::Address::loopback())).address());
     for (int rank = 0; rank < 2; ++rank) {
       std::vector<wire::Address> seen = table;
       if (rank == 0 && options.relay_port != 0) seen[1] = seen[1].with_port(options.relay_port);
-      ends.push_back(std::make_unique<TcpTransport>(TcpSetup{.rank = rank,
-                                                             .listener = std::move(doors[static_cast<std::size_t>(rank)]),
-                                                             .table = seen,
-                                                             .secret = secret_of(rank == 0 ? 1 : options.second_secret),
-                                                             .clock = steady_clock(),
-                                                             .world = rank == 0 ? 1 : options.second_world,
-                                                             .options = options.tcp}));
+      ends.push_back(
+          std::make_unique<TcpTransport>(TcpSetup{.rank = rank,
+                                                  .listener = std::move(doors[static_cast<std::size_t>(rank)]),
+                                                  .table = seen,
+                                                  .secret = secret_of(rank == 0 ? 1 : options.second_secret),
+                                                  .clock = steady_clock(),
+                                                  .world = rank == 0 ? 1 : options.second_world,
+                                                  .options = options.tcp}));
       ends.back()->listen(&listeners[rank]);
     }
   }
@@ -139,7 +141,8 @@ class Relay {
   void pass(int from, int to, std::size_t* passed) {
     std::array<std::byte, 4096> buffer;
     const wire::Transfer read = wire::read_some(from, buffer);
-    if (passed != nullptr && *passed <= damage_at_ && damage_at_ < *passed + read.bytes) buffer[damage_at_ - *passed] ^= std::byte{4};
+    if (passed != nullptr && *passed <= damage_at_ && damage_at_ < *passed + read.bytes)
+      buffer[damage_at_ - *passed] ^= std::byte{4};
     if (passed != nullptr) *passed += read.bytes;
     std::span<const std::byte> rest(buffer.data(), read.bytes);
     while (!rest.empty()) {
@@ -217,8 +220,7 @@ TEST(TcpTransport, wake_ends_a_wait_also_one_that_has_not_begun) {
 TEST(TcpTransport, a_wait_for_control_sleeps_through_data) {
   Pair pair;
   ASSERT_TRUE(pair.exchange(10));
-  while (pair.ends[0]->poll() || pair.ends[1]->poll()) {
-  }
+  while (pair.ends[0]->poll() || pair.ends[1]->poll()) {}
   Parcel out = Parcel::to(1, 2, 10);
   pair.ends[0]->send(*out.transfer);
   const TimePoint start = steady_clock().now();
@@ -268,11 +270,16 @@ TEST(TcpTransport, ranks_as_threads_exchange_messages_all_to_all) {
   constexpr int size = 4, rounds = 30;
   std::vector<wire::Listener> doors;
   std::vector<wire::Address> table;
-  for (int rank = 0; rank < size; ++rank) table.push_back(doors.emplace_back(open_listener(wire::Address::loopback())).address());
+  for (int rank = 0; rank < size; ++rank)
+    table.push_back(doors.emplace_back(open_listener(wire::Address::loopback())).address());
   std::atomic<int> failures = 0;
   const auto program = [&](int rank) {
-    TcpTransport transport({.rank = rank, .listener = std::move(doors[static_cast<std::size_t>(rank)]), .table = table,
-                            .secret = secret_of(1), .clock = steady_clock(), .world = 4});
+    TcpTransport transport({.rank = rank,
+                            .listener = std::move(doors[static_cast<std::size_t>(rank)]),
+                            .table = table,
+                            .secret = secret_of(1),
+                            .clock = steady_clock(),
+                            .world = 4});
     Recorder listener;
     transport.listen(&listener);
     for (std::uint64_t round = 0; round < rounds; ++round) {
@@ -280,16 +287,20 @@ TEST(TcpTransport, ranks_as_threads_exchange_messages_all_to_all) {
       std::vector<Parcel> out, in;
       for (int peer = 0; peer < size; ++peer) {
         in.push_back(std::move(Parcel::from(peer, 1, bytes).of_call(round)));
-        out.push_back(std::move(Parcel::to(peer, 1, bytes, round * size + static_cast<std::uint64_t>(rank)).of_call(round)));
+        out.push_back(
+            std::move(Parcel::to(peer, 1, bytes, round * size + static_cast<std::uint64_t>(rank)).of_call(round)));
         transport.recv(*in.back().transfer);
         transport.send(*out.back().transfer);
       }
       const TimePoint deadline = steady_clock().now() + 30s;
-      const auto pending = [&] { return std::ranges::any_of(in, &Parcel::is_pending) || std::ranges::any_of(out, &Parcel::is_pending); };
+      const auto pending = [&] {
+        return std::ranges::any_of(in, &Parcel::is_pending) || std::ranges::any_of(out, &Parcel::is_pending);
+      };
       while (pending() && steady_clock().now() < deadline) {
         if (!transport.poll()) transport.wait(deadline, Transport::Events::all);
       }
-      for (std::uint64_t peer = 0; peer < size; ++peer) failures += in[peer].is_done() && in[peer].holds(round * size + peer) ? 0 : 1;
+      for (std::uint64_t peer = 0; peer < size; ++peer)
+        failures += in[peer].is_done() && in[peer].holds(round * size + peer) ? 0 : 1;
     }
     transport.close(steady_clock().now() + 10s);
     failures += static_cast<int>(listener.losses.size());

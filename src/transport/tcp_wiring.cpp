@@ -126,7 +126,8 @@ void Wiring::wait(TimePoint until, Transport::Events events) {
   Duration left = std::max(until - setup_.clock.now(), Duration::zero());
   if (control_waits_ || (all && data_waits_)) left = Duration::zero();
   const timespec timeout{.tv_sec = left.count() / 1'000'000'000, .tv_nsec = left.count() % 1'000'000'000};
-  ppoll(watched.data(), watched.size(), until == TimePoint::max() && left > Duration::zero() ? nullptr : &timeout, nullptr);
+  ppoll(watched.data(), watched.size(), until == TimePoint::max() && left > Duration::zero() ? nullptr : &timeout,
+        nullptr);
   eventfd_t ignored = 0;
   if ((watched[1].revents & POLLIN) != 0) eventfd_read(wake.get(), &ignored);
 }

@@ -17,7 +17,8 @@ TEST_P(TransportContract, a_message_of_any_size_arrives_whether_it_is_expected_o
   auto world = world_of(2);
   const std::int64_t eager = world->eager_bytes_max;
   std::uint64_t seed = 0;
-  for (const std::int64_t bytes : {std::int64_t{0}, std::int64_t{1}, std::int64_t{777}, eager - 1, eager, eager + 1, large_bytes}) {
+  for (const std::int64_t bytes :
+       {std::int64_t{0}, std::int64_t{1}, std::int64_t{777}, eager - 1, eager, eager + 1, large_bytes}) {
     for (const bool expected : {true, false}) {
       Parcel out = Parcel::to(1, 4, bytes, ++seed), in = Parcel::from(0, 4, bytes);
       if (expected) world->at(1).recv(*in.transfer);
@@ -53,7 +54,8 @@ TEST_P(TransportContract, messages_of_one_tag_never_overtake_each_other) {
   }
   for (std::uint64_t i = count - 40; i < count; ++i) world->at(1).recv(*in[i].transfer);
   ASSERT_TRUE(world->drive([&] { return std::ranges::none_of(in, &Parcel::is_pending); }));
-  for (std::uint64_t i = 0; i < count; ++i) ASSERT_TRUE(in[i].is_done() && in[i].holds(i)) << i << in[i].transfer->error;
+  for (std::uint64_t i = 0; i < count; ++i)
+    ASSERT_TRUE(in[i].is_done() && in[i].holds(i)) << i << in[i].transfer->error;
 }
 
 TEST_P(TransportContract, tags_are_received_in_any_order) {
@@ -186,7 +188,8 @@ TEST_P(TransportContract, control_messages_pass_data_that_is_stuck) {
   std::vector<Parcel> stuck;
   for (int i = 0; i < 80; ++i) stuck.push_back(Parcel::to(1, 1, i % 2 == 0 ? 1000 : 500'000));
   for (Parcel& parcel : stuck) world->at(0).send(*parcel.transfer);
-  for (int i = 0; i < 3; ++i) world->at(0).post(1, std::vector(static_cast<std::size_t>(i) * 30'000, static_cast<std::byte>(i)));
+  for (int i = 0; i < 3; ++i)
+    world->at(0).post(1, std::vector(static_cast<std::size_t>(i) * 30'000, static_cast<std::byte>(i)));
   Recorder& heard = world->listeners[1];
   ASSERT_TRUE(world->drive([&] { return heard.controls.size() == 3; }));
   for (std::size_t i = 0; i < 3; ++i) {
@@ -212,7 +215,8 @@ TEST_P(TransportContract, nine_ranks_exchange_random_messages) {
     const int source = static_cast<int>(random.below(size)), destination = static_cast<int>(random.below(size));
     if (source == destination) continue;
     const std::int64_t bytes = random.below(4) == 0 ? random.between(0, 150'000) : random.between(0, 2'000);
-    pairs.push_back({source, destination, std::move(Parcel::to(destination, static_cast<std::uint32_t>(seed), bytes, seed).of_call(1)),
+    pairs.push_back({source, destination,
+                     std::move(Parcel::to(destination, static_cast<std::uint32_t>(seed), bytes, seed).of_call(1)),
                      std::move(Parcel::from(source, static_cast<std::uint32_t>(seed), bytes).of_call(1)), seed});
   }
   std::vector<std::size_t> order(2 * pairs.size());

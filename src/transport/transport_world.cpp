@@ -140,10 +140,12 @@ void write_pattern(std::span<std::byte> bytes, std::uint64_t seed) {
 
 std::vector<WorldKind> all_world_kinds() {
   return {
-      {"tcp_ipv4", [](int size) -> std::unique_ptr<TransportWorld> {
+      {"tcp_ipv4",
+       [](int size) -> std::unique_ptr<TransportWorld> {
          return std::make_unique<TcpWorld>(size, wire::Address::loopback());
        }},
-      {"tcp_ipv6", [](int size) -> std::unique_ptr<TransportWorld> {
+      {"tcp_ipv6",
+       [](int size) -> std::unique_ptr<TransportWorld> {
          return std::make_unique<TcpWorld>(size, wire::Address::loopback_v6());
        }},
       {"simulated", [](int size) -> std::unique_ptr<TransportWorld> { return std::make_unique<SimulatedWorld>(size); }},
@@ -151,7 +153,8 @@ std::vector<WorldKind> all_world_kinds() {
 }
 
 Parcel::Parcel(int peer, std::uint32_t tag, std::int64_t bytes)
-    : transfer(std::make_unique<Transfer>()), memory_(static_cast<std::size_t>(bytes) + 2 * margin_bytes, margin_value) {
+    : transfer(std::make_unique<Transfer>()),
+      memory_(static_cast<std::size_t>(bytes) + 2 * margin_bytes, margin_value) {
   transfer->peer = peer;
   transfer->envelope.group = 3;
   transfer->envelope.epoch = 2;

@@ -73,7 +73,7 @@ class Parcel {
   [[nodiscard]] bool is_pending() const { return transfer->state == Transfer::State::pending; }
   [[nodiscard]] bool is_done() const { return transfer->state == Transfer::State::done; }
   [[nodiscard]] bool has_failed() const { return transfer->state == Transfer::State::failed; }
-  [[nodiscard]] bool holds(std::uint64_t seed) const;          // what to(…, seed) sent
+  [[nodiscard]] bool holds(std::uint64_t seed) const;  // what to(…, seed) sent
   [[nodiscard]] bool is_all(std::byte value) const;
   void fill(std::byte value);
   [[nodiscard]] bool margins_are_whole() const;
