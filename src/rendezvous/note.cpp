@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <utility>
 #include <vector>
 
 #include <tutti/error.hpp>
@@ -36,7 +37,8 @@ bool is_nonce(std::string_view text) {
 }  // namespace
 
 Note Note::by(std::string_view writer) {
-  return {.where = {}, .nonce = make_nonce(), .secret = {}, .writer = std::string(writer)};
+  std::string nonce = make_nonce();
+  return {.where = {}, .nonce = std::move(nonce), .secret = {}, .writer = std::string(writer)};
 }
 
 std::string Note::text() const {
@@ -47,7 +49,9 @@ std::optional<Note> Note::parse(std::string_view text) {
   if (text.size() > text_bytes_max) return std::nullopt;
   const auto parts = split(text, ',');
   if (parts.size() != 5 || parts[0] != version || !is_nonce(parts[2])) return std::nullopt;
-  Note note{.where = {}, .nonce = std::string(parts[2]), .secret = {}, .writer = std::string(parts[4])};
+  Note note;
+  note.nonce = parts[2];
+  note.writer = parts[4];
   try {
     note.where = wire::HostPort::parse(parts[1]);
     if (parts[3] != "-") note.secret = wire::Secret::from_hex(parts[3]);
