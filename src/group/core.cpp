@@ -102,7 +102,7 @@ std::shared_ptr<Operation> GroupCore::start(Request request, Duration timeout) {
     refusals_.erase(found);
     take_refusal(operation->request.signature.sequence, refusal.world_rank, refusal.text);
   }
-  if (!operation->ended() && !operation->waits_for_turn) launch(*operation);
+  if (!operation->ended() && !operation->waits_for_turn && !proposed_) launch(*operation);
   return operation;
 }
 
@@ -166,7 +166,9 @@ void GroupCore::launch(Operation& operation) {
 
 void GroupCore::advance(Operation& operation, TimePoint now) {
   if (operation.ended()) return;
-  if (operation.waits_for_turn) {
+  if (proposed_) {
+    // The group is about to break: nothing ends well any more, so that this rank does not go on as if nothing had happened.
+  } else if (operation.waits_for_turn) {
     if (!must_wait(operation)) launch(operation);
   } else if (operation.is_message()) {
     advance_message(operation);
@@ -182,6 +184,7 @@ void GroupCore::advance_collective(Operation& operation) {
   } catch (const TransferFailed& failure) {
     operation.doomed = fmt::format("{} with {}", failure.what(), name_of_rank(failure.peer()));
     operation.doomed_at = runtime_->clock().now();
+    operation.doomed_peer = facts_.world_of[static_cast<std::size_t>(failure.peer())];
   } catch (const Error& error) {
     const bool mismatch = dynamic_cast<const Mismatch*>(&error) != nullptr;
     request_abort({.kind = mismatch ? control::Cause::Kind::mismatch : control::Cause::Kind::aborted,

@@ -98,6 +98,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void probe(Operation& operation, TimePoint now, const Whereabouts& where);
   void time_out(Operation& operation, TimePoint now);
   void report_mismatch(const Signature& own, const Signature& theirs, int world_peer);
+  void report_left(int world_rank, std::uint64_t sequence);
   void check_early(const Signature& own);
   void request_abort(const control::Cause& cause);
   [[nodiscard]] Whereabouts whereabouts(const Operation& operation) const;

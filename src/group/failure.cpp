@@ -133,6 +133,10 @@ void GroupCore::watch(Operation& operation, TimePoint now) {
     if (now - proposed_at_ > agreement_limit) break_with(*proposed_);
     return;
   }
+  if (!operation.doomed.empty() && operation.doomed_peer >= 0 && runtime_->has_left(operation.doomed_peer)) {
+    report_left(operation.doomed_peer, operation.request.signature.sequence);
+    return;
+  }
   if (!operation.doomed.empty() && now - operation.doomed_at > verdict_wait) {
     request_abort({.kind = control::Cause::Kind::mismatch,
                    .blamed = {},
@@ -156,10 +160,7 @@ void GroupCore::probe(Operation& operation, TimePoint now, const Whereabouts& wh
   for (const int rank : where.waiting_for) {
     const int world = facts_.world_of[static_cast<std::size_t>(rank)];
     if (runtime_->has_left(world) && now - runtime_->left_at(world) > leave_grace) {
-      request_abort({.kind = control::Cause::Kind::lost,
-                     .blamed = {world},
-                     .sequence = operation.request.signature.sequence,
-                     .text = fmt::format("{} left the job without joining the call", name_of_rank(rank))});
+      report_left(world, operation.request.signature.sequence);
       return;
     }
   }
@@ -168,6 +169,13 @@ void GroupCore::probe(Operation& operation, TimePoint now, const Whereabouts& wh
   for (const int rank : stalls_.involved(where.waiting_for, operation.request.signature.sequence)) {
     if (rank != facts_.rank) runtime_->control().probe(facts_.world_of[static_cast<std::size_t>(rank)], bytes);
   }
+}
+
+void GroupCore::report_left(int world_rank, std::uint64_t sequence) {
+  request_abort({.kind = control::Cause::Kind::lost,
+                 .blamed = {world_rank},
+                 .sequence = sequence,
+                 .text = fmt::format("{} left the job without taking part in the call", name_of_rank(rank_of(world_rank)))});
 }
 
 StallAnswer GroupCore::answer_probe(int world_rank, const StallProbe& probe) {
@@ -211,7 +219,7 @@ void GroupCore::time_out(Operation& operation, TimePoint now) {
   const std::uint64_t sequence = operation.request.signature.sequence;
   std::string missing;
   std::vector<int> blamed;
-  for (const int rank : stalls_.ends(where.waiting_for, sequence, now, answer_stale)) {
+  for (const int rank : stalls_.ends({facts_.rank, where.waiting_for, sequence}, now, answer_stale)) {
     blamed.push_back(facts_.world_of[static_cast<std::size_t>(rank)]);
     const std::string how = operation.is_message() ? "" : ", which " + stalls_.describe(rank, sequence, now, answer_stale);
     missing += fmt::format("{}{}{}", missing.empty() ? "waiting for " : ", ", name_of_rank(rank), how);

@@ -72,6 +72,7 @@ void GroupCore::advance_message(Operation& operation) {
   if (transfer.state == Transfer::State::pending || !operation.doomed.empty()) return;
   if (transfer.state == Transfer::State::failed) {
     operation.doomed = transfer.error;
+    operation.doomed_peer = transfer.peer;
     operation.doomed_at = runtime_->clock().now();
     return;
   }

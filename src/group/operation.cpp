@@ -42,6 +42,7 @@ void Operation::reset() {
   callbacks_.clear();
   waits_for_turn = false;
   doomed.clear();
+  doomed_peer = -1;
   steps_seen = -1;
   peer = -1;
   transfer.state = Transfer::State::idle;

@@ -51,6 +51,7 @@ class Operation {
   bool waits_for_turn = false;       // an earlier operation works on overlapping memory
   std::string doomed;                // a transfer failed: why; the verdict of the control network is awaited
   TimePoint doomed_at{};
+  int doomed_peer = -1;              // rank in the world
 
   // Stall watch: when it last got further, and when the ranks it waits for were last asked about it.
   int steps_seen = -1;

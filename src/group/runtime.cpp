@@ -37,11 +37,6 @@ void Runtime::start() {
 }
 
 Runtime::~Runtime() {
-  if (forked_) {
-    // The thread lives in the parent; joining it here would wait for ever.
-    if (thread_.joinable()) new std::thread(std::move(thread_));
-    return;
-  }
   leave();
 }
 
@@ -74,6 +69,8 @@ void Runtime::check_alive() const {
 
 void Runtime::abandon() {
   forked_ = true;
+  // Never destroyed here: its thread lives in the parent, and its locks may be held by it for ever.
+  kept_in_child_ = shared_from_this();
   parts_.transport->abandon();
 }
 

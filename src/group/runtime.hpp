@@ -119,6 +119,7 @@ class Runtime final : public TransportListener, public control::ControlListener,
   bool some_ended_ = false;
   bool stopping_ = false;
   std::atomic<bool> gone_{false}, forked_{false};
+  std::shared_ptr<Runtime> kept_in_child_;
 };
 
 template <class Predicate>

@@ -102,10 +102,12 @@ std::vector<int> StallMap::involved(std::span<const int> waiting_for, std::uint6
   return {seen.begin(), seen.end()};
 }
 
-std::vector<int> StallMap::ends(std::span<const int> waiting_for, std::uint64_t sequence, TimePoint now, Duration stale) const {
-  const std::vector<int> chain = involved(waiting_for, sequence);
+std::vector<int> StallMap::ends(const Wait& wait, TimePoint now, Duration stale) const {
+  const std::uint64_t sequence = wait.sequence;
+  const std::vector<int> chain = involved(wait.waiting_for, sequence);
   std::vector<int> ends;
   for (const int rank : chain) {
+    if (rank == wait.self) continue;  // it waits, and does not ask itself
     const auto found = answers_.find(rank);
     const bool silent = found == answers_.end() || now - found->second.at > stale;
     if (silent || found->second.answer.sequence != sequence || found->second.answer.state != StallAnswer::State::waiting) {

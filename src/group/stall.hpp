@@ -52,9 +52,14 @@ class StallMap {
     const auto found = answers_.find(rank);
     return found != answers_.end() && found->second.answer.sequence == sequence;
   }
-  /// Follows the chains of waiting from `waiting_for` for call `sequence`. Returns the ranks at their ends, sorted; answers older
-  /// than `stale` count as none. Where ranks wait for each other in a circle, the circle's lowest rank stands for it.
-  [[nodiscard]] std::vector<int> ends(std::span<const int> waiting_for, std::uint64_t sequence, TimePoint now, Duration stale) const;
+  /// Follows the chains of waiting from what rank `self` waits for in call `sequence`. Returns the ranks at their ends, sorted; answers
+  /// older than `stale` count as none. Where ranks wait for each other in a circle, the circle's lowest rank stands for it.
+  struct Wait {
+    int self = 0;
+    std::span<const int> waiting_for;
+    std::uint64_t sequence = 0;
+  };
+  [[nodiscard]] std::vector<int> ends(const Wait& wait, TimePoint now, Duration stale) const;
   /// All ranks on the chains, ends included: whom to ask next.
   [[nodiscard]] std::vector<int> involved(std::span<const int> waiting_for, std::uint64_t sequence) const;
   /// "has not entered the call (its next is #411)", "does not answer", …

@@ -102,7 +102,9 @@ TEST(BadInput, AVerbOnAGroupWithoutTheCallerIsRefused) {
     }
     Group none = g.split(g.rank() == 1 ? -1 : 0);
     EXPECT_EQ(none.valid(), g.rank() != 1);
-    if (!none.valid()) EXPECT_EQ(outcome_of([&] { none.barrier(); }).kind, Kind::invalid_argument);
+    if (!none.valid()) {
+      EXPECT_EQ(outcome_of([&] { none.barrier(); }).kind, Kind::invalid_argument);
+    }
   });
 }
 
