@@ -1,0 +1,107 @@
+// stall_test.cpp: whom a wait leads to.
+// SPDX-License-Identifier: Apache-2.0
+#include "group/stall.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/bytes.hpp"
+
+namespace tutti {
+namespace {
+
+using namespace std::chrono_literals;
+using State = StallAnswer::State;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const TimePoint start{1000s};
+constexpr Duration stale = 2s;
+
+StallAnswer waiting_for(std::vector<int> ranks) {
+  return {.group = 1, .sequence = 7, .state = State::waiting, .next_sequence = 8, .step = 3, .step_count = 9, .waiting_for = std::move(ranks)};
+}
+StallAnswer in_state(State state) { return {.group = 1, .sequence = 7, .state = state, .next_sequence = 5}; }
+
+std::vector<int> ends(const StallMap& map, std::vector<int> from) { return map.ends({0, from, 7}, start, stale); }
+
+TEST(Stall, AChainLeadsToTheRankThatHasNotEntered) {
+  StallMap map;
+  map.note(1, waiting_for({2}), start);
+  map.note(2, waiting_for({3}), start);
+  map.note(3, in_state(State::not_there_yet), start);
+  EXPECT_THAT(ends(map, {1}), ElementsAre(3));
+  EXPECT_THAT(map.involved(std::vector{1}, 7), ElementsAre(1, 2, 3));
+  EXPECT_THAT(map.describe(3, 7, start, stale), HasSubstr("has not entered the call (its next is #5)"));
+}
+
+TEST(Stall, ASilentRankIsTheEndOfItsChain) {
+  StallMap map;
+  map.note(1, waiting_for({2}), start);
+  EXPECT_THAT(ends(map, {1}), ElementsAre(2));
+  EXPECT_EQ(map.describe(2, 7, start, stale), "does not answer");
+}
+
+TEST(Stall, AnAnswerThatIsTooOldCountsAsNone) {
+  StallMap map;
+  map.note(1, waiting_for({2}), start - 10s);
+  map.note(2, waiting_for({1}), start);
+  EXPECT_THAT(ends(map, {2}), ElementsAre(1));
+  EXPECT_THAT(map.describe(1, 7, start, stale), HasSubstr("10 s ago"));
+}
+
+TEST(Stall, TheOneWhoAsksIsNeverTheEnd) {
+  StallMap map;
+  map.note(1, waiting_for({0, 2}), start);
+  map.note(2, in_state(State::not_there_yet), start);
+  EXPECT_THAT(ends(map, {1}), ElementsAre(2));
+}
+
+TEST(Stall, ARankThatIsThroughIsNotWaitedForIfAnyoneElseIs) {
+  StallMap map;
+  map.note(1, in_state(State::past_it), start);
+  map.note(2, in_state(State::not_there_yet), start);
+  EXPECT_THAT(ends(map, {1, 2}), ElementsAre(2));
+  EXPECT_THAT(ends(map, {1}), ElementsAre(1));
+}
+
+TEST(Stall, ACircleIsNamedByItsLowestRank) {
+  StallMap map;
+  map.note(1, waiting_for({2}), start);
+  map.note(2, waiting_for({1}), start);
+  EXPECT_THAT(ends(map, {2}), ElementsAre(1));
+}
+
+TEST(Stall, AnswersOfOtherCallsLeadNowhere) {
+  StallMap map;
+  StallAnswer other = waiting_for({5});
+  other.sequence = 6;
+  map.note(1, other, start);
+  EXPECT_THAT(ends(map, {1}), ElementsAre(1));
+}
+
+TEST(Stall, MessagesSurviveTheWire) {
+  const StallProbe probe{.group = 9, .epoch = 2, .signature = {.sequence = 3, .verb = Verb::scan, .dtype = DType::int8, .root = -1, .count = 5}};
+  const StallProbe read = decode_probe(encode(probe));
+  EXPECT_EQ(read.group, 9u);
+  EXPECT_EQ(read.epoch, 2u);
+  EXPECT_EQ(read.signature, probe.signature);
+  const StallAnswer answer = decode_answer(encode(waiting_for({4, 2})));
+  EXPECT_THAT(answer.waiting_for, ElementsAre(4, 2));
+  EXPECT_EQ(answer.step_count, 9);
+}
+
+TEST(Stall, MalformedMessagesAreRefused) {
+  auto bytes = encode(StallProbe{});
+  for (std::size_t length = 0; length < bytes.size(); ++length) {
+    EXPECT_THROW((void)decode_probe(std::span(bytes).first(length)), MalformedMessage);
+  }
+  bytes[20] = std::byte{200};  // the verb
+  EXPECT_THROW((void)decode_probe(bytes), MalformedMessage);
+  auto answer = encode(waiting_for({1}));
+  answer[16] = std::byte{17};  // the state
+  EXPECT_THROW((void)decode_answer(answer), MalformedMessage);
+}
+
+}  // namespace
+}  // namespace tutti
