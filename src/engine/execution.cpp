@@ -5,9 +5,26 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/hash.hpp"
 #include "kernel/kernel.hpp"
 
 namespace tutti {
+
+namespace {
+
+/// What tells the messages of a sub-request from those of the others. The k-th call of each member on the same members belongs
+/// together; its number among a rank's own calls says nothing, for ranks may be in different ones besides.
+std::uint32_t phase_of_call(const Plan& plan, std::size_t index, std::uint32_t outer_phase) {
+  const std::vector<int>& members = plan.calls[index].members;
+  std::uint64_t before = 0;
+  for (std::size_t i = 0; i < index; ++i) before += plan.calls[i].members == members ? 1 : 0;
+  Hash hash;
+  hash.add(outer_phase).add(before);
+  for (const int member : members) hash.add(static_cast<std::uint64_t>(member));
+  return static_cast<std::uint32_t>(hash.value()) | 0x80000000u;  // apart from the phases of whole requests
+}
+
+}  // namespace
 
 struct Execution::SubRequest {
   Execution execution;
@@ -166,8 +183,7 @@ void Execution::begin_call(std::uint32_t index) {
   inner.input = input;
   inner.output = output;
   inner.world_of = sub->world_of;
-  // Each nesting level takes eight bits of the phase, so that no two sub-requests of a call share their messages.
-  inner.envelope.phase = (start_.envelope.phase << 8) | static_cast<std::uint32_t>(step.call + 1);
+  inner.envelope.phase = phase_of_call(*start_.plan, static_cast<std::size_t>(step.call), start_.envelope.phase);
   sub->execution.start(inner);
 }
 
