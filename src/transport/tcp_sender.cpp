@@ -88,7 +88,7 @@ bool Sender::refill(Peer& peer, Link& link) {
     Outbound* const outbound = find(peer, id);
     const std::int64_t bytes = outbound != nullptr ? outbound->transfer->envelope.bytes : 0;
     if (outbound == nullptr || outbound->next_offset == bytes) {
-      peer.granted.pop_front();
+      peer.granted.erase(peer.granted.begin());
       continue;
     }
     const std::int64_t offset = outbound->next_offset;
