@@ -81,7 +81,9 @@ TEST_P(Asynchronous, WaitingForAWhileOnlyStopsTheWaiting) {
     std::array<int, 1> data{1}, go{0};
     if (world.rank() == 0) {
       Work work = world.start(AllReduce{.data = data});
-      if (world.size() > 1) EXPECT_THROW(work.wait(30ms), Timeout);
+      if (world.size() > 1) {
+        EXPECT_THROW(work.wait(30ms), Timeout);
+      }
       for (int peer = 1; peer < world.size(); ++peer) world.send(go, peer);
       work.wait(30s);
     } else {

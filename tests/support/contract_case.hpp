@@ -69,6 +69,11 @@ class Part {
   [[nodiscard]] Request request();
   /// After the call: what is wrong with this rank's arrays, guards and inputs included.
   [[nodiscard]] std::optional<std::string> difference() const;
+  /// After a call that failed: whether anything but an output was written.
+  [[nodiscard]] std::optional<std::string> damage() const;
+  /// See GuardedArray.
+  void scribble(std::byte value = std::byte{0x5e});
+  [[nodiscard]] std::uint64_t fingerprint() const;
 
  private:
   using Lengths = std::vector<std::int64_t>;

@@ -8,6 +8,7 @@
 
 #include <tutti/error.hpp>
 
+#include "base/hash.hpp"
 #include "contract_case.hpp"
 
 namespace tutti::contract {
@@ -72,6 +73,27 @@ std::optional<std::string> Part::difference() const {
     if (const auto difference = array->difference()) return fmt::format("{}: {}", name, *difference);
   }
   return std::nullopt;
+}
+
+std::optional<std::string> Part::damage() const {
+  if (output_) {
+    if (const auto overrun = output_->overrun()) return fmt::format("output: {}", *overrun);
+  }
+  if (!input_) return std::nullopt;
+  const auto wrong = call_.in_place ? input_->overrun() : input_->difference();
+  return wrong ? std::optional(fmt::format("input: {}", *wrong)) : std::nullopt;
+}
+
+void Part::scribble(std::byte value) {
+  for (GuardedArray* const array : {input_.get(), output_.get()}) {
+    if (array != nullptr) array->scribble(value);
+  }
+}
+
+std::uint64_t Part::fingerprint() const {
+  Hash hash;
+  for (const GuardedArray* const array : {input_.get(), output_.get()}) hash.add(array != nullptr ? array->fingerprint() : 0);
+  return hash.value();
 }
 
 }  // namespace tutti::contract

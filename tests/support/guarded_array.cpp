@@ -9,6 +9,7 @@
 #include <functional>
 #include <numeric>
 
+#include "base/hash.hpp"
 #include "element.hpp"
 
 namespace tutti::contract {
@@ -89,19 +90,29 @@ void GuardedArray::expect(std::int64_t index, const std::byte* value) {
 
 std::optional<std::string> GuardedArray::difference() const {
   if (bytes_ == expected_) return std::nullopt;
-  std::vector<std::byte> accepted = expected_;
   for (std::int64_t i = 0; i < count(); ++i) {
     const std::size_t at = offset_of(i);
     if (!same_element(dtype_, &bytes_[at], &expected_[at])) {
       return fmt::format("element {} of {} is {} instead of {}", i, count(), element_text(dtype_, &bytes_[at]),
                          element_text(dtype_, &expected_[at]));
     }
-    std::memcpy(&accepted[at], &bytes_[at], size_of(dtype_));
   }
+  return overrun();
+}
+
+std::optional<std::string> GuardedArray::overrun() const {
+  std::vector<std::byte> accepted = expected_;
+  for (std::int64_t i = 0; i < count(); ++i) std::memcpy(&accepted[offset_of(i)], &bytes_[offset_of(i)], size_of(dtype_));
   const auto [changed, was] = std::mismatch(bytes_.begin(), bytes_.end(), accepted.begin());
   if (changed == bytes_.end()) return std::nullopt;
   return fmt::format("byte {} was overwritten, which belongs to no element ({} bytes of elements, guards and gaps)",
                      changed - bytes_.begin(), bytes_.size());
+}
+
+void GuardedArray::scribble(std::byte value) { std::ranges::fill(bytes_, value); }
+
+std::uint64_t GuardedArray::fingerprint() const {
+  return Hash().add(std::string_view(reinterpret_cast<const char*>(bytes_.data()), bytes_.size())).value();
 }
 
 }  // namespace tutti::contract

@@ -41,6 +41,13 @@ class GuardedArray {
   void expect(std::int64_t index, const std::byte* value);
   /// The first byte or element that is not as it should be, in words.
   [[nodiscard]] std::optional<std::string> difference() const;
+  /// The same, whatever the elements are: after a call that failed.
+  [[nodiscard]] std::optional<std::string> overrun() const;
+
+  /// What a caller may do with its memory once a call has ended: overwrites everything.
+  void scribble(std::byte value = std::byte{0x5e});
+  /// Changes with every byte.
+  [[nodiscard]] std::uint64_t fingerprint() const;
 
  private:
   [[nodiscard]] std::size_t offset_of(std::int64_t index) const;
