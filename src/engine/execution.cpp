@@ -167,7 +167,7 @@ void Execution::begin_call(std::uint32_t index) {
   std::int64_t own_block = 0;  // where this rank's block starts, in elements
   if (call.counts.size() == 1) {
     spec.count = call.counts[0];
-  } else {
+  } else if (!call.counts.empty()) {  // a barrier has none
     spec.counts = call.counts;
     for (int i = 0; i < me; ++i) own_block += call.counts[static_cast<std::size_t>(i)];
   }
