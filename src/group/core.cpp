@@ -91,7 +91,7 @@ std::shared_ptr<Operation> GroupCore::start(Request request, Duration timeout) {
   operation->group = shared_from_this();
   operation->request = std::move(request);
   operation->timeout = timeout > Duration::zero() ? timeout : runtime_->default_timeout();
-  operation->started_at = operation->progressed_at = operation->probed_at = now;
+  operation->started_at = operation->probed_at = now;
   operation->request.deadline = deadline_after(now, operation->timeout);
   operation->waits_for_turn = must_wait(*operation);
   running_.push_back(operation);
@@ -152,16 +152,10 @@ bool GroupCore::must_wait(const Operation& operation) const {
 
 void GroupCore::launch(Operation& operation) {
   operation.waits_for_turn = false;
-  try {
+  guarded(operation, [&] {
     operation.task = &backend_->start(operation.request);
-  } catch (const Error& error) {
-    request_abort({.kind = control::Cause::Kind::aborted,
-                   .blamed = {facts_.world_of[static_cast<std::size_t>(facts_.rank)]},
-                   .sequence = operation.request.signature.sequence,
-                   .text = fmt::format("{} could not go on with {}: {}", who(), describe(operation.request.signature), error.what())});
-    return;
-  }
-  advance_collective(operation);
+    if (operation.task->poll()) end(operation, nullptr);
+  });
 }
 
 void GroupCore::advance(Operation& operation, TimePoint now) {
@@ -179,18 +173,29 @@ void GroupCore::advance(Operation& operation, TimePoint now) {
 }
 
 void GroupCore::advance_collective(Operation& operation) {
-  try {
+  guarded(operation, [&] {
     if (operation.task->poll()) end(operation, nullptr);
+  });
+}
+
+template <class Progress>
+void GroupCore::guarded(Operation& operation, Progress progress) {
+  const auto abort_for = [&](control::Cause::Kind kind, const std::exception& error) {
+    request_abort({.kind = kind,
+                   .blamed = {},
+                   .sequence = operation.request.signature.sequence,
+                   .text = fmt::format("{} cannot go on with {}: {}", who(), describe(operation.request.signature), error.what())});
+  };
+  try {
+    progress();
   } catch (const TransferFailed& failure) {
     operation.doomed = fmt::format("{} with {}", failure.what(), name_of_rank(failure.peer()));
     operation.doomed_at = runtime_->clock().now();
     operation.doomed_peer = facts_.world_of[static_cast<std::size_t>(failure.peer())];
-  } catch (const Error& error) {
-    const bool mismatch = dynamic_cast<const Mismatch*>(&error) != nullptr;
-    request_abort({.kind = mismatch ? control::Cause::Kind::mismatch : control::Cause::Kind::aborted,
-                   .blamed = {},
-                   .sequence = operation.request.signature.sequence,
-                   .text = fmt::format("{}: {}: {}", who(), describe(operation.request.signature), error.what())});
+  } catch (const Mismatch& error) {
+    abort_for(control::Cause::Kind::mismatch, error);
+  } catch (const std::exception& error) {  // out of memory, or what the caller's own function throws
+    abort_for(control::Cause::Kind::aborted, error);
   }
 }
 

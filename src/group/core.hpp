@@ -91,12 +91,16 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void launch_message(Operation& operation, const Message& message);
   [[nodiscard]] bool must_wait(const Operation& operation) const;
   void advance_collective(Operation& operation);
+  /// Runs what may throw; turns that into the group's failure.
+  template <class Progress>
+  void guarded(Operation& operation, Progress progress);
   void advance_message(Operation& operation);
   void finish_receive(Operation& operation);
   void end(Operation& operation, std::exception_ptr error);
   void watch(Operation& operation, TimePoint now);
   void probe(Operation& operation, TimePoint now, const Whereabouts& where);
   void time_out(Operation& operation, TimePoint now);
+  [[nodiscard]] std::string stall_report(const Operation& operation, TimePoint now, const Whereabouts& where, std::string_view what) const;
   void report_mismatch(const Signature& own, const Signature& theirs, int world_peer);
   void report_left(int world_rank, std::uint64_t sequence);
   void check_early(const Signature& own);

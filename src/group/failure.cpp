@@ -18,6 +18,7 @@ using namespace std::chrono_literals;
 
 constexpr Duration probe_after = 100ms;      // a call that waits longer asks those it waits for
 constexpr Duration probe_again_max = 1s;
+constexpr Duration report_after = 10s;       // a call that waits longer says so, once
 constexpr Duration answer_stale = 2500ms;    // an answer older than this counts as none
 constexpr Duration verdict_wait = 500ms;     // a broken transfer waits this long for the control network's verdict
 constexpr Duration agreement_limit = 10s;    // a group breaks by then, whether or not the others can be heard
@@ -153,7 +154,12 @@ void GroupCore::watch(Operation& operation, TimePoint now) {
   const Duration again = std::clamp(waited / 2, probe_after, probe_again_max);
   if (now - operation.probed_at < again) return;
   operation.probed_at = now;
-  probe(operation, now, whereabouts(operation));
+  const Whereabouts where = whereabouts(operation);
+  probe(operation, now, where);
+  if (waited >= report_after && !operation.reported) {
+    operation.reported = true;
+    runtime_->log().warn("{}", stall_report(operation, now, where, fmt::format("has waited for {}", format_duration(report_after))));
+  }
 }
 
 void GroupCore::probe(Operation& operation, TimePoint now, const Whereabouts& where) {
@@ -214,20 +220,29 @@ void GroupCore::take_answer(int world_rank, const StallAnswer& answer) {
   }
 }
 
-void GroupCore::time_out(Operation& operation, TimePoint now) {
-  const Whereabouts where = whereabouts(operation);
+std::string GroupCore::stall_report(const Operation& operation, TimePoint now, const Whereabouts& where, std::string_view what) const {
   const std::uint64_t sequence = operation.request.signature.sequence;
   std::string missing;
-  std::vector<int> blamed;
   for (const int rank : stalls_.ends({facts_.rank, where.waiting_for, sequence}, now, answer_stale)) {
-    blamed.push_back(facts_.world_of[static_cast<std::size_t>(rank)]);
     const std::string how = operation.is_message() ? "" : ", which " + stalls_.describe(rank, sequence, now, answer_stale);
     missing += fmt::format("{}{}{}", missing.empty() ? "waiting for " : ", ", name_of_rank(rank), how);
   }
   if (missing.empty()) missing = "waiting for any rank to send";
-  const std::string text = fmt::format("{}: {} ({}) timed out after {} at step {} of {}, {}", who(), tutti::describe(operation.request.signature),
-                                       where.how, format_duration(operation.timeout), where.step, where.step_count, missing);
-  request_abort({.kind = control::Cause::Kind::timeout, .blamed = blamed, .sequence = sequence, .text = text});
+  return fmt::format("{}: {} ({}) {} at step {} of {}, {}", who(), tutti::describe(operation.request.signature), where.how, what,
+                     where.step, where.step_count, missing);
+}
+
+void GroupCore::time_out(Operation& operation, TimePoint now) {
+  const Whereabouts where = whereabouts(operation);
+  const std::uint64_t sequence = operation.request.signature.sequence;
+  std::vector<int> blamed;
+  for (const int rank : stalls_.ends({facts_.rank, where.waiting_for, sequence}, now, answer_stale)) {
+    blamed.push_back(facts_.world_of[static_cast<std::size_t>(rank)]);
+  }
+  request_abort({.kind = control::Cause::Kind::timeout,
+                 .blamed = blamed,
+                 .sequence = sequence,
+                 .text = stall_report(operation, now, where, fmt::format("timed out after {}", format_duration(operation.timeout)))});
 }
 
 }  // namespace tutti

@@ -60,6 +60,11 @@ void wait_for(GroupCore& core, Operation& operation) {
   operation.rethrow();
 }
 
+Work entrusted(GroupCore& core, std::shared_ptr<Operation> operation) {
+  core.runtime().entrust(*operation);
+  return Work(std::move(operation));
+}
+
 void run_message(GroupCore& core, const GroupCore::Message& message, int* source = nullptr) {
   const GroupCore::Entry entry(core, name_of(message.verb));
   const auto operation = core.start_message(message);
@@ -90,7 +95,7 @@ void Group::run(Request request, Duration timeout) {
 Work Group::start(Request request, Duration timeout) {
   GroupCore& group = entered();
   const GroupCore::Entry entry(group, name_of(request.verb));
-  return Work(group.start(std::move(request), timeout));
+  return entrusted(group, group.start(std::move(request), timeout));
 }
 
 void Group::all_reduce(View data, const ReduceOptions& o) { run(request_of(AllReduce{.data = data, .op = o.op}), o.timeout); }
@@ -171,11 +176,11 @@ Work Group::start(const Permute& c) { return start(request_of(c), c.timeout); }
 Work Group::start(const Barrier& c) { return start(request_of(c), c.timeout); }
 Work Group::start(const Send& c) {
   const GroupCore::Entry entry(entered(), "send");
-  return Work(core_->start_message({.verb = Verb::send, .data = c.data, .peer = c.to, .tag = c.tag, .timeout = c.timeout}));
+  return entrusted(*core_, core_->start_message({.verb = Verb::send, .data = c.data, .peer = c.to, .tag = c.tag, .timeout = c.timeout}));
 }
 Work Group::start(const Receive& c) {
   const GroupCore::Entry entry(entered(), "recv");
-  return Work(core_->start_message({.verb = Verb::recv, .data = c.data, .peer = c.from, .tag = c.tag, .timeout = c.timeout}));
+  return entrusted(*core_, core_->start_message({.verb = Verb::recv, .data = c.data, .peer = c.from, .tag = c.tag, .timeout = c.timeout}));
 }
 
 void Group::abort(std::string_view reason) {

@@ -182,6 +182,7 @@ Group init(std::shared_ptr<Connector> connector, const InitOptions& options) {
   parts.clock = &steady_clock();
   parts.default_timeout = options.timeout;
   parts.seed = random_word();
+  parts.log = Log(Log::level_from(environment)).for_rank(place.rank);
   parts.oversubscribed = place.local_size > static_cast<int>(std::thread::hardware_concurrency());
 
   GroupFacts facts{.rank = place.rank, .size = place.size, .id = world, .node_of = parts.node_of};

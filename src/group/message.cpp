@@ -28,7 +28,7 @@ std::shared_ptr<Operation> GroupCore::start_message(const Message& message) {
   auto operation = take_operation();
   operation->group = shared_from_this();
   operation->timeout = message.timeout > Duration::zero() ? message.timeout : runtime_->default_timeout();
-  operation->started_at = operation->progressed_at = operation->probed_at = now;
+  operation->started_at = operation->probed_at = now;
   operation->request.deadline = deadline_after(now, operation->timeout);
   running_.push_back(operation);
   runtime_->activate(operation);

@@ -43,7 +43,7 @@ void Operation::reset() {
   waits_for_turn = false;
   doomed.clear();
   doomed_peer = -1;
-  steps_seen = -1;
+  reported = false;
   peer = -1;
   transfer.state = Transfer::State::idle;
   transfer.error.clear();

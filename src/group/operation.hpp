@@ -53,9 +53,9 @@ class Operation {
   TimePoint doomed_at{};
   int doomed_peer = -1;              // rank in the world
 
-  // Stall watch: when it last got further, and when the ranks it waits for were last asked about it.
-  int steps_seen = -1;
-  TimePoint progressed_at{}, probed_at{};
+  // Stall watch: when the ranks it waits for were last asked about it.
+  TimePoint probed_at{};
+  bool reported = false;             // that it takes long
 
  private:
   std::atomic<bool> ended_{true};

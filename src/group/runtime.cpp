@@ -23,6 +23,7 @@ constexpr Duration idle_nap = 200ms;        // the same while nothing is under w
 constexpr Duration control_interval = 1ms;
 constexpr Duration goodbye_limit = 2s;
 constexpr std::size_t broken_early_limit = 64;
+constexpr std::size_t early_limit = 1024;
 
 }  // namespace
 
@@ -94,6 +95,11 @@ void Runtime::add(GroupCore& group) {
   for (const auto& [id, cause] : broken_early_) {
     if (id == group.facts().id) group.break_with(cause);
   }
+  std::erase_if(early_, [&](const Early& early) {
+    if (early.envelope.group != group.facts().id) return false;
+    group.arrived(early.peer, early.envelope);
+    return true;
+  });
 }
 
 void Runtime::remove(GroupCore& group) {
@@ -103,12 +109,13 @@ void Runtime::remove(GroupCore& group) {
   if (!gone_) parts_.transport->forget(group.facts().id, ~std::uint64_t{0});
 }
 
-void Runtime::activate(std::shared_ptr<Operation> operation) {
-  active_.push_back(std::move(operation));
-  if (waiters_ == 0 && thread_.joinable()) {
-    service_.notify_one();
-    if (active_.size() == 1) parts_.transport->wake();
-  }
+void Runtime::activate(std::shared_ptr<Operation> operation) { active_.push_back(std::move(operation)); }
+
+void Runtime::entrust(const Operation& operation) {
+  const std::unique_lock guard(mutex_);
+  if (operation.ended() || waiters_ > 0 || !thread_.joinable()) return;
+  service_.notify_one();
+  if (!watches_data_) parts_.transport->wake();  // it sleeps on the control links only
 }
 
 void Runtime::deactivate(const Operation& operation) {
@@ -167,7 +174,7 @@ void Runtime::serve() {
       continue;
     }
     poll();
-    const bool outstanding = !active_.empty();
+    const bool outstanding = watches_data_ = !active_.empty();
     const TimePoint until = clock().now() + (outstanding ? nap : idle_nap);
     guard.unlock();
     parts_.transport->wait(until, outstanding ? Transport::Events::all : Transport::Events::control);
@@ -177,7 +184,11 @@ void Runtime::serve() {
 
 Runtime::Verdict Runtime::arrived(int peer, const Envelope& envelope) {
   const auto found = groups_.find(envelope.group);
-  return found == groups_.end() ? Verdict::keep : found->second->arrived(peer, envelope);
+  if (found != groups_.end()) return found->second->arrived(peer, envelope);
+  // A member that made its handle of a new group before us: its signature is looked at when we have made ours.
+  early_.push_back({peer, envelope});
+  if (early_.size() > early_limit) early_.pop_front();
+  return Verdict::keep;
 }
 
 void Runtime::control(int peer, std::span<const std::byte> message) { control_->received(peer, message); }

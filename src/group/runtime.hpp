@@ -21,6 +21,7 @@
 #include <tutti/clock.hpp>
 #include <tutti/transport.hpp>
 
+#include "base/log.hpp"
 #include "base/random.hpp"
 #include "control/control.hpp"
 #include "plan/select.hpp"
@@ -43,6 +44,7 @@ class Runtime final : public TransportListener, public control::ControlListener,
     bool oversubscribed = false;                 // more ranks than cores: yield, do not spin
     bool threaded = true;                        // false: the driver polls
     control::ControlOptions control;
+    Log log;
   };
   /// `start` once it is owned by a shared_ptr.
   explicit Runtime(Parts parts);
@@ -62,6 +64,7 @@ class Runtime final : public TransportListener, public control::ControlListener,
   [[nodiscard]] control::Control& control() { return *control_; }
   [[nodiscard]] Duration default_timeout() const { return parts_.default_timeout; }
   [[nodiscard]] const Table& table() const { return parts_.table; }
+  [[nodiscard]] const Log& log() const { return parts_.log; }
   [[nodiscard]] std::string host_of(int world_rank) const;
   [[nodiscard]] int node_of(int world_rank) const;
   [[nodiscard]] bool has_left(int world_rank) const { return left_at_.contains(world_rank); }
@@ -80,6 +83,8 @@ class Runtime final : public TransportListener, public control::ControlListener,
   /// When poll() should be called again at the latest: for drivers without a thread.
   [[nodiscard]] TimePoint next_look() const;
 
+  /// Without the lock: has the service thread see to an operation that nobody waits for yet.
+  void entrust(const Operation& operation);
   /// Without the lock: makes progress until the predicate holds (asked under the lock) or `limit`; returns whether it holds.
   template <class Predicate>
   bool drive(Predicate ended, TimePoint limit);
@@ -112,11 +117,17 @@ class Runtime final : public TransportListener, public control::ControlListener,
   std::map<int, control::Cause> lost_;
   // Of groups that broke before this rank had made its handle; the latest few.
   std::deque<std::pair<std::uint64_t, control::Cause>> broken_early_;
+  struct Early {
+    int peer;
+    Envelope envelope;
+  };
+  std::deque<Early> early_;                    // messages of groups that this rank has no handle of yet; the latest few
   std::atomic<std::uint64_t> next_private_id_{std::uint64_t{1} << 63};
   TimePoint control_polled_at_{};
   int waiters_ = 0;
   bool polling_ = false;                       // somebody is in drive()'s loop
   bool some_ended_ = false;
+  bool watches_data_ = false;                  // the service thread does
   bool stopping_ = false;
   std::atomic<bool> gone_{false}, forked_{false};
   std::shared_ptr<Runtime> kept_in_child_;

@@ -168,10 +168,11 @@ TEST(Mismatch, BreaksOnlyItsOwnGroup) {
   const auto world = make_thread_world({.size = 3, .timeout = std::chrono::seconds(20)});
   world->run([](Group& g) {
     Group other = g.split(0);
-    EXPECT_EQ(outcome_of([&] {
+    const Outcome outcome = outcome_of([&] {
       std::vector<float> x(g.rank() == 1 ? 10u : 12u);
       other.all_reduce(x);
-    }).kind, Kind::mismatch);
+    });
+    EXPECT_EQ(outcome.kind, Kind::mismatch) << outcome.text;
     std::vector<float> y(4, 1.0f);
     g.all_reduce(y);
     EXPECT_EQ(y[0], 3.0f);
