@@ -3,10 +3,13 @@
 #include "backend/collective.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+
+#include <tutti/error.hpp>
 
 #include "backend/native.hpp"
 #include "kernel/kernel.hpp"
@@ -144,6 +147,11 @@ void Collective::start_body() {
   const DType dtype = request_.input.present() ? request_.input.dtype() : request_.output.dtype();
   if (layout_.has_output && !request_.output.present() && request_.allocate) {
     request_.output = request_.allocate(dtype, layout_.output_shape);
+  }
+  // At the door the sizes were not known yet.
+  if (request_.sizes_follow && layout_.has_output && !std::ranges::equal(request_.output.shape(), layout_.output_shape)) {
+    throw InvalidArgument(fmt::format("the result has shape [{}] but the array for it has shape [{}]",
+                                      fmt::join(layout_.output_shape, ", "), fmt::join(request_.output.shape(), ", ")));
   }
   wire_dtype_ = reduces(request_.verb) && is_small_float(dtype) ? DType::float32 : dtype;
   fill_spec();

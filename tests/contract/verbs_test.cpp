@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <numeric>
 #include <vector>
+
+#include <tutti/error.hpp>
 
 #include "world_param.hpp"
 
@@ -101,6 +104,16 @@ TEST_P(Verbs, AllGatherJoinsArraysOfDifferentLengths) {
     }
     EXPECT_EQ(world.all_gather(mine, {.uneven = true}), expected);
     EXPECT_EQ(world.all_gather(mine, {.sizes = sizes}), expected);
+  });
+}
+
+TEST_P(Verbs, AllGatherRefusesAnArrayThatTheExchangedSizesDoNotFit) {
+  on_every_rank([](Group& world) {
+    Group group = world.split(0);
+    const std::vector<int> mine(static_cast<std::size_t>(world.rank()) + 1, world.rank());
+    std::vector<int> too_short(mine.size() * static_cast<std::size_t>(world.size()) / 2);
+    EXPECT_THROW(group.all_gather(mine, too_short, {.uneven = true}), Error);
+    world.barrier();
   });
 }
 
