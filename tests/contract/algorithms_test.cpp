@@ -24,8 +24,8 @@ Table table_that_forces(const CatalogRow& row, std::int64_t segment_bytes) {
 std::vector<GroupCase> cases_of(Verb verb, std::uint64_t seed) {
   std::vector<GroupCase> cases;
   Random random(seed);
-  for (const DType dtype : {DType::float32, DType::bfloat16}) {
-    for (const std::int64_t length : {0, 1, 7, 1001}) {
+  for (const DType dtype : {DType::float32, DType::bfloat16, DType::int16}) {
+    for (const std::int64_t length : {0, 1, 7, 3001}) {
       for (const Op& op : {Op::sum, Op::mean}) {
         for (const bool in_place : {false, true}) {
           for (const Sizing sizing : {Sizing::even, Sizing::given}) {
