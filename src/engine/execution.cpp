@@ -206,7 +206,14 @@ void Execution::run_local(const Step& step) {
 
 bool Execution::has_ended(std::uint32_t index) {
   const Step& step = start_.plan->steps[index];
-  if (step.act == Act::call) return calls_[static_cast<std::size_t>(step.call)]->execution.poll();
+  if (step.act == Act::call) {
+    try {
+      return calls_[static_cast<std::size_t>(step.call)]->execution.poll();
+    } catch (const TransferFailed& failure) {  // it counts the members of the sub-request
+      const Call& call = start_.plan->calls[static_cast<std::size_t>(step.call)];
+      throw TransferFailed(failure.what(), call.members[static_cast<std::size_t>(failure.peer())]);
+    }
+  }
   Transfer& transfer = transfers_[index];
   if (transfer.state == Transfer::State::failed) throw TransferFailed(transfer.error, step.peer);
   return transfer.state == Transfer::State::done;

@@ -38,6 +38,31 @@ Signature read_signature(ByteReader& reader) {
   return s;
 }
 
+std::set<int> reachable(const std::map<int, std::vector<int>>& waits, int from) {
+  std::set<int> reached;
+  std::vector<int> open{from};
+  while (!open.empty()) {
+    const auto found = waits.find(open.back());
+    open.pop_back();
+    if (found == waits.end()) continue;
+    for (const int next : found->second) {
+      if (reached.insert(next).second) open.push_back(next);
+    }
+  }
+  return reached;
+}
+
+/// A circle is innermost if nobody in it waits for anyone outside of it. −1 if nobody waits for another rank.
+int lowest_of_innermost_circle(const std::map<int, std::vector<int>>& waits, int self) {
+  std::map<int, std::set<int>> reached;
+  for (const auto& [rank, others] : waits) reached[rank] = reachable(waits, rank);
+  for (const auto& [rank, others] : reached) {
+    const auto comes_back = [&, from = rank](int other) { return reached[other].contains(from); };
+    if (rank != self && !others.empty() && std::all_of(others.begin(), others.end(), comes_back)) return rank;
+  }
+  return -1;
+}
+
 }  // namespace
 
 std::vector<std::byte> encode(const StallProbe& probe) {
@@ -102,26 +127,43 @@ std::vector<int> StallMap::involved(std::span<const int> waiting_for, std::uint6
   return {seen.begin(), seen.end()};
 }
 
-std::vector<int> StallMap::ends(const Wait& wait, TimePoint now, Duration stale) const {
-  const std::uint64_t sequence = wait.sequence;
-  const std::vector<int> chain = involved(wait.waiting_for, sequence);
-  std::vector<int> ends;
-  for (const int rank : chain) {
-    if (rank == wait.self) continue;  // it waits, and does not ask itself
+// Of the ranks on the chains, those that are known to wait.
+StallMap::Waits StallMap::waits(const Wait& wait, TimePoint now, Duration stale) const {
+  Waits waits{{wait.self, {wait.waiting_for.begin(), wait.waiting_for.end()}}};
+  for (const int rank : involved(wait.waiting_for, wait.sequence)) {
     const auto found = answers_.find(rank);
-    const bool silent = found == answers_.end() || now - found->second.at > stale;
-    if (silent || found->second.answer.sequence != sequence || found->second.answer.state != StallAnswer::State::waiting) {
-      ends.push_back(rank);
+    if (rank == wait.self || found == answers_.end() || now - found->second.at > stale) continue;
+    const StallAnswer& answer = found->second.answer;
+    if (answer.sequence == wait.sequence && answer.state == StallAnswer::State::waiting) waits[rank] = answer.waiting_for;
+  }
+  return waits;
+}
+
+std::vector<int> StallMap::ends(const Wait& wait, TimePoint now, Duration stale) const {
+  const Waits waits = this->waits(wait, now, stale);
+  const auto has_passed = [&](int rank) {
+    const auto found = answers_.find(rank);
+    return found != answers_.end() && found->second.answer.sequence == wait.sequence &&
+           found->second.answer.state == StallAnswer::State::past_it;
+  };
+  std::set<int> ends, passed, hold_up;  // hold_up: what they wait for was sent, and has not come
+  for (const auto& [rank, others] : waits) {
+    for (const int other : others) {
+      if (waits.contains(other)) continue;
+      if (!has_passed(other)) {
+        ends.insert(other);
+      } else if (rank == wait.self) {
+        passed.insert(other);  // all that can be said from here
+      } else {
+        hold_up.insert(rank);
+      }
     }
   }
-  // A rank that has passed the call is not what others wait for, if anyone else is.
-  const auto passed = [&](int rank) {
-    const auto found = answers_.find(rank);
-    return found != answers_.end() && found->second.answer.state == StallAnswer::State::past_it;
-  };
-  if (!std::all_of(ends.begin(), ends.end(), passed)) std::erase_if(ends, passed);
-  if (ends.empty() && !chain.empty()) ends.push_back(chain.front());
-  return ends;
+  for (const auto& found : {ends, hold_up, passed}) {
+    if (!found.empty()) return {found.begin(), found.end()};
+  }
+  const int stand_in = lowest_of_innermost_circle(waits, wait.self);
+  return stand_in < 0 ? std::vector<int>() : std::vector{stand_in};
 }
 
 std::string StallMap::describe(int rank, std::uint64_t sequence, TimePoint now, Duration stale) const {

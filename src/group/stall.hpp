@@ -53,7 +53,8 @@ class StallMap {
     return found != answers_.end() && found->second.answer.sequence == sequence;
   }
   /// Follows the chains of waiting from what rank `self` waits for in call `sequence`. Returns the ranks at their ends, sorted; answers
-  /// older than `stale` count as none. Where ranks wait for each other in a circle, the circle's lowest rank stands for it.
+  /// older than `stale` count as none. A rank that waits for one that has finished the call is an end itself: what it waits for
+  /// was sent. Where ranks wait for each other in a circle, the lowest rank of the innermost circle stands for it.
   struct Wait {
     int self = 0;
     std::span<const int> waiting_for;
@@ -66,6 +67,9 @@ class StallMap {
   [[nodiscard]] std::string describe(int rank, std::uint64_t sequence, TimePoint now, Duration stale) const;
 
  private:
+  using Waits = std::map<int, std::vector<int>>;  // who waits for whom
+  [[nodiscard]] Waits waits(const Wait& wait, TimePoint now, Duration stale) const;
+
   struct Note {
     StallAnswer answer;
     TimePoint at;
