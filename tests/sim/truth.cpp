@@ -1,0 +1,88 @@
+// truth.cpp: what really went wrong, and who may be named for it.
+// SPDX-License-Identifier: Apache-2.0
+#include "truth.hpp"
+
+#include <algorithm>
+#include <regex>
+
+namespace tutti::sim {
+namespace {
+
+using transport::Fault;
+
+bool concerns_link(const Fault& fault) { return fault.kind <= Fault::Kind::cut_one_way; }
+
+// Whether the links that are neither cut nor stalled, of ranks that are not killed, join all those ranks.
+bool is_connected_without(const std::vector<Fault>& faults, int size) {
+  std::set<int> dead;
+  std::set<std::pair<int, int>> broken;
+  for (const Fault& fault : faults) {
+    if (fault.kind == Fault::Kind::kill_rank) dead.insert(fault.a);
+    if (concerns_link(fault)) broken.insert(std::minmax(fault.a, fault.b));
+  }
+  std::set<int> reached;
+  std::vector<int> open;
+  for (int rank = 0; rank < size && open.empty(); ++rank) {
+    if (!dead.contains(rank)) open.push_back(rank);
+  }
+  while (!open.empty()) {
+    const int rank = open.back();
+    open.pop_back();
+    if (!reached.insert(rank).second) continue;
+    for (int peer = 0; peer < size; ++peer) {
+      if (peer != rank && !dead.contains(peer) && !broken.contains(std::minmax(rank, peer))) open.push_back(peer);
+    }
+  }
+  return reached.size() + dead.size() == static_cast<std::size_t>(size);
+}
+
+}  // namespace
+
+Truth::Truth(const Scenario& scenario, const History& history) : scenario_(scenario), history_(history) {
+  for (const Fault& fault : scenario.faults) {
+    if (fault.at > history.elapsed) continue;
+    suspects_.insert(fault.a);
+    impaired_.insert(fault.a);
+    if (!concerns_link(fault)) continue;
+    suspects_.insert(fault.b);
+    impaired_.insert(fault.b);
+  }
+  for (const Deviation& deviation : scenario.deviations) {
+    if (deviation.kind == Deviation::Kind::leave) suspects_.insert(deviation.rank);
+  }
+  suspects_.insert(history.left_early.begin(), history.left_early.end());
+  connected_ = is_connected_without(scenario.faults, scenario.cluster.size);
+}
+
+bool Truth::had_not_called(std::size_t group, std::size_t call, int rank, Duration by) const {
+  return std::ranges::none_of(history_.calls, [&](const Record& record) {
+    return record.group == group && record.call == call && record.rank == rank && record.started < by;
+  });
+}
+
+bool Truth::deviates(Deviation::Kind kind, std::size_t group) const {
+  return std::ranges::any_of(scenario_.deviations,
+                             [&](const Deviation& each) { return each.kind == kind && each.group == group; });
+}
+
+bool Truth::someone_left() const {
+  return std::ranges::any_of(scenario_.deviations,
+                             [](const Deviation& each) { return each.kind == Deviation::Kind::leave; });
+}
+
+TimeoutText parse_timeout(const std::string& cause) {
+  static const std::regex head(R"(^rank (\d+) of \d+: (\w+)( #(\d+))?)"), name(R"(rank (\d+)( \(host|, which|,|$))");
+  TimeoutText text;
+  std::smatch found;
+  if (!std::regex_search(cause, found, head)) return text;
+  text.reporter = std::stoi(found[1]);
+  text.is_message = found[2] == "send" || found[2] == "recv";
+  if (found[4].matched) text.sequence = std::stoull(found[4]);
+  const std::size_t begin = cause.find("waiting for ");
+  if (begin == std::string::npos) return text;
+  const std::string rest = cause.substr(begin);
+  for (std::sregex_iterator at(rest.begin(), rest.end(), name), end; at != end; ++at) text.named.push_back(std::stoi((*at)[1]));
+  return text;
+}
+
+}  // namespace tutti::sim

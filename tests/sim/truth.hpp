@@ -1,0 +1,45 @@
+// truth.hpp: what really went wrong, and who may be named for it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "history.hpp"
+#include "scenario.hpp"
+
+namespace tutti::sim {
+
+class Truth {
+ public:
+  Truth(const Scenario& scenario, const History& history);
+
+  // Ranks with a fault of their own, ends of links with one, ranks that left.
+  [[nodiscard]] bool is_suspect(int rank) const { return suspects_.contains(rank); }
+  // Whether a rank's own view of the others is impaired: it may believe what is not so.
+  [[nodiscard]] bool is_impaired(int rank) const { return impaired_.contains(rank); }
+  // Whether a rank had not made its part of a call by this time, or never.
+  [[nodiscard]] bool had_not_called(std::size_t group, std::size_t call, int rank, Duration by) const;
+  // Every rank can reach every other one, perhaps over others.
+  [[nodiscard]] bool is_connected() const { return connected_; }
+  [[nodiscard]] bool deviates(Deviation::Kind kind, std::size_t group) const;
+  [[nodiscard]] bool someone_left() const;
+
+ private:
+  const Scenario& scenario_;
+  const History& history_;
+  std::set<int> suspects_, impaired_;
+  bool connected_ = true;
+};
+
+// The ranks, in the group, that a Timeout's text waits for, and who says so in which call.
+struct TimeoutText {
+  int reporter = -1;
+  bool is_message = false;
+  std::uint64_t sequence = 0;
+  std::vector<int> named{};
+};
+TimeoutText parse_timeout(const std::string& cause);
+
+}  // namespace tutti::sim
