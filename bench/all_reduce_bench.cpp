@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "../examples/local_ranks.hpp"
+#include "local_ranks.hpp"
 
 namespace {
 

@@ -179,8 +179,9 @@ Cause Creations::missing(const CreationName& name, const Led& led) const {
   }
   std::ranges::sort(cause.blamed);
   std::string elsewhere;
-  for (const auto& [other_name, other] : led_) {
-    if (other_name == name || other.group != 0 || other.failed) continue;
+  for (const auto& entry : led_) {
+    const Led& other = entry.second;
+    if (entry.first == name || other.group != 0 || other.failed) continue;
     const auto stray = std::ranges::find_if(cause.blamed, [&](int rank) { return other.joined.contains(rank); });
     if (stray == cause.blamed.end()) continue;
     cause.kind = Cause::Kind::mismatch;

@@ -4,13 +4,12 @@
 #include <string>
 #include <vector>
 
-#include <tutti/dtype.hpp>
-#include <tutti/error.hpp>
-#include <tutti/op.hpp>
-#include <tutti/view.hpp>
+#include <tutti/tutti.hpp>
 
 int main() {
-  const std::vector<float> values(12, 1.0f);
+  tutti::Group world = tutti::init();  // alone
+  std::vector<float> values(12, 1.0f);
+  world.all_reduce(values);
   const tutti::View view(values);
   const std::string name(tutti::name_of(view.dtype()));
   bool caught = false;
@@ -20,5 +19,5 @@ int main() {
     caught = true;
   }
   std::printf("%lld × %s, %s\n", static_cast<long long>(view.count()), name.c_str(), tutti::name_of(tutti::Op::sum).c_str());
-  return view.count() == 12 && name == "float32" && caught ? 0 : 1;
+  return view.count() == 12 && name == "float32" && caught && values[11] == static_cast<float>(world.size()) ? 0 : 1;
 }
