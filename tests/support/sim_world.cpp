@@ -3,8 +3,11 @@
 //
 // Each body runs on a thread of its own, but only one thread runs at any moment: the cluster hands the baton to a rank when
 // something happened for it, and gets it back when the rank would sleep (Transport::wait). So the same body runs here, in
-// virtual time and replayable by its seed, and over TCP.
+// virtual time and replayable by its seed, and over TCP. Handing over costs far more than polling; so while a body sleeps, the
+// cluster polls for it, and wakes it when its calls have ended or its sleep is over.
 #include <fmt/format.h>
+#include <pthread.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -50,10 +53,34 @@ class Fiber {
   std::jthread thread_;
 };
 
+/// Keeps this thread, and those it starts, on one core for a while: only one of them runs anyway, and handing over to another
+/// core takes many times as long.
+class OnOneCore {
+ public:
+  OnOneCore() {
+    pthread_getaffinity_np(pthread_self(), sizeof before_, &before_);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<std::size_t>(sched_getcpu()), &one);
+    pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+  }
+  OnOneCore(const OnOneCore&) = delete;
+  OnOneCore& operator=(const OnOneCore&) = delete;
+  ~OnOneCore() { pthread_setaffinity_np(pthread_self(), sizeof before_, &before_); }
+
+ private:
+  cpu_set_t before_{};
+};
+
 /// The cluster's endpoint, as something a Runtime can own; sleeping gives the baton back.
 class FiberTransport final : public Transport {
  public:
-  explicit FiberTransport(Transport& endpoint, Fiber*& fiber) : endpoint_(endpoint), fiber_(fiber) {}
+  /// Where a body sleeps, and until when.
+  struct Sleep {
+    Fiber* fiber = nullptr;  // the body that runs on this rank, or none
+    TimePoint until = TimePoint::min();
+  };
+  FiberTransport(Transport& endpoint, Sleep& sleep) : endpoint_(endpoint), sleep_(sleep) {}
 
   [[nodiscard]] std::string_view name() const override { return endpoint_.name(); }
   [[nodiscard]] int rank() const override { return endpoint_.rank(); }
@@ -68,7 +95,8 @@ class FiberTransport final : public Transport {
   bool poll() override { return endpoint_.poll(); }
   void wait(TimePoint until, Events events) override {
     endpoint_.wait(until, events);
-    if (fiber_ != nullptr) fiber_->pause();
+    sleep_.until = until;
+    if (sleep_.fiber != nullptr) sleep_.fiber->pause();
   }
   void wake() override { endpoint_.wake(); }
   void close(TimePoint deadline) override { endpoint_.close(deadline); }
@@ -76,7 +104,7 @@ class FiberTransport final : public Transport {
 
  private:
   Transport& endpoint_;
-  Fiber*& fiber_;  // the body that runs on this rank at the moment, or none
+  Sleep& sleep_;
 };
 
 class SimulatedWorld final : public World {
@@ -97,13 +125,14 @@ class SimulatedWorld final : public World {
   [[nodiscard]] int size() const override { return cluster_.size(); }
 
   void run(const std::function<void(Group& world)>& body) override {
+    const OnOneCore pinned;
     std::vector<std::unique_ptr<Fiber>> fibers;
     for (Rank& rank : ranks_) {
       fibers.push_back(std::make_unique<Fiber>([&rank, &body] { run_rank(rank.world, body); }));
-      rank.fiber = fibers.back().get();
+      rank.sleep = {.fiber = fibers.back().get()};
     }
     for (int rank = 0; rank < size(); ++rank) cluster_.wake(rank);
-    const auto all_ended = [&] { return std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.fiber == nullptr; }); };
+    const auto all_ended = [&] { return std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.sleep.fiber == nullptr; }); };
     if (!cluster_.run_until(all_ended, 24h)) {
       // Every call has a deadline, so this is a bug of the library; bodies that never end cannot be taken down.
       std::cerr << "a simulated rank did not end in a day of virtual time\n";
@@ -115,14 +144,14 @@ class SimulatedWorld final : public World {
   struct Rank {
     std::shared_ptr<Runtime> runtime;
     Group world;
-    Fiber* fiber = nullptr;
+    FiberTransport::Sleep sleep;
   };
 
   void join(const WorldOptions& options, int number) {
     Rank& rank = ranks_[static_cast<std::size_t>(number)];
     Runtime::Parts parts;
     parts.clock = &cluster_.clock();
-    parts.transport = std::make_unique<FiberTransport>(cluster_.endpoint(number), rank.fiber);
+    parts.transport = std::make_unique<FiberTransport>(cluster_.endpoint(number), rank.sleep);
     parts.default_timeout = options.timeout;
     parts.table = options.table.empty() ? Table{} : table_from_text(options.table);
     parts.seed = options.seed + static_cast<std::uint64_t>(number);
@@ -143,14 +172,25 @@ class SimulatedWorld final : public World {
   /// What a rank does with the processor: its body, or what the service thread would do.
   bool step(int number) {
     Rank& rank = ranks_[static_cast<std::size_t>(number)];
-    if (rank.fiber != nullptr) {
-      rank.fiber->resume();
-      if (!rank.fiber->finished()) return false;
-      rank.fiber = nullptr;
+    if (rank.sleep.fiber == nullptr) return serve(number, rank.runtime->next_look());
+    const TimePoint now = cluster_.clock().now();
+    // With calls under way the runtime looks again soon; if it does not, they have ended.
+    const auto calls_ended = [&] { return rank.runtime->next_look() > now + 20ms; };
+    if (now < rank.sleep.until && !calls_ended()) {
+      const bool moved = serve(number, rank.sleep.until);
+      if (!calls_ended()) return moved;
     }
+    rank.sleep.fiber->resume();
+    if (!rank.sleep.fiber->finished()) return false;
+    rank.sleep.fiber = nullptr;
+    return true;
+  }
+
+  bool serve(int number, TimePoint next) {
+    Rank& rank = ranks_[static_cast<std::size_t>(number)];
     const auto guard = rank.runtime->lock();
     const bool moved = rank.runtime->poll();
-    cluster_.endpoint(number).wait(rank.runtime->next_look(), Transport::Events::all);
+    cluster_.endpoint(number).wait(next, Transport::Events::all);
     return moved;
   }
 
