@@ -18,13 +18,13 @@ void Verdicts::suspect(TimePoint now, int accuser, int accused, std::string reas
   Suspicion& suspicion = suspicions_[accused];
   if (suspicion.accusers.empty()) suspicion.since = now;
   suspicion.accusers.emplace(accuser, std::move(reason));
-  alive(now, accuser, Duration(0));  // who accuses, lives
+  signs_[accuser].at = now;  // who accuses, lives
 }
 
 void Verdicts::alive(TimePoint now, int rank, Duration away) {
   Sign& sign = signs_[rank];
-  sign.away = now - sign.at <= times_.settle ? std::max(sign.away, away) : away;
-  sign.at = now;
+  sign.away = now - sign.answered <= times_.settle ? std::max(sign.away, away) : away;
+  sign.at = sign.answered = now;
 }
 
 void Verdicts::propose(TimePoint now, int origin, Proposal proposal) {
@@ -53,10 +53,13 @@ bool Verdicts::proposed(std::uint64_t group, std::uint32_t epoch) const {
   return aborts_.contains({group, epoch}) || settled_.contains({group, epoch});
 }
 
-// A rank may have spoken up shortly before the accusation was heard here: floods of two origins keep no order.
+// A rank may have answered shortly before the accusation was heard here: floods of two origins keep no order. That it spoke of
+// something else before says nothing: it may have died since.
 const Verdicts::Sign* Verdicts::answer(int accused, const Suspicion& suspicion) const {
   const auto sign = signs_.find(accused);
-  return sign != signs_.end() && sign->second.at + times_.settle >= suspicion.since ? &sign->second : nullptr;
+  if (sign == signs_.end()) return nullptr;
+  const bool answered = sign->second.answered + times_.settle >= suspicion.since;
+  return answered || sign->second.at >= suspicion.since ? &sign->second : nullptr;
 }
 
 // It may have answered, and died before it decided.
@@ -120,7 +123,8 @@ std::optional<Verdicts::Decision> Verdicts::decide(TimePoint now) const {
     const bool wait_for_loss = !suspicions_.empty() && now < abort.since + times_.patience / 2;
     const bool ripe = for_all && !wait_for_loss && now >= abort.since + times_.settle;
     if (ripe || now >= abort.since + times_.patience)
-      return Decision{Broken{group.first, group.second, abort.cause}, for_all};
+      // Where the decider is silent, the one whose cause it is tells the others: a rank that comes back later hears of it.
+      return Decision{Broken{group.first, group.second, abort.cause}, for_all || abort.origin == rank_};
   }
   return {};
 }
