@@ -101,6 +101,10 @@ void Execution::add_waiting_for(std::vector<int>& ranks) const {
   }
 }
 
+std::int64_t Execution::bytes_of(const Piece& piece) const {
+  return piece.count * static_cast<std::int64_t>(size_of(start_.dtype));
+}
+
 const std::byte* Execution::at(const Piece& piece) const {
   const std::byte* base = piece.space == Space::input    ? start_.input
                           : piece.space == Space::output ? start_.output
@@ -137,7 +141,7 @@ bool Execution::begin_transfer(std::uint32_t index) {
   Transfer& transfer = transfers_[index];
   transfer.envelope = start_.envelope;
   transfer.envelope.tag = step.tag;
-  transfer.envelope.bytes = (is_send ? step.from : step.to).count * static_cast<std::int64_t>(size_of(start_.dtype));
+  transfer.envelope.bytes = bytes_of(is_send ? step.from : step.to);
   transfer.peer = start_.world_of[static_cast<std::size_t>(step.peer)];
   transfer.from = is_send ? at(step.from) : nullptr;
   transfer.to = is_send ? nullptr : writable(step.to);
@@ -211,11 +215,15 @@ bool Execution::has_ended(std::uint32_t index) {
       return calls_[static_cast<std::size_t>(step.call)]->execution.poll();
     } catch (const TransferFailed& failure) {  // it counts the members of the sub-request
       const Call& call = start_.plan->calls[static_cast<std::size_t>(step.call)];
-      throw TransferFailed(failure.what(), call.members[static_cast<std::size_t>(failure.peer())]);
+      throw TransferFailed(failure.what(), call.members[static_cast<std::size_t>(failure.peer())], failure.reason());
     }
   }
   Transfer& transfer = transfers_[index];
-  if (transfer.state == Transfer::State::failed) throw TransferFailed(transfer.error, step.peer);
+  if (transfer.state == Transfer::State::failed) {
+    // A receive that was matched holds what arrived.
+    const bool fits = step.act == Act::send || transfer.envelope.bytes == bytes_of(step.to);
+    throw TransferFailed(transfer.error, step.peer, fits ? TransferFailed::Reason::link : TransferFailed::Reason::size);
+  }
   return transfer.state == Transfer::State::done;
 }
 

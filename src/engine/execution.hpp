@@ -33,11 +33,15 @@ class PlanSource {
 /// A transfer went wrong: a message of the wrong size, or the link to its peer broke.
 class TransferFailed : public Error {
  public:
-  TransferFailed(const std::string& text, int peer) : Error(text), peer_(peer) {}
+  enum class Reason : std::uint8_t { size, link };
+  TransferFailed(const std::string& text, int peer, Reason reason) : Error(text), peer_(peer), reason_(reason) {}
   [[nodiscard]] int peer() const { return peer_; }  // rank in the group
+  [[nodiscard]] Reason reason() const { return reason_; }
+  [[nodiscard]] bool does_not_fit() const { return reason_ == Reason::size; }
 
  private:
   int peer_;
+  Reason reason_;
 };
 
 class Execution {
@@ -75,6 +79,7 @@ class Execution {
  private:
   struct SubRequest;
 
+  [[nodiscard]] std::int64_t bytes_of(const Piece& piece) const;
   [[nodiscard]] const std::byte* at(const Piece& piece) const;
   [[nodiscard]] std::byte* writable(const Piece& piece) const { return const_cast<std::byte*>(at(piece)); }
   void run_ready();

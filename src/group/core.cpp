@@ -110,6 +110,8 @@ void GroupCore::refuse(const std::string& text) {
   const std::uint64_t sequence = next_sequence_++;
   log_[sequence % log_length] = Signature{.sequence = ~std::uint64_t{0}};  // whatever arrives for this number is dropped unseen
   refusals_.erase(sequence);
+  refused_up_to_ = sequence;
+  forget_refused();
   if (facts_.size > 1) runtime_->control().refuse(facts_.id, facts_.epoch, sequence, text);
 }
 
@@ -118,11 +120,21 @@ void GroupCore::take_refusal(std::uint64_t sequence, int world_rank, std::string
     const std::string message = fmt::format(
         "{}: {}: {} refused its part of the call: {}. Nothing was changed there; the group stays usable", who(),
         describe(operation->request.signature), name_of_rank(rank_of(world_rank)), text);
+    refused_up_to_ = std::max(sequence, refused_up_to_.value_or(0));
     end(*operation, std::make_exception_ptr(Aborted(message)));
-    runtime_->transport().forget(facts_.id, sequence);
   } else if (sequence >= next_sequence_) {
     refusals_.try_emplace(sequence, Refusal{world_rank, std::string(text)});
   }
+}
+
+// What came for refused calls goes once no earlier call runs: the transport forgets up to a number.
+void GroupCore::forget_refused() {
+  if (!refused_up_to_) return;
+  for (const auto& operation : running_) {
+    if (!operation->is_message() && operation->request.signature.sequence <= *refused_up_to_) return;
+  }
+  runtime_->transport().forget(facts_.id, *refused_up_to_);
+  refused_up_to_.reset();
 }
 
 bool GroupCore::must_wait(const Operation& operation) const {
@@ -192,6 +204,7 @@ void GroupCore::guarded(Operation& operation, Progress progress) {
     operation.doomed = fmt::format("{} with {}", failure.what(), name_of_rank(failure.peer()));
     operation.doomed_at = runtime_->clock().now();
     operation.doomed_peer = facts_.world_of[static_cast<std::size_t>(failure.peer())];
+    operation.does_not_fit = failure.does_not_fit();
   } catch (const Mismatch& error) {
     abort_for(control::Cause::Kind::mismatch, error);
   } catch (const std::exception& error) {  // out of memory, or what the caller's own function throws
@@ -203,12 +216,14 @@ void GroupCore::end(Operation& operation, std::exception_ptr error) {
   const auto found = std::find_if(running_.begin(), running_.end(), [&](const auto& each) { return each.get() == &operation; });
   const std::shared_ptr<Operation> keep = found == running_.end() ? nullptr : *found;
   if (found != running_.end()) running_.erase(found);
+  if (!operation.is_message()) stalls_.forget(operation.request.signature.sequence);
   if (operation.task != nullptr && !error) {  // ended well: nothing to cancel
     operation.task->release();
     operation.task = nullptr;
   }
   operation.end(std::move(error));
   runtime_->deactivate(operation);
+  forget_refused();
 }
 
 Operation* GroupCore::running(std::uint64_t sequence) const {

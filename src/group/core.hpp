@@ -87,6 +87,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void check_usable() const;
   void enter_log(const Signature& signature);
   void refuse(const std::string& text);
+  void forget_refused();
   void launch(Operation& operation);
   void launch_message(Operation& operation, const Message& message);
   [[nodiscard]] bool must_wait(const Operation& operation) const;
@@ -103,6 +104,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   [[nodiscard]] std::string stall_report(const Operation& operation, TimePoint now, const Whereabouts& where, std::string_view what) const;
   void report_mismatch(const Signature& own, const Signature& theirs, int world_peer);
   void report_left(int world_rank, std::uint64_t sequence);
+  bool report_doomed(const Operation& operation, TimePoint now);
   void check_early(const Signature& own);
   void request_abort(const control::Cause& cause);
   [[nodiscard]] Whereabouts whereabouts(const Operation& operation) const;
@@ -130,6 +132,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::array<Signature, log_length> log_;
   std::vector<Early> early_;                         // of calls this rank has not entered yet
   std::map<std::uint64_t, Refusal> refusals_;        // likewise
+  std::optional<std::uint64_t> refused_up_to_;       // the latest call that somebody refused; messages for it may lie unread
   std::vector<std::shared_ptr<Operation>> running_;  // in the order they were started
   std::vector<std::shared_ptr<Operation>> pool_;
   std::optional<control::Cause> broken_;

@@ -19,6 +19,7 @@ using namespace std::chrono_literals;
 constexpr Duration probe_after = 100ms;      // a call that waits longer asks those it waits for
 constexpr Duration probe_again_max = 1s;
 constexpr Duration report_after = 10s;       // a call that waits longer says so, once
+constexpr Duration last_question = 150ms;    // so long before a deadline everybody is asked again: who is blamed must still be late
 constexpr Duration answer_stale = 2500ms;    // an answer older than this counts as none
 constexpr Duration verdict_wait = 500ms;     // a broken transfer waits this long for the control network's verdict
 constexpr Duration agreement_limit = 10s;    // a group breaks by then, whether or not the others can be heard
@@ -134,17 +135,7 @@ void GroupCore::watch(Operation& operation, TimePoint now) {
     if (now - proposed_at_ > agreement_limit) break_with(*proposed_);
     return;
   }
-  if (!operation.doomed.empty() && operation.doomed_peer >= 0 && runtime_->has_left(operation.doomed_peer)) {
-    report_left(operation.doomed_peer, operation.request.signature.sequence);
-    return;
-  }
-  if (!operation.doomed.empty() && now - operation.doomed_at > verdict_wait) {
-    request_abort({.kind = control::Cause::Kind::mismatch,
-                   .blamed = {},
-                   .sequence = operation.request.signature.sequence,
-                   .text = fmt::format("{}: {}", who(), operation.doomed)});
-    return;
-  }
+  if (!operation.doomed.empty() && report_doomed(operation, now)) return;
   if (now >= operation.request.deadline) {
     time_out(operation, now);
     return;
@@ -152,7 +143,8 @@ void GroupCore::watch(Operation& operation, TimePoint now) {
   if (now - operation.started_at < probe_after) return;
   const Duration waited = now - operation.started_at;
   const Duration again = std::clamp(waited / 2, probe_after, probe_again_max);
-  if (now - operation.probed_at < again) return;
+  const bool last_time = operation.request.deadline - now < last_question && now - operation.probed_at >= last_question;
+  if (now - operation.probed_at < again && !last_time) return;
   operation.probed_at = now;
   const Whereabouts where = whereabouts(operation);
   probe(operation, now, where);
@@ -160,6 +152,24 @@ void GroupCore::watch(Operation& operation, TimePoint now) {
     operation.reported = true;
     runtime_->log().warn("{}", stall_report(operation, now, where, fmt::format("has waited for {}", format_duration(report_after))));
   }
+}
+
+// A transfer failed. As a rule the control network says why; if not, the group breaks for what is known here.
+bool GroupCore::report_doomed(const Operation& operation, TimePoint now) {
+  const int peer = operation.doomed_peer;
+  const std::uint64_t sequence = operation.request.signature.sequence;
+  if (!operation.does_not_fit && peer >= 0 && runtime_->has_left(peer)) {
+    report_left(peer, sequence);
+    return true;
+  }
+  if (now - operation.doomed_at <= verdict_wait) return false;
+  const std::string text = fmt::format("{}: {}", who(), operation.doomed);
+  if (operation.does_not_fit) {
+    request_abort({.kind = control::Cause::Kind::mismatch, .blamed = {}, .sequence = sequence, .text = text});
+  } else if (runtime_->is_unreachable(peer)) {
+    request_abort({.kind = control::Cause::Kind::lost, .blamed = {peer}, .sequence = sequence, .text = text});
+  }
+  return proposed_.has_value();
 }
 
 void GroupCore::probe(Operation& operation, TimePoint now, const Whereabouts& where) {

@@ -73,6 +73,7 @@ void GroupCore::advance_message(Operation& operation) {
   if (transfer.state == Transfer::State::failed) {
     operation.doomed = transfer.error;
     operation.doomed_peer = transfer.peer;
+    operation.does_not_fit = operation.request.verb == Verb::recv && transfer.envelope.bytes != operation.request.output.bytes();
     operation.doomed_at = runtime_->clock().now();
     return;
   }

@@ -43,6 +43,7 @@ void Operation::reset() {
   waits_for_turn = false;
   doomed.clear();
   doomed_peer = -1;
+  does_not_fit = false;
   reported = false;
   peer = -1;
   transfer.state = Transfer::State::idle;

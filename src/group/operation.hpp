@@ -52,6 +52,7 @@ class Operation {
   std::string doomed;                // a transfer failed: why; the verdict of the control network is awaited
   TimePoint doomed_at{};
   int doomed_peer = -1;              // rank in the world
+  bool does_not_fit = false;         // doomed by a message of another size than was expected; otherwise by a link
 
   // Stall watch: when the ranks it waits for were last asked about it.
   TimePoint probed_at{};

@@ -192,7 +192,10 @@ Runtime::Verdict Runtime::arrived(int peer, const Envelope& envelope) {
 }
 
 void Runtime::control(int peer, std::span<const std::byte> message) { control_->received(peer, message); }
-void Runtime::lost(int peer, std::string_view reason) { control_->link_lost(peer, reason); }
+void Runtime::lost(int peer, std::string_view reason) {
+  unreachable_.insert(peer);
+  control_->link_lost(peer, reason);
+}
 
 void Runtime::on_abort(std::uint64_t group, std::uint32_t epoch, const control::Cause& cause) {
   const auto found = groups_.find(group);

@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -68,6 +69,8 @@ class Runtime final : public TransportListener, public control::ControlListener,
   [[nodiscard]] std::string host_of(int world_rank) const;
   [[nodiscard]] int node_of(int world_rank) const;
   [[nodiscard]] bool has_left(int world_rank) const { return left_at_.contains(world_rank); }
+  /// The link to it broke, whatever the others say.
+  [[nodiscard]] bool is_unreachable(int world_rank) const { return unreachable_.contains(world_rank); }
   [[nodiscard]] TimePoint left_at(int world_rank) const { return left_at_.at(world_rank); }
 
   /// An id for a group of this rank alone, which nobody else needs to know.
@@ -115,6 +118,7 @@ class Runtime final : public TransportListener, public control::ControlListener,
   std::vector<std::shared_ptr<Operation>> active_;
   std::map<int, TimePoint> left_at_;
   std::map<int, control::Cause> lost_;
+  std::set<int> unreachable_;
   // Of groups that broke before this rank had made its handle; the latest few.
   std::deque<std::pair<std::uint64_t, control::Cause>> broken_early_;
   struct Early {

@@ -52,17 +52,6 @@ std::set<int> reachable(const std::map<int, std::vector<int>>& waits, int from) 
   return reached;
 }
 
-/// A circle is innermost if nobody in it waits for anyone outside of it. −1 if nobody waits for another rank.
-int lowest_of_innermost_circle(const std::map<int, std::vector<int>>& waits, int self) {
-  std::map<int, std::set<int>> reached;
-  for (const auto& [rank, others] : waits) reached[rank] = reachable(waits, rank);
-  for (const auto& [rank, others] : reached) {
-    const auto comes_back = [&, from = rank](int other) { return reached[other].contains(from); };
-    if (rank != self && !others.empty() && std::all_of(others.begin(), others.end(), comes_back)) return rank;
-  }
-  return -1;
-}
-
 }  // namespace
 
 std::vector<std::byte> encode(const StallProbe& probe) {
@@ -110,7 +99,13 @@ StallAnswer decode_answer(std::span<const std::byte> bytes) {
   return answer;
 }
 
-void StallMap::note(int rank, const StallAnswer& answer, TimePoint now) { answers_[rank] = {answer, now}; }
+void StallMap::note(int rank, const StallAnswer& answer, TimePoint now) {
+  answers_[{answer.sequence, rank}] = {answer, now};
+}
+
+void StallMap::forget(std::uint64_t sequence) {
+  std::erase_if(answers_, [sequence](const auto& entry) { return entry.first.first == sequence; });
+}
 
 std::vector<int> StallMap::involved(std::span<const int> waiting_for, std::uint64_t sequence) const {
   std::set<int> seen;
@@ -119,8 +114,8 @@ std::vector<int> StallMap::involved(std::span<const int> waiting_for, std::uint6
     const int rank = open.back();
     open.pop_back();
     if (!seen.insert(rank).second) continue;
-    const auto found = answers_.find(rank);
-    if (found == answers_.end() || found->second.answer.sequence != sequence) continue;
+    const auto found = answers_.find({sequence, rank});
+    if (found == answers_.end()) continue;
     if (found->second.answer.state != StallAnswer::State::waiting) continue;
     open.insert(open.end(), found->second.answer.waiting_for.begin(), found->second.answer.waiting_for.end());
   }
@@ -131,47 +126,60 @@ std::vector<int> StallMap::involved(std::span<const int> waiting_for, std::uint6
 StallMap::Waits StallMap::waits(const Wait& wait, TimePoint now, Duration stale) const {
   Waits waits{{wait.self, {wait.waiting_for.begin(), wait.waiting_for.end()}}};
   for (const int rank : involved(wait.waiting_for, wait.sequence)) {
-    const auto found = answers_.find(rank);
+    const auto found = answers_.find({wait.sequence, rank});
     if (rank == wait.self || found == answers_.end() || now - found->second.at > stale) continue;
     const StallAnswer& answer = found->second.answer;
-    if (answer.sequence == wait.sequence && answer.state == StallAnswer::State::waiting) waits[rank] = answer.waiting_for;
+    if (answer.state == StallAnswer::State::waiting) waits[rank] = answer.waiting_for;
   }
   return waits;
+}
+
+// A circle is innermost if nobody in it waits for anyone outside of it. Of ranks that wait for each other, the one that is least far
+// holds up the others, not they it. −1 if nobody waits for another rank.
+int StallMap::least_far(const Wait& wait, const Waits& waits) const {
+  std::map<int, std::set<int>> reached;
+  for (const auto& [rank, others] : waits) reached[rank] = reachable(waits, rank);
+  int result = -1;
+  double least = 2;
+  for (const auto& [rank, others] : reached) {
+    const auto comes_back = [&, from = rank](int other) { return reached[other].contains(from); };
+    if (rank == wait.self || others.empty() || !std::all_of(others.begin(), others.end(), comes_back)) continue;
+    const StallAnswer& answer = answers_.at({wait.sequence, rank}).answer;
+    const double share = static_cast<double>(answer.step) / std::max(1, answer.step_count);
+    if (share < least) {
+      least = share;
+      result = rank;
+    }
+  }
+  return result;
 }
 
 std::vector<int> StallMap::ends(const Wait& wait, TimePoint now, Duration stale) const {
   const Waits waits = this->waits(wait, now, stale);
   const auto has_passed = [&](int rank) {
-    const auto found = answers_.find(rank);
-    return found != answers_.end() && found->second.answer.sequence == wait.sequence &&
-           found->second.answer.state == StallAnswer::State::past_it;
+    const auto found = answers_.find({wait.sequence, rank});
+    return found != answers_.end() && found->second.answer.state == StallAnswer::State::past_it;
   };
   std::set<int> ends, passed, hold_up;  // hold_up: what they wait for was sent, and has not come
   for (const auto& [rank, others] : waits) {
     for (const int other : others) {
-      if (waits.contains(other)) continue;
-      if (!has_passed(other)) {
-        ends.insert(other);
-      } else if (rank == wait.self) {
-        passed.insert(other);  // all that can be said from here
-      } else {
-        hold_up.insert(rank);
-      }
+      if (!waits.contains(other) && !has_passed(other)) ends.insert(other);
+      if (has_passed(other) && rank == wait.self) passed.insert(other);  // all that can be said from here
     }
+    const bool all_passed = !others.empty() && std::all_of(others.begin(), others.end(), has_passed);
+    if (all_passed && rank != wait.self) hold_up.insert(rank);
   }
-  for (const auto& found : {ends, hold_up, passed}) {
-    if (!found.empty()) return {found.begin(), found.end()};
-  }
-  const int stand_in = lowest_of_innermost_circle(waits, wait.self);
-  return stand_in < 0 ? std::vector<int>() : std::vector{stand_in};
+  if (ends.empty()) ends = hold_up;
+  if (const int rank = ends.empty() ? least_far(wait, waits) : -1; rank >= 0) ends = {rank};
+  if (ends.empty()) ends = passed;
+  return {ends.begin(), ends.end()};
 }
 
 std::string StallMap::describe(int rank, std::uint64_t sequence, TimePoint now, Duration stale) const {
-  const auto found = answers_.find(rank);
+  const auto found = answers_.find({sequence, rank});
   if (found == answers_.end()) return "does not answer";
   const auto& [answer, at] = found->second;
   if (now - at > stale) return fmt::format("last answered {} ago", format_duration(now - at));
-  if (answer.sequence != sequence) return "is in another call";
   switch (answer.state) {
     case StallAnswer::State::unknown_group: return "does not know this group";
     case StallAnswer::State::not_there_yet: return fmt::format("has not entered the call (its next is #{})", answer.next_sequence);

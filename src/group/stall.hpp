@@ -9,6 +9,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tutti/clock.hpp>
@@ -48,13 +49,12 @@ StallAnswer decode_answer(std::span<const std::byte> bytes);
 class StallMap {
  public:
   void note(int rank, const StallAnswer& answer, TimePoint now);
-  [[nodiscard]] bool answered(int rank, std::uint64_t sequence) const {
-    const auto found = answers_.find(rank);
-    return found != answers_.end() && found->second.answer.sequence == sequence;
-  }
+  [[nodiscard]] bool answered(int rank, std::uint64_t sequence) const { return answers_.contains({sequence, rank}); }
+  /// The call has ended.
+  void forget(std::uint64_t sequence);
   /// Follows the chains of waiting from what rank `self` waits for in call `sequence`. Returns the ranks at their ends, sorted; answers
   /// older than `stale` count as none. A rank that waits for one that has finished the call is an end itself: what it waits for
-  /// was sent. Where ranks wait for each other in a circle, the lowest rank of the innermost circle stands for it.
+  /// was sent. Where ranks wait for each other in a circle, the one of the innermost circle that is least far stands for it.
   struct Wait {
     int self = 0;
     std::span<const int> waiting_for;
@@ -68,13 +68,14 @@ class StallMap {
 
  private:
   using Waits = std::map<int, std::vector<int>>;  // who waits for whom
+  [[nodiscard]] int least_far(const Wait& wait, const Waits& waits) const;
   [[nodiscard]] Waits waits(const Wait& wait, TimePoint now, Duration stale) const;
 
   struct Note {
     StallAnswer answer;
     TimePoint at;
   };
-  std::map<int, Note> answers_;
+  std::map<std::pair<std::uint64_t, int>, Note> answers_;  // by call and rank: several calls may be under way
 };
 
 }  // namespace tutti
