@@ -18,7 +18,8 @@ namespace {
 
 /// A table with one row: this algorithm for its verb, at every size.
 Table table_that_forces(const CatalogRow& row, std::int64_t segment_bytes) {
-  return {.rows = {{.verb = row.verb, .choice = {.algorithm = row.algorithm, .segment_bytes = row.segments ? segment_bytes : 0}}}};
+  return {.rows = {{.verb = row.verb,
+                    .choice = {.algorithm = row.algorithm, .segment_bytes = row.segments ? segment_bytes : 0}}}};
 }
 
 std::vector<GroupCase> cases_of(Verb verb, std::uint64_t seed) {
@@ -54,7 +55,7 @@ class EveryAlgorithm : public testing::TestWithParam<CatalogRow> {
     ASSERT_EQ(select(shape, table).algorithm, GetParam().algorithm);
     options.table = to_text(table);
     options.seed = seed_of_run();
-    const auto cases = cases_of(GetParam().verb, seed_of_run());
+    const auto cases = lot(cases_of(GetParam().verb, seed_of_run()), seed_of_run());
     make_world(kind, options)->run([&](Group& world) { run_calls(world, cases, fail); });
   }
 };
@@ -89,7 +90,8 @@ class SameBits : public EveryAlgorithm {
     make_world(kind, options)->run([&](Group& world) {
       Random random(7 + static_cast<std::uint64_t>(world.rank()));
       std::vector<T>& mine = results[static_cast<std::size_t>(world.rank())];
-      for (int i = 0; i < 4001; ++i) mine.push_back(static_cast<T>(std::ldexp(random.unit() - 0.5, static_cast<int>(random.below(30)))));
+      for (int i = 0; i < 4001; ++i)
+        mine.push_back(static_cast<T>(std::ldexp(random.unit() - 0.5, static_cast<int>(random.below(30)))));
       world.all_reduce(mine);
     });
     return results;
@@ -112,7 +114,8 @@ TEST_P(SameBits, OnAllRanksAndInEveryRun) {
   EXPECT_EQ(over_tcp, reduced<float>(WorldKind::tcp, options));
 }
 
-INSTANTIATE_TEST_SUITE_P(Contract, SameBits, testing::ValuesIn(catalog(Verb::all_reduce).begin(), catalog(Verb::all_reduce).end()),
+INSTANTIATE_TEST_SUITE_P(Contract, SameBits,
+                         testing::ValuesIn(catalog(Verb::all_reduce).begin(), catalog(Verb::all_reduce).end()),
                          row_name);
 
 }  // namespace

@@ -36,7 +36,9 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
 
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // it looks into one operator only
 void* operator new(std::size_t bytes) { return allocate(bytes, alignof(std::max_align_t)); }
-void* operator new(std::size_t bytes, std::align_val_t alignment) { return allocate(bytes, static_cast<std::size_t>(alignment)); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return allocate(bytes, static_cast<std::size_t>(alignment));
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
@@ -69,7 +71,9 @@ int allocations_of_repeated(const Calls& calls) {
 
 TEST(RepeatedCalls, OfAllReduceTakeNothingFromTheHeap) {
   for (const std::size_t count : {1u, 1000u, 100'000u}) {
-    EXPECT_EQ(allocations_of_repeated([data = std::vector<float>(count, 0.0f)](Group& world) mutable { world.all_reduce(data); }), 0)
+    EXPECT_EQ(allocations_of_repeated(
+                  [data = std::vector<float>(count, 0.0f)](Group& world) mutable { world.all_reduce(data); }),
+              0)
         << count << " elements";
   }
 }

@@ -39,7 +39,8 @@ TEST_P(Asynchronous, EveryVerbCanBeStarted) {
   on_every_rank([](Group& world) {
     const auto n = static_cast<std::size_t>(world.size());
     const int rank = world.rank();
-    std::vector<int> reduced{1}, at_root{1}, sent{rank}, mine{rank}, all(n), gathered(n), share(1), spread(n, 5), part(1);
+    std::vector<int> reduced{1}, at_root{1}, sent{rank}, mine{rank}, all(n), gathered(n), share(1), spread(n, 5),
+        part(1);
     std::vector<int> blocks(n, rank), exchanged(n), prefix{1}, before{1}, moved{-1};
     std::vector<Work> works;
     works.push_back(world.start(AllReduce{.data = reduced}));
@@ -260,7 +261,9 @@ TEST_P(Polled, CallsGoOnWhileTheirRankIsBusyElsewhere) {
 }
 
 // In virtual time a rank that does not sleep stops the world: only over TCP.
-INSTANTIATE_TEST_SUITE_P(Contract, Polled, testing::Values(WorldParam{WorldKind::tcp, 1}, WorldParam{WorldKind::tcp, 2}, WorldParam{WorldKind::tcp, 3}),
+INSTANTIATE_TEST_SUITE_P(Contract, Polled,
+                         testing::Values(WorldParam{WorldKind::tcp, 1}, WorldParam{WorldKind::tcp, 2},
+                                         WorldParam{WorldKind::tcp, 3}),
                          world_name);
 
 }  // namespace

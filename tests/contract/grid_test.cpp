@@ -14,6 +14,7 @@ class SomeCalls : public InWorld {};
 class LargeCalls : public InWorld {};
 
 constexpr std::int64_t small_lengths[] = {0, 1, 7};
+constexpr std::int64_t soak_lengths[] = {0, 1, 7, 1000, 20011};
 constexpr std::int64_t some_lengths[] = {0, 1, 2, 7, 64, 333, 1000};
 // Past what is sent eagerly, past a chunk and past a segment of either transport; odd, so that nothing divides evenly.
 constexpr std::int64_t large_lengths[] = {20011, 70003};
@@ -23,9 +24,13 @@ std::uint64_t seed_for(const WorldParam& param) { return scramble(seed_of_run() 
 void fail(const std::string& text) { ADD_FAILURE() << text << "\nreplay with TUTTI_SEED=" << seed_of_run(); }
 
 TEST_P(EveryCall, OfFewElementsGivesWhatTheReferenceGives) {
-  auto cases = every_call(small_lengths, seed_for(GetParam()));
-  if (const auto all = static_cast<int>(cases.size()); lot(all) < all) {  // under a sanitizer
-    std::erase_if(cases, [&, i = 0](const GroupCase&) mutable { return ++i % (all / lot(all)) != 0; });
+  auto cases =
+      lot(every_call(is_soak() ? std::span<const std::int64_t>(soak_lengths) : small_lengths, seed_for(GetParam())),
+          seed_for(GetParam()));
+  if (is_soak()) {  // in every group, not only in the world
+    for (std::size_t i = 0, all = cases.size(); i < 3 * all; ++i) {
+      cases.push_back({static_cast<GroupKind>(1 + i / all), cases[i % all].call});
+    }
   }
   on_every_rank([&](Group& world) { run_calls(world, cases, fail); });
 }
@@ -40,7 +45,10 @@ TEST_P(LargeCalls, GiveWhatTheReferenceGives) {
   on_every_rank([&](Group& world) { run_calls(world, cases, fail); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Contract, EveryCall, testing::ValuesIn(worlds({1, 2, 3, 4})), world_name);
+INSTANTIATE_TEST_SUITE_P(Contract, EveryCall,
+                         testing::ValuesIn(worlds(is_soak() ? std::vector{1, 2, 3, 4, 5, 6, 7, 8, 9}
+                                                            : std::vector{1, 2, 3, 4})),
+                         world_name);
 INSTANTIATE_TEST_SUITE_P(Contract, SomeCalls, testing::ValuesIn(worlds({1, 2, 3, 4, 5, 6, 7, 8, 9})), world_name);
 INSTANTIATE_TEST_SUITE_P(Contract, LargeCalls, testing::ValuesIn(worlds({2, 3, 5, 8})), world_name);
 

@@ -135,7 +135,8 @@ TEST_P(Verbs, GatherAsksForTheLengthsIfTheyDiffer) {
     const std::vector<int> mine(static_cast<std::size_t>(world.size() - world.rank()), world.rank());
     const std::vector<int> all = world.gather(mine, {.uneven = true});
     std::vector<int> expected;
-    for (int rank = 0; rank < world.size(); ++rank) expected.insert(expected.end(), static_cast<std::size_t>(world.size() - rank), rank);
+    for (int rank = 0; rank < world.size(); ++rank)
+      expected.insert(expected.end(), static_cast<std::size_t>(world.size() - rank), rank);
     EXPECT_EQ(all, world.rank() == 0 ? expected : std::vector<int>());
   });
 }
@@ -181,7 +182,8 @@ TEST_P(Verbs, ScatterFromTakesTheRootsSizes) {
       sizes.push_back(rank);
       data.insert(data.end(), static_cast<std::size_t>(rank), rank);
     }
-    EXPECT_EQ(world.scatter_from(data, {.sizes = sizes}), std::vector<int>(static_cast<std::size_t>(world.rank()), world.rank()));
+    EXPECT_EQ(world.scatter_from(data, {.sizes = sizes}),
+              std::vector<int>(static_cast<std::size_t>(world.rank()), world.rank()));
   });
 }
 

@@ -61,7 +61,8 @@ sigset_t set_of_child_ended() {
   return set;
 }
 
-pid_t start_rank(const char* program, int rank, const std::map<std::string, std::string>& environment, const std::string& cases) {
+pid_t start_rank(const char* program, int rank, const std::map<std::string, std::string>& environment,
+                 const std::string& cases) {
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid != 0) return pid;
@@ -106,10 +107,12 @@ int wait_for(std::vector<pid_t> ranks) {
 int be_the_parent(const char* program, int size, const std::string& cases) {
   std::array<std::byte, wire::Secret::size_bytes> random{};
   wire::fill_random(random);
-  const std::map<std::string, std::string> environment = {
-      {"WORLD_SIZE", std::to_string(size)},       {"LOCAL_WORLD_SIZE", std::to_string(size)},
-      {"MASTER_ADDR", "127.0.0.1"},               {"MASTER_PORT", std::to_string(free_port())},
-      {"TUTTI_SECRET", wire::Secret(random).hex()}, {"TUTTI_SEED", std::to_string(contract::seed_of_run())}};
+  const std::map<std::string, std::string> environment = {{"WORLD_SIZE", std::to_string(size)},
+                                                          {"LOCAL_WORLD_SIZE", std::to_string(size)},
+                                                          {"MASTER_ADDR", "127.0.0.1"},
+                                                          {"MASTER_PORT", std::to_string(free_port())},
+                                                          {"TUTTI_SECRET", wire::Secret(random).hex()},
+                                                          {"TUTTI_SEED", std::to_string(contract::seed_of_run())}};
   const sigset_t child_ended = set_of_child_ended();
   sigprocmask(SIG_BLOCK, &child_ended, nullptr);  // waited for, not interrupted by
   std::vector<pid_t> ranks;

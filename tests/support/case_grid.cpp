@@ -15,8 +15,8 @@ namespace {
 
 constexpr int collective_count = static_cast<int>(Verb::send);
 constexpr int failures_told = 5;
-const std::vector<Op> all_ops = {Op::sum, Op::mean, Op::product, Op::min,         Op::max,
-                                 Op::band, Op::bor, Op::bxor,    Op::premul(0.75)};
+const std::vector<Op> all_ops = {Op::sum,  Op::mean, Op::product, Op::min,         Op::max,
+                                 Op::band, Op::bor,  Op::bxor,    Op::premul(0.75)};
 
 #if defined(__SANITIZE_THREAD__)
 constexpr int share = 12;
@@ -77,6 +77,13 @@ bool is_soak() {
 
 int lot(int count) { return is_soak() ? 50 * count : std::max(1, count / share); }
 
+std::vector<GroupCase> lot(std::vector<GroupCase> cases, std::uint64_t seed) {
+  if (share == 1 || is_soak()) return cases;
+  Random random(seed);
+  std::erase_if(cases, [&](const GroupCase&) { return !random.chance(1.0 / share); });
+  return cases;
+}
+
 std::vector<GroupCase> every_call(std::span<const std::int64_t> lengths, std::uint64_t seed) {
   std::vector<GroupCase> cases;
   Random random(seed);
@@ -119,8 +126,8 @@ void run_calls(Group& world, std::span<const GroupCase> cases, const std::functi
         fail(fmt::format("group: {}; {}", name_of(each.group), *difference));
       }
     } catch (const std::exception& error) {
-      fail(fmt::format("group: {}; rank {} of {}: {}: {}", name_of(each.group), group.rank(), group.size(), describe(each.call),
-                       error.what()));
+      fail(fmt::format("group: {}; rank {} of {}: {}: {}", name_of(each.group), group.rank(), group.size(),
+                       describe(each.call), error.what()));
       throw;
     }
   }

@@ -26,6 +26,9 @@ bool is_soak();
 /// `count` as it is, fewer under a sanitizer, many more in a soak.
 int lot(int count);
 
+/// All of them; under a sanitizer a share, by the seed.
+std::vector<GroupCase> lot(std::vector<GroupCase> cases, std::uint64_t seed);
+
 /// Every verb × every dtype × every reduction that applies × in place or not × these lengths: contiguous, even, in the world.
 std::vector<GroupCase> every_call(std::span<const std::int64_t> lengths, std::uint64_t seed);
 /// `count` cases by lot from everything that makes sense: shapes, memory, sizes, roots, groups.

@@ -34,12 +34,14 @@ bool makes_sense(const Case& call) {
   if (reduces(call.verb) && !applies(call.op.kind(), call.dtype)) return false;
   if (prefix && call.op.kind() == Op::Kind::mean) return false;
   if (call.verb == Verb::barrier) return true;
-  if (call.shape == Shape::stacked && (!has_blocks(call.verb) || exchange || call.sizing == Sizing::given)) return false;
+  if (call.shape == Shape::stacked && (!has_blocks(call.verb) || exchange || call.sizing == Sizing::given))
+    return false;
   if (call.shape == Shape::stacked && call.sizing == Sizing::exchanged && call.verb != Verb::scatter) return false;
   if (call.sizing == Sizing::given && !has_blocks(call.verb)) return false;
   if (call.sizing == Sizing::exchanged && !has_blocks(call.verb) && call.verb != Verb::broadcast) return false;
   if (call.sizing == Sizing::exchanged && (call.verb == Verb::reduce_scatter || call.in_place)) return false;
-  if (call.other_axis && (!exchange || call.shape == Shape::line || call.sizing == Sizing::exchanged || call.in_place)) return false;
+  if (call.other_axis && (!exchange || call.shape == Shape::line || call.sizing == Sizing::exchanged || call.in_place))
+    return false;
   if (!call.in_place) return true;
   if (!has_blocks(call.verb)) return call.input_memory == call.output_memory;
   // A block is used where it lies only if blocks lie one after the other.

@@ -45,7 +45,7 @@ struct Case {
   bool other_axis = false;  // all_to_all: joined along another axis than it was split along
   bool asynchronous = false;
   Sizing sizing = Sizing::even;
-  std::uint32_t root = 0;   // modulo the group's size
+  std::uint32_t root = 0;  // modulo the group's size
   std::uint64_t seed = 0;
 };
 

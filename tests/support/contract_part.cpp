@@ -51,7 +51,9 @@ std::int64_t Part::block_length(int from, int to) const {
     case 0: return n + to + 2 * from;
     case 1: return to == static_cast<int>(call_.seed / 4 % static_cast<std::uint64_t>(size_)) ? n * size_ : 0;
     case 2: return (from + to) % 2 == 0 ? n : 0;
-    default: return static_cast<std::int64_t>(scramble(call_.seed + std::uint64_t(from) * 64 + std::uint64_t(to)) % std::uint64_t(2 * n + 1));
+    default:
+      return static_cast<std::int64_t>(scramble(call_.seed + std::uint64_t(from) * 64 + std::uint64_t(to)) %
+                                       std::uint64_t(2 * n + 1));
   }
 }
 
@@ -100,7 +102,9 @@ Part::Lengths Part::output_shape() const {
   return shape;
 }
 
-bool Part::has_input() const { return (call_.verb != Verb::broadcast && call_.verb != Verb::scatter) || rank_ == root_; }
+bool Part::has_input() const {
+  return (call_.verb != Verb::broadcast && call_.verb != Verb::scatter) || rank_ == root_;
+}
 bool Part::has_output() const { return (call_.verb != Verb::reduce && call_.verb != Verb::gather) || rank_ == root_; }
 
 Pairs Part::pairs() const {
@@ -108,7 +112,8 @@ Pairs Part::pairs() const {
   Pairs result;
   const int shift = static_cast<int>(call_.seed % static_cast<std::uint64_t>(size_));
   for (int from = 0; from < size_; ++from) {
-    if ((call_.seed >> 8 & 1) == 0 || (call_.seed >> (16 + from % 32) & 1) == 0) result.emplace_back(from, (from + shift) % size_);
+    if ((call_.seed >> 8 & 1) == 0 || (call_.seed >> (16 + from % 32) & 1) == 0)
+      result.emplace_back(from, (from + shift) % size_);
   }
   return result;
 }
@@ -130,7 +135,8 @@ void Part::make_arrays() {
   const bool output_holds_input = call_.in_place && !splits(call_.verb) && has_output();
   const bool input_holds_output = call_.in_place && splits(call_.verb) && has_input();
   if (has_output() && !input_holds_output) {
-    output_ = std::make_unique<GuardedArray>(call_.dtype, unstacked(output_shape(), splits(call_.verb)), call_.output_memory);
+    output_ =
+        std::make_unique<GuardedArray>(call_.dtype, unstacked(output_shape(), splits(call_.verb)), call_.output_memory);
   }
   if (!has_input()) return;
   const std::int64_t count = elements_of(input_shape(rank_));
@@ -140,7 +146,8 @@ void Part::make_arrays() {
     place_in(*output_, begin * elements_of(shape_with(1)), count);
     return;
   }
-  input_ = std::make_unique<GuardedArray>(call_.dtype, unstacked(input_shape(rank_), joins(call_.verb)), call_.input_memory);
+  input_ =
+      std::make_unique<GuardedArray>(call_.dtype, unstacked(input_shape(rank_), joins(call_.verb)), call_.input_memory);
   place_in(*input_, 0, count);
 }
 
@@ -182,7 +189,8 @@ void Part::set_expectation() {
 
 void Part::expect_joined() {
   const Lengths shape = output_shape();
-  const Lengths lengths = call_.shape == Shape::stacked ? Lengths(static_cast<std::size_t>(size_), 1) : lengths_sent_by(0);
+  const Lengths lengths =
+      call_.shape == Shape::stacked ? Lengths(static_cast<std::size_t>(size_), 1) : lengths_sent_by(0);
   for (int from = 0; from < size_; ++from) {
     for_each_in_slice(shape, axis_, sum_before(lengths, from), lengths[static_cast<std::size_t>(from)],
                       [&](std::int64_t whole, std::int64_t slice) { expect_moved(whole, from, slice); });
@@ -191,7 +199,8 @@ void Part::expect_joined() {
 
 void Part::expect_split() {
   const Lengths shape = input_shape(rank_);
-  const Lengths lengths = call_.shape == Shape::stacked ? Lengths(static_cast<std::size_t>(size_), 1) : lengths_sent_by(0);
+  const Lengths lengths =
+      call_.shape == Shape::stacked ? Lengths(static_cast<std::size_t>(size_), 1) : lengths_sent_by(0);
   for_each_in_slice(shape, axis_, sum_before(lengths, rank_), lengths[static_cast<std::size_t>(rank_)],
                     [&](std::int64_t whole, std::int64_t slice) {
                       if (op_) expect_reduction(output_ ? slice : whole, whole, size_);
@@ -207,7 +216,9 @@ void Part::expect_exchanged() {
     for_each_in_slice(input_shape(from), axis_, sum_before(sent, rank_), sent[static_cast<std::size_t>(rank_)],
                       [&](std::int64_t whole, std::int64_t) { origins.push_back(whole); });
     for_each_in_slice(shape, concat_axis_, sum_before(received, from), received[static_cast<std::size_t>(from)],
-                      [&](std::int64_t whole, std::int64_t slice) { expect_moved(whole, from, origins[static_cast<std::size_t>(slice)]); });
+                      [&](std::int64_t whole, std::int64_t slice) {
+                        expect_moved(whole, from, origins[static_cast<std::size_t>(slice)]);
+                      });
   }
 }
 

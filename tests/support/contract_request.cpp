@@ -39,7 +39,8 @@ void Part::set_sizes(Request& request) const {
     request.uneven = true;
   } else {  // broadcast, scatter: the root tells
     request.sizes_follow = true;
-    if (call_.verb == Verb::scatter && rank_ == root_ && call_.shape != Shape::stacked) request.sizes = lengths_sent_by(0);
+    if (call_.verb == Verb::scatter && rank_ == root_ && call_.shape != Shape::stacked)
+      request.sizes = lengths_sent_by(0);
   }
 }
 
@@ -92,7 +93,8 @@ void Part::scribble(std::byte value) {
 
 std::uint64_t Part::fingerprint() const {
   Hash hash;
-  for (const GuardedArray* const array : {input_.get(), output_.get()}) hash.add(array != nullptr ? array->fingerprint() : 0);
+  for (const GuardedArray* const array : {input_.get(), output_.get()})
+    hash.add(array != nullptr ? array->fingerprint() : 0);
   return hash.value();
 }
 

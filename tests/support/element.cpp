@@ -181,7 +181,7 @@ void write_reduction(DType dtype, const Op& op, std::span<const std::byte> contr
   with_type(dtype, [&]<class T>(std::type_identity<T>) {
     T values[64];
     const std::size_t count = contributions.size() / sizeof(T);
-    std::memcpy(static_cast<void*>(values), contributions.data(), contributions.size());
+    if (count > 0) std::memcpy(static_cast<void*>(values), contributions.data(), contributions.size());
     const T value = reduction<T>(op, std::span<const T>(values, count));
     std::memcpy(to, &value, sizeof value);
   });

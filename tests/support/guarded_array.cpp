@@ -102,7 +102,8 @@ std::optional<std::string> GuardedArray::difference() const {
 
 std::optional<std::string> GuardedArray::overrun() const {
   std::vector<std::byte> accepted = expected_;
-  for (std::int64_t i = 0; i < count(); ++i) std::memcpy(&accepted[offset_of(i)], &bytes_[offset_of(i)], size_of(dtype_));
+  for (std::int64_t i = 0; i < count(); ++i)
+    std::memcpy(&accepted[offset_of(i)], &bytes_[offset_of(i)], size_of(dtype_));
   const auto [changed, was] = std::mismatch(bytes_.begin(), bytes_.end(), accepted.begin());
   if (changed == bytes_.end()) return std::nullopt;
   return fmt::format("byte {} was overwritten, which belongs to no element ({} bytes of elements, guards and gaps)",

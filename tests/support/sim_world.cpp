@@ -29,12 +29,13 @@ using namespace std::chrono_literals;
 /// A body that can be interrupted.
 class Fiber {
  public:
-  explicit Fiber(std::function<void()> body) : thread_([this, body = std::move(body)] {
-    resumed_.acquire();
-    body();
-    finished_ = true;
-    paused_.release();
-  }) {}
+  explicit Fiber(std::function<void()> body)
+      : thread_([this, body = std::move(body)] {
+          resumed_.acquire();
+          body();
+          finished_ = true;
+          paused_.release();
+        }) {}
 
   void resume() {
     resumed_.release();
@@ -132,7 +133,9 @@ class SimulatedWorld final : public World {
       rank.sleep = {.fiber = fibers.back().get()};
     }
     for (int rank = 0; rank < size(); ++rank) cluster_.wake(rank);
-    const auto all_ended = [&] { return std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.sleep.fiber == nullptr; }); };
+    const auto all_ended = [&] {
+      return std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.sleep.fiber == nullptr; });
+    };
     if (!cluster_.run_until(all_ended, 24h)) {
       // Every call has a deadline, so this is a bug of the library; bodies that never end cannot be taken down.
       std::cerr << "a simulated rank did not end in a day of virtual time\n";
@@ -200,6 +203,8 @@ class SimulatedWorld final : public World {
 
 }  // namespace
 
-std::unique_ptr<World> make_simulated_world(const WorldOptions& options) { return std::make_unique<SimulatedWorld>(options); }
+std::unique_ptr<World> make_simulated_world(const WorldOptions& options) {
+  return std::make_unique<SimulatedWorld>(options);
+}
 
 }  // namespace tutti::contract

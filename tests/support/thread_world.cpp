@@ -49,8 +49,12 @@ class ThreadWorld final : public World {
     const auto store = memory_store();
     const wire::Secret secret = wire::Secret::from_hex(std::string(64, 'a'));
     on_every_rank([&](int rank) {
-      auto connector = std::make_shared<rendezvous::StoreConnector>(rendezvous::StoreConnector::Parts{
-          .place = place(options, rank), .description = "ranks as threads", .meeting_host = "127.0.0.1", .store = store, .secret = secret});
+      auto connector = std::make_shared<rendezvous::StoreConnector>(
+          rendezvous::StoreConnector::Parts{.place = place(options, rank),
+                                            .description = "ranks as threads",
+                                            .meeting_host = "127.0.0.1",
+                                            .store = store,
+                                            .secret = secret});
       group(rank) = init(std::move(connector), {.timeout = options.timeout});
     });
   }

@@ -13,9 +13,9 @@ namespace tutti::contract {
 
 struct WorldOptions {
   int size = 2;
-  int ranks_per_node = 0;             // 0: all on one node
-  std::string table{};                // text of a selection table; empty: the built-in choice
-  std::uint64_t seed = 1;             // of the simulation
+  int ranks_per_node = 0;  // 0: all on one node
+  std::string table{};     // text of a selection table; empty: the built-in choice
+  std::uint64_t seed = 1;  // of the simulation
   Duration timeout = std::chrono::seconds(60);
 };
 
