@@ -75,7 +75,7 @@ bool is_soak() {
   return value != nullptr && std::string_view(value) == "1";
 }
 
-int lot(int count) { return is_soak() ? 50 * count : std::max(1, count / share); }
+int lot(int count) { return is_soak() ? 20 * count : std::max(1, count / share); }
 
 std::vector<GroupCase> lot(std::vector<GroupCase> cases, std::uint64_t seed) {
   if (share == 1 || is_soak()) return cases;
