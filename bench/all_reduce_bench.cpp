@@ -84,9 +84,10 @@ void measure(tutti::Group& world, std::int64_t bytes, double seconds) {
   std::sort(times.begin(), times.end());
   if (world.rank() != 0) return;
   const double median = times[repeats / 2];
-  fmt::print("{{\"verb\": \"all_reduce\", \"dtype\": \"float32\", \"bytes\": {}, \"ranks\": {}, \"library\": \"tutti-tcp\", "
-             "\"us_median\": {:.2f}, \"us_p99\": {:.2f}, \"algbw_GBps\": {:.3f}}}\n",
-             bytes, world.size(), median, times.back(), static_cast<double>(bytes) / median / 1e3);
+  fmt::print(
+      "{{\"verb\": \"all_reduce\", \"dtype\": \"float32\", \"bytes\": {}, \"ranks\": {}, \"library\": \"tutti-tcp\", "
+      "\"us_median\": {:.2f}, \"us_p99\": {:.2f}, \"algbw_GBps\": {:.3f}}}\n",
+      bytes, world.size(), median, times.back(), static_cast<double>(bytes) / median / 1e3);
   std::fflush(stdout);
 }
 

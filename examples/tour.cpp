@@ -26,8 +26,8 @@ using Floats = std::vector<float>;
 
 struct Stop {
   std::string verb;
-  std::string shows;                 // what the caller reads in the table
-  std::function<bool(Group&)> run;   // true if the result is right on this rank
+  std::string shows;                // what the caller reads in the table
+  std::function<bool(Group&)> run;  // true if the result is right on this rank
 };
 
 Floats filled(std::int64_t count, float value) { return Floats(static_cast<std::size_t>(count), value); }
@@ -57,7 +57,11 @@ std::vector<Stop> collectives(std::int64_t n) {
   const auto mine = [n](Group& g) { return filled(n, static_cast<float>(g.rank() + 1)); };
   return {
       {"all_reduce", "sum over all ranks, everywhere",
-       [=](Group& g) { auto x = mine(g); g.all_reduce(x); return all_are(x, sum_of_ranks(g.size())); }},
+       [=](Group& g) {
+         auto x = mine(g);
+         g.all_reduce(x);
+         return all_are(x, sum_of_ranks(g.size()));
+       }},
       {"all_reduce", "the mean",
        [=](Group& g) {
          auto x = mine(g);
@@ -70,9 +74,17 @@ std::vector<Stop> collectives(std::int64_t n) {
          g.reduce(x, {.root = g.size() - 1, .op = tutti::Op::max});
          return g.rank() != g.size() - 1 || all_are(x, static_cast<float>(g.size()));
        }},
-      {"broadcast", "rank 0's array, everywhere", [=](Group& g) { auto x = mine(g); g.broadcast(x); return all_are(x, 1); }},
+      {"broadcast", "rank 0's array, everywhere",
+       [=](Group& g) {
+         auto x = mine(g);
+         g.broadcast(x);
+         return all_are(x, 1);
+       }},
       {"all_gather", "all arrays joined, everywhere",
-       [=](Group& g) { const auto x = mine(g); return blocks_count_up(g.all_gather(x), g.size()); }},
+       [=](Group& g) {
+         const auto x = mine(g);
+         return blocks_count_up(g.all_gather(x), g.size());
+       }},
       {"gather", "all arrays joined, at rank 0",
        [=](Group& g) {
          const auto x = mine(g);
@@ -95,9 +107,17 @@ std::vector<Stop> collectives(std::int64_t n) {
          return blocks_count_up(g.all_to_all(x), g.size());
        }},
       {"scan", "the sum over ranks 0 … r",
-       [=](Group& g) { auto x = mine(g); g.scan(x); return all_are(x, sum_of_ranks(g.rank() + 1)); }},
+       [=](Group& g) {
+         auto x = mine(g);
+         g.scan(x);
+         return all_are(x, sum_of_ranks(g.rank() + 1));
+       }},
       {"exscan", "the sum over ranks 0 … r − 1",
-       [=](Group& g) { auto x = mine(g); g.exscan(x); return all_are(x, sum_of_ranks(g.rank())); }},
+       [=](Group& g) {
+         auto x = mine(g);
+         g.exscan(x);
+         return all_are(x, sum_of_ranks(g.rank()));
+       }},
       {"permute", "everyone's array one rank further",
        [=](Group& g) {
          tutti::Pairs pairs;
@@ -107,7 +127,11 @@ std::vector<Stop> collectives(std::int64_t n) {
          g.permute(x, y, pairs);
          return all_are(y, static_cast<float>((g.rank() + g.size() - 1) % g.size() + 1));
        }},
-      {"barrier", "nobody goes on before all are there", [](Group& g) { g.barrier(); return true; }},
+      {"barrier", "nobody goes on before all are there",
+       [](Group& g) {
+         g.barrier();
+         return true;
+       }},
   };
 }
 
@@ -167,7 +191,8 @@ bool visit(Group& world, const Stop& stop) {
   std::vector<std::int32_t> all_right{right ? 1 : 0};
   world.all_reduce(all_right, {.op = tutti::Op::min});
   if (world.rank() == 0) {
-    fmt::print("  {:<12} {:<42} {:>10.0f} µs   {}\n", stop.verb, stop.shows, microseconds, all_right[0] ? "right" : "WRONG");
+    fmt::print("  {:<12} {:<42} {:>10.0f} µs   {}\n", stop.verb, stop.shows, microseconds,
+               all_right[0] ? "right" : "WRONG");
   }
   return all_right[0] == 1;
 }
@@ -175,13 +200,15 @@ bool visit(Group& world, const Stop& stop) {
 int tour(std::int64_t count) {
   Group world = tutti::init({.init_method = examples::meeting_point()});
   if (world.rank() == 0) {
-    fmt::print("{} rank{}, {} floats each; the slowest rank's best of 5 runs\n\n", world.size(), world.size() == 1 ? "" : "s", count);
+    fmt::print("{} rank{}, {} floats each; the slowest rank's best of 5 runs\n\n", world.size(),
+               world.size() == 1 ? "" : "s", count);
   }
   bool right = true;
   for (const auto& stops : {collectives(count), messages_and_groups(count)}) {
     for (const Stop& stop : stops) right = visit(world, stop) && right;
   }
-  if (world.rank() == 0) fmt::print("\n{}\n", right ? "Every verb gave the right result on every rank." : "Some results were wrong.");
+  if (world.rank() == 0)
+    fmt::print("\n{}\n", right ? "Every verb gave the right result on every rank." : "Some results were wrong.");
   return right ? 0 : 1;
 }
 

@@ -13,10 +13,10 @@ namespace tutti {
 
 /// Where a piece of work stands, for error reports: "step 9 of 14, waiting for rank 5".
 struct Whereabouts {
-  std::string how;                // "ring over tcp"
+  std::string how;  // "ring over tcp"
   int step = 0;
   int step_count = 0;
-  std::vector<int> waiting_for{};   // ranks in the group
+  std::vector<int> waiting_for{};  // ranks in the group
 };
 
 /// A request under way. It never blocks: poll() does what can be done now.

@@ -16,18 +16,18 @@ namespace tutti {
 struct Place {
   int rank = 0;
   int size = 1;
-  int local_rank = 0;   // among the ranks of this node
+  int local_rank = 0;  // among the ranks of this node
   int local_size = 1;
   int node_rank = 0;
   int node_count = 1;
-  int root_rank = 0;    // the rank that hands out tables and ids
-  std::string host;     // as people call it
+  int root_rank = 0;  // the rank that hands out tables and ids
+  std::string host;   // as people call it
 };
 
 /// How init() finds the others. Empty fields come from the launcher's environment.
 struct InitOptions {
   std::string backend = "auto";
-  std::string init_method;                       // "env://", "tcp://host:port", "file:///path"; empty: detect the launcher
+  std::string init_method;  // "env://", "tcp://host:port", "file:///path"; empty: detect the launcher
   int rank = -1;
   int size = -1;
   Duration timeout = std::chrono::seconds(300);  // for meeting, and the default deadline of every call

@@ -101,7 +101,7 @@ consteval int dtype_index() {
 
 /// An element type that Tutti can move and reduce.
 template <class T>
-concept Element = detail::dtype_index<std::remove_cv_t<T>>() >= 0;
+concept Element = (detail::dtype_index<std::remove_cv_t<T>>() >= 0);
 
 template <Element T>
 inline constexpr DType dtype_of = static_cast<DType>(detail::dtype_index<std::remove_cv_t<T>>());

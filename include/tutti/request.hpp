@@ -43,7 +43,8 @@ constexpr bool has_root(Verb v) {
   return v == Verb::reduce || v == Verb::broadcast || v == Verb::gather || v == Verb::scatter;
 }
 constexpr bool reduces(Verb v) {
-  return v == Verb::all_reduce || v == Verb::reduce || v == Verb::reduce_scatter || v == Verb::scan || v == Verb::exscan;
+  return v == Verb::all_reduce || v == Verb::reduce || v == Verb::reduce_scatter || v == Verb::scan ||
+         v == Verb::exscan;
 }
 
 /// What every rank of a group must agree on in one call. It travels ahead of the data: 32 bytes, compared as a whole.
@@ -54,12 +55,12 @@ struct Signature {
   Op::Kind op = Op::Kind::sum;
   std::uint8_t flags = 0;
   std::int32_t root = -1;
-  std::int64_t count = 0;      // elements of the whole call; 0 where ranks may differ (uneven, see flags)
-  std::uint64_t detail = 0;    // hash of what has no field: shape, axis, factor, counts, pairs
+  std::int64_t count = 0;    // elements of the whole call; 0 where ranks may differ (uneven, see flags)
+  std::uint64_t detail = 0;  // hash of what has no field: shape, axis, factor, counts, pairs
 
-  static constexpr std::uint8_t uneven = 1;           // sizes differ by rank and are checked pairwise
-  static constexpr std::uint8_t differentiated = 2;   // the call takes part in differentiation
-  static constexpr std::uint8_t sizes_follow = 4;     // a size-exchange phase goes first
+  static constexpr std::uint8_t uneven = 1;          // sizes differ by rank and are checked pairwise
+  static constexpr std::uint8_t differentiated = 2;  // the call takes part in differentiation
+  static constexpr std::uint8_t sizes_follow = 4;    // a size-exchange phase goes first
   friend bool operator==(const Signature&, const Signature&) = default;
 };
 static_assert(sizeof(Signature) == 32);
@@ -70,18 +71,18 @@ std::string describe(const Signature& signature);
 /// One call, in full: what a backend gets. Views are as the caller passed them, checked but not yet packed.
 struct Request {
   Verb verb = Verb::barrier;
-  View input{}, output{};                         // not present where the verb has none on this rank
+  View input{}, output{};  // not present where the verb has none on this rank
   Op op = Op::sum;
   int root = 0;
-  int axis = 0;                                 // joined or split along; stacked when `stack`
-  int concat_axis = 0;                          // all_to_all
-  bool stack = false;                           // a new first axis, one entry per rank
+  int axis = 0;         // joined or split along; stacked when `stack`
+  int concat_axis = 0;  // all_to_all
+  bool stack = false;   // a new first axis, one entry per rank
   bool uneven = false;
-  std::vector<std::int64_t> sizes{};              // per rank, along `axis`; all_to_all: what goes to each rank
-  std::vector<std::int64_t> recv_sizes{};         // all_to_all: what comes from each rank
-  std::vector<std::pair<int, int>> pairs{};       // permute: (source, destination)
+  std::vector<std::int64_t> sizes{};         // per rank, along `axis`; all_to_all: what goes to each rank
+  std::vector<std::int64_t> recv_sizes{};    // all_to_all: what comes from each rank
+  std::vector<std::pair<int, int>> pairs{};  // permute: (source, destination)
   bool differentiated = false;
-  bool sizes_follow = false;                    // a size-exchange phase goes first (broadcast, scatter, uneven verbs)
+  bool sizes_follow = false;  // a size-exchange phase goes first (broadcast, scatter, uneven verbs)
   /// Makes the output once its shape is known, where the caller could not: after a size exchange.
   std::function<View(DType, std::span<const std::int64_t>)> allocate{};
   TimePoint deadline = TimePoint::max();

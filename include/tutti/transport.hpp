@@ -15,12 +15,12 @@ namespace tutti {
 
 /// What travels ahead of a message's bytes.
 struct Envelope {
-  std::uint64_t group = 0;     // id of the group
-  std::uint32_t epoch = 0;     // of the group: messages of a former life are dropped
-  std::uint32_t tag = 0;       // collective: the message's number in the plan for this pair; point to point: the user's tag
-  std::uint32_t phase = 0;     // collective: part of a call with several (size exchange, sub-requests)
-  std::uint32_t lane = 0;      // 0: collective; 1: point to point
-  Signature signature{};       // of the call; point to point: verb, dtype and count of the message
+  std::uint64_t group = 0;  // id of the group
+  std::uint32_t epoch = 0;  // of the group: messages of a former life are dropped
+  std::uint32_t tag = 0;  // collective: the message's number in the plan for this pair; point to point: the user's tag
+  std::uint32_t phase = 0;  // collective: part of a call with several (size exchange, sub-requests)
+  std::uint32_t lane = 0;   // 0: collective; 1: point to point
+  Signature signature{};    // of the call; point to point: verb, dtype and count of the message
   std::int64_t bytes = 0;
 };
 
@@ -32,13 +32,13 @@ inline constexpr int any_peer = -1;
 /// the transport links it in, so that posting allocates nothing.
 struct Transfer {
   enum class State : std::uint8_t { idle, pending, done, failed };
-  Envelope envelope{};                // send: what to say; receive: what to match, and afterwards what arrived
-  int peer = any_peer;                // rank in the world; any_peer becomes the source when a message matches
-  const std::byte* from = nullptr;    // send
-  std::byte* to = nullptr;            // receive: room for envelope.bytes
+  Envelope envelope{};              // send: what to say; receive: what to match, and afterwards what arrived
+  int peer = any_peer;              // rank in the world; any_peer becomes the source when a message matches
+  const std::byte* from = nullptr;  // send
+  std::byte* to = nullptr;          // receive: room for envelope.bytes
   State state = State::idle;
-  std::string error{};                // when failed: why (for instance a message of another size than the receive's room)
-  Transfer* next = nullptr;           // links and handle belong to the transport
+  std::string error{};       // when failed: why (for instance a message of another size than the receive's room)
+  Transfer* next = nullptr;  // links and handle belong to the transport
   Transfer* previous = nullptr;
   void* handle = nullptr;
 };
@@ -66,14 +66,14 @@ class TransportListener {
 class Transport {
  public:
   virtual ~Transport() = default;
-  [[nodiscard]] virtual std::string_view name() const = 0;   // "tcp"
+  [[nodiscard]] virtual std::string_view name() const = 0;  // "tcp"
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
-  virtual void listen(TransportListener* listener) = 0;      // set once, before the first poll
+  virtual void listen(TransportListener* listener) = 0;  // set once, before the first poll
 
-  virtual void send(Transfer& transfer) = 0;                 // idle → pending (or done at once)
+  virtual void send(Transfer& transfer) = 0;  // idle → pending (or done at once)
   virtual void recv(Transfer& transfer) = 0;
-  virtual void cancel(Transfer& transfer) = 0;               // → idle; what arrives for it later is discarded
+  virtual void cancel(Transfer& transfer) = 0;  // → idle; what arrives for it later is discarded
   /// Forgets what arrived for this group and was never received (a call that was given up, a group that is gone).
   virtual void forget(std::uint64_t group, std::uint64_t up_to_sequence) = 0;
 
@@ -88,7 +88,7 @@ class Transport {
   /// listens to the control network only, so that arriving data does not wake a thread for nothing.
   enum class Events { control, all };
   virtual void wait(TimePoint until, Events events) = 0;
-  virtual void wake() = 0;                                   // from any thread
+  virtual void wake() = 0;  // from any thread
   /// Says goodbye on every link and closes them; the peers do not see a loss.
   virtual void close(TimePoint deadline) = 0;
   /// In a forked child: closes the inherited descriptors without a word to anyone. Only destruction may follow.

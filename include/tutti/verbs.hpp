@@ -131,8 +131,8 @@ struct JoinOptions {
   Duration timeout{};
 };
 struct SplitOptions {
-  int root = 0;      // scatter only
-  Op op = Op::sum;   // reduce_scatter only
+  int root = 0;     // scatter only
+  Op op = Op::sum;  // reduce_scatter only
   int axis = 0;
   Sizes sizes{};
   Duration timeout{};

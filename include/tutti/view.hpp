@@ -22,9 +22,8 @@ struct Device {
 
 /// A contiguous range whose memory outlives the call: a named vector or array, or a span. Temporaries are refused.
 template <class R>
-concept LastingRange =
-    std::ranges::contiguous_range<R> && std::ranges::sized_range<R> && std::ranges::borrowed_range<R> &&
-    Element<std::ranges::range_value_t<R>>;
+concept LastingRange = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
+    std::ranges::borrowed_range<R> && Element<std::ranges::range_value_t<R>>;
 
 /// What a verb reads or writes. Copying a View copies no elements; whoever makes one keeps the memory alive.
 class View {

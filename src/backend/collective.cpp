@@ -66,7 +66,8 @@ void Collective::release() {
 
 Whereabouts Collective::whereabouts() const {
   Whereabouts where;
-  where.how = fmt::format("{} over {}", stage_ == Stage::sizes ? "size exchange" : algorithm_, backend_.transport().name());
+  where.how =
+      fmt::format("{} over {}", stage_ == Stage::sizes ? "size exchange" : algorithm_, backend_.transport().name());
   where.step = execution_.steps_done();
   where.step_count = execution_.step_count();
   execution_.add_waiting_for(where.waiting_for);
@@ -77,19 +78,17 @@ void Collective::run(const Spec& spec, DType dtype, const std::byte* input, std:
   const GroupFacts& facts = backend_.facts();
   const Plan& plan = backend_.plans().plan_for(spec, dtype);
   algorithm_ = name_of(plan.spec.algorithm);
-  execution_.start({.plan = &plan,
-                    .dtype = dtype,
-                    .op = request_.op.kind(),
-                    .divisor = static_cast<double>(facts.size),
-                    .input = input,
-                    .output = output,
-                    .envelope = {.group = facts.id,
-                                 .epoch = facts.epoch,
-                                 .phase = phase,
-                                 .signature = request_.signature},
-                    .world_of = facts.world_of,
-                    .transport = &backend_.transport(),
-                    .plans = &backend_.plans()});
+  execution_.start(
+      {.plan = &plan,
+       .dtype = dtype,
+       .op = request_.op.kind(),
+       .divisor = static_cast<double>(facts.size),
+       .input = input,
+       .output = output,
+       .envelope = {.group = facts.id, .epoch = facts.epoch, .phase = phase, .signature = request_.signature},
+       .world_of = facts.world_of,
+       .transport = &backend_.transport(),
+       .plans = &backend_.plans()});
 }
 
 void Collective::fill_spec() {
@@ -122,7 +121,8 @@ void Collective::fill_block_counts() {
   for (int i = 0; i < mine.axes(); ++i) per_entry *= i == axis ? 1 : mine.shape()[static_cast<std::size_t>(i)];
 
   spec_.counts = joins ? layout_.output_sizes : layout_.input_sizes;
-  if (spec_.counts.empty()) spec_.counts.assign(static_cast<std::size_t>(spec_.size), 1);  // a stacked scatter, off the root
+  if (spec_.counts.empty())
+    spec_.counts.assign(static_cast<std::size_t>(spec_.size), 1);  // a stacked scatter, off the root
   for (auto& count : spec_.counts) count *= per_entry;
   if (request_.verb == Verb::all_to_all) {
     std::int64_t per_received = 1;
@@ -149,7 +149,8 @@ void Collective::start_body() {
     request_.output = request_.allocate(dtype, layout_.output_shape);
   }
   // At the door the sizes were not known yet.
-  if (request_.sizes_follow && layout_.has_output && !std::ranges::equal(request_.output.shape(), layout_.output_shape)) {
+  if (request_.sizes_follow && layout_.has_output &&
+      !std::ranges::equal(request_.output.shape(), layout_.output_shape)) {
     throw InvalidArgument(fmt::format("the result has shape [{}] but the array for it has shape [{}]",
                                       fmt::join(layout_.output_shape, ", "), fmt::join(request_.output.shape(), ", ")));
   }
@@ -163,10 +164,10 @@ void Collective::start_body() {
   for (int i = 0; i < facts.rank; ++i) own_block += counts.empty() ? spec_.count : counts[static_cast<std::size_t>(i)];
   const std::int64_t own_bytes = own_block * static_cast<std::int64_t>(size_of(wire_dtype_));
   spec_.in_place = input != nullptr && output != nullptr &&
-                  (layout_.input_in_blocks && layout_.output_in_blocks ? input == output
-                   : layout_.output_in_blocks                         ? input == output + own_bytes
-                   : layout_.input_in_blocks                          ? output == input + own_bytes
-                                                                      : input == output);
+                   (layout_.input_in_blocks && layout_.output_in_blocks ? input == output
+                    : layout_.output_in_blocks                          ? input == output + own_bytes
+                    : layout_.input_in_blocks                           ? output == input + own_bytes
+                                                                        : input == output);
   stage_ = Stage::body;
   run(spec_, wire_dtype_, input, output, body_phase);
   if (execution_.poll()) finish_body();

@@ -51,9 +51,9 @@ class Collective final : public Task {
   Stage stage_ = Stage::idle;
   Request request_;
   Layout layout_;
-  Spec spec_;                             // of the body; kept, so that a repeated call allocates nothing
-  DType wire_dtype_ = DType::uint8;       // float32 where small floats are widened
-  std::byte* staged_output_ = nullptr;    // where the plan's output lies, if not in the caller's array
+  Spec spec_;                           // of the body; kept, so that a repeated call allocates nothing
+  DType wire_dtype_ = DType::uint8;     // float32 where small floats are widened
+  std::byte* staged_output_ = nullptr;  // where the plan's output lies, if not in the caller's array
   AlignedBuffer input_stage_, output_stage_, narrow_stage_;
   std::vector<std::int64_t> header_, headers_;
   Execution execution_;

@@ -43,13 +43,16 @@ void assign_parts(std::vector<std::int64_t>& sizes, const Request& request, std:
     return;
   }
   if (length % size != 0) {
-    throw InvalidArgument(fmt::format("{}: axis {} has length {}, which {} ranks cannot share equally; give sizes, one per rank",
-                                      name_of(verb), axis, length, size));
+    throw InvalidArgument(
+        fmt::format("{}: axis {} has length {}, which {} ranks cannot share equally; give sizes, one per rank",
+                    name_of(verb), axis, length, size));
   }
   sizes.assign(static_cast<std::size_t>(size), length / size);
 }
 
-void assign_shape(std::vector<std::int64_t>& shape, const View& view) { shape.assign(view.shape().begin(), view.shape().end()); }
+void assign_shape(std::vector<std::int64_t>& shape, const View& view) {
+  shape.assign(view.shape().begin(), view.shape().end());
+}
 
 /// Joining: every rank's block goes into the output along `axis`.
 void lay_out_join(Layout& layout, const Request& request) {
@@ -106,7 +109,8 @@ void lay_out_exchange(Layout& layout, const Request& request) {
   if (layout.output_sizes.empty()) {
     layout.output_sizes.assign(static_cast<std::size_t>(layout.size), layout.output_shape[concat]);
   }
-  layout.output_shape[concat] = std::accumulate(layout.output_sizes.begin(), layout.output_sizes.end(), std::int64_t{0});
+  layout.output_shape[concat] =
+      std::accumulate(layout.output_sizes.begin(), layout.output_sizes.end(), std::int64_t{0});
 }
 
 }  // namespace

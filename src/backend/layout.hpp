@@ -31,13 +31,13 @@ struct Layout {
   Verb verb = Verb::barrier;
   int rank = 0;
   int size = 1;
-  bool input_in_blocks = false;             // reduce_scatter, scatter at the root, all_to_all
-  bool output_in_blocks = false;            // all_gather, gather at the root, all_to_all
+  bool input_in_blocks = false;   // reduce_scatter, scatter at the root, all_to_all
+  bool output_in_blocks = false;  // all_gather, gather at the root, all_to_all
   int input_axis = 0;
   int output_axis = 0;
   std::vector<std::int64_t> input_sizes{};  // along the input's axis, per rank (only where it is in blocks)
   std::vector<std::int64_t> output_sizes{};
-  std::vector<std::int64_t> output_shape{}; // of this rank's output; empty vector and !has_output where there is none
+  std::vector<std::int64_t> output_shape{};  // of this rank's output; empty vector and !has_output where there is none
   bool has_output = false;
 };
 

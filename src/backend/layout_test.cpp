@@ -14,7 +14,9 @@ namespace {
 
 using testing::ElementsAre;
 
-View view_of(std::vector<float>& data, std::vector<std::int64_t> shape) { return View(data.data(), DType::float32, shape); }
+View view_of(std::vector<float>& data, std::vector<std::int64_t> shape) {
+  return View(data.data(), DType::float32, shape);
+}
 
 Layout layout_at(const Request& request, int rank, int size) {
   Layout layout;
@@ -31,8 +33,10 @@ TEST(Layout, JoinsAlongAnAxis) {
 
 TEST(Layout, StacksOnANewFirstAxis) {
   std::vector<float> x(6);
-  EXPECT_THAT(layout_at({.verb = Verb::all_gather, .input = view_of(x, {2, 3}), .stack = true}, 0, 4).output_shape, ElementsAre(4, 2, 3));
-  EXPECT_THAT(layout_at({.verb = Verb::reduce_scatter, .input = view_of(x, {2, 3}), .stack = true}, 0, 2).output_shape, ElementsAre(3));
+  EXPECT_THAT(layout_at({.verb = Verb::all_gather, .input = view_of(x, {2, 3}), .stack = true}, 0, 4).output_shape,
+              ElementsAre(4, 2, 3));
+  EXPECT_THAT(layout_at({.verb = Verb::reduce_scatter, .input = view_of(x, {2, 3}), .stack = true}, 0, 2).output_shape,
+              ElementsAre(3));
 }
 
 TEST(Layout, SplitsBySizes) {
@@ -44,7 +48,8 @@ TEST(Layout, SplitsBySizes) {
 
 TEST(Layout, ExchangesBetweenTwoAxes) {
   std::vector<float> x(24);
-  const Layout layout = layout_at({.verb = Verb::all_to_all, .input = view_of(x, {4, 6}), .axis = 1, .concat_axis = 0}, 0, 2);
+  const Layout layout =
+      layout_at({.verb = Verb::all_to_all, .input = view_of(x, {4, 6}), .axis = 1, .concat_axis = 0}, 0, 2);
   EXPECT_THAT(layout.output_shape, ElementsAre(8, 3));
   EXPECT_THAT(layout.input_sizes, ElementsAre(3, 3));
   EXPECT_THAT(layout.output_sizes, ElementsAre(4, 4));

@@ -24,8 +24,8 @@ struct GroupFacts {
   int size = 1;
   std::uint64_t id = 0;
   std::uint32_t epoch = 0;
-  std::vector<int> world_of{};   // rank in the group → rank in the world
-  std::vector<int> node_of{};    // node of each rank; empty: all on one
+  std::vector<int> world_of{};  // rank in the group → rank in the world
+  std::vector<int> node_of{};   // node of each rank; empty: all on one
 };
 
 class NativeBackend final : public Backend {

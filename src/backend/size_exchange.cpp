@@ -88,10 +88,11 @@ void Collective::take_sizes() {
   }
   if (!request_.output.present() && request_.allocate) request_.output = request_.allocate(dtype, shape);
   if (request_.output.dtype() != dtype || !std::ranges::equal(request_.output.shape(), shape)) {
-    throw Mismatch(fmt::format("{} from rank {}: it sends {} of shape [{}], but the array given here to receive it is {} of another "
-                               "shape; pass nothing to have it made",
-                               name_of(request_.verb), request_.root, name_of(dtype), fmt::join(shape, ", "),
-                               name_of(request_.output.dtype())));
+    throw Mismatch(fmt::format(
+        "{} from rank {}: it sends {} of shape [{}], but the array given here to receive it is {} of another "
+        "shape; pass nothing to have it made",
+        name_of(request_.verb), request_.root, name_of(dtype), fmt::join(shape, ", "),
+        name_of(request_.output.dtype())));
   }
 }
 

@@ -97,7 +97,8 @@ void Execution::add_waiting_for(std::vector<int>& ranks) const {
     }
     std::vector<int> inner;
     calls_[static_cast<std::size_t>(step.call)]->execution.add_waiting_for(inner);
-    for (const int rank : inner) add(start_.plan->calls[static_cast<std::size_t>(step.call)].members[std::size_t(rank)]);
+    for (const int rank : inner)
+      add(start_.plan->calls[static_cast<std::size_t>(step.call)].members[std::size_t(rank)]);
   }
 }
 

@@ -50,11 +50,11 @@ class Execution {
     const Plan* plan = nullptr;
     DType dtype = DType::uint8;
     Op::Kind op = Op::Kind::sum;
-    double divisor = 1;                // what a finish step divides by
+    double divisor = 1;  // what a finish step divides by
     const std::byte* input = nullptr;
     std::byte* output = nullptr;
-    Envelope envelope;                 // group, epoch, phase and signature of every message
-    std::span<const int> world_of;     // rank in the group → rank in the world; outlives the execution
+    Envelope envelope;              // group, epoch, phase and signature of every message
+    std::span<const int> world_of;  // rank in the group → rank in the world; outlives the execution
     Transport* transport = nullptr;
     PlanSource* plans = nullptr;
   };
@@ -92,11 +92,11 @@ class Execution {
 
   Start start_;
   std::size_t done_ = 0;
-  std::vector<std::uint32_t> needs_;        // per step: how many steps it still waits for
-  std::vector<std::uint32_t> ready_;        // a queue, from ready_head_ on
+  std::vector<std::uint32_t> needs_;  // per step: how many steps it still waits for
+  std::vector<std::uint32_t> ready_;  // a queue, from ready_head_ on
   std::size_t ready_head_ = 0;
   std::vector<std::uint32_t> active_;
-  std::vector<Transfer> transfers_;         // per step; in place while pending
+  std::vector<Transfer> transfers_;  // per step; in place while pending
   std::vector<std::unique_ptr<SubRequest>> calls_;
   AlignedBuffer scratch_;
 };

@@ -10,10 +10,12 @@ namespace tutti {
 namespace {
 
 Shape shape_of(const Spec& spec, std::size_t element_bytes) {
-  const bool has_blocks = spec.verb == Verb::all_gather || spec.verb == Verb::gather || spec.verb == Verb::reduce_scatter ||
-                          spec.verb == Verb::scatter || spec.verb == Verb::all_to_all;
+  const bool has_blocks = spec.verb == Verb::all_gather || spec.verb == Verb::gather ||
+                          spec.verb == Verb::reduce_scatter || spec.verb == Verb::scatter ||
+                          spec.verb == Verb::all_to_all;
   const std::int64_t even_count = has_blocks ? spec.count * spec.size : spec.count;
-  const std::int64_t count = spec.counts.empty() ? even_count : std::accumulate(spec.counts.begin(), spec.counts.end(), std::int64_t{0});
+  const std::int64_t count =
+      spec.counts.empty() ? even_count : std::accumulate(spec.counts.begin(), spec.counts.end(), std::int64_t{0});
   return {.verb = spec.verb,
           .bytes = count * static_cast<std::int64_t>(element_bytes),
           .uneven = !spec.counts.empty(),
@@ -30,7 +32,8 @@ std::size_t PlanCache::HashOfKey::operator()(const Key& key) const {
   hash.add(static_cast<std::uint64_t>(spec.count)).add(static_cast<std::uint64_t>(spec.root));
   for (const std::int64_t count : spec.counts) hash.add(static_cast<std::uint64_t>(count));
   for (const std::int64_t count : spec.recv_counts) hash.add(static_cast<std::uint64_t>(count));
-  for (const auto& [source, destination] : spec.pairs) hash.add(std::uint64_t(source) << 32 | std::uint64_t(destination));
+  for (const auto& [source, destination] : spec.pairs)
+    hash.add(std::uint64_t(source) << 32 | std::uint64_t(destination));
   return hash.value();
 }
 

@@ -23,8 +23,9 @@ TEST(PlanCache, TellsShapesApart) {
   in_place.in_place = true;
   Spec finished = all_reduce_of(100);
   finished.finish = true;
-  const Plan* plans[] = {&cache.plan_for(all_reduce_of(100), DType::float32), &cache.plan_for(all_reduce_of(101), DType::float32),
-                         &cache.plan_for(in_place, DType::float32), &cache.plan_for(finished, DType::float32),
+  const Plan* plans[] = {&cache.plan_for(all_reduce_of(100), DType::float32),
+                         &cache.plan_for(all_reduce_of(101), DType::float32), &cache.plan_for(in_place, DType::float32),
+                         &cache.plan_for(finished, DType::float32),
                          &cache.plan_for(all_reduce_of(100), DType::float64)};
   for (const Plan* a : plans) {
     EXPECT_EQ(std::count(std::begin(plans), std::end(plans), a), 1);
@@ -33,7 +34,8 @@ TEST(PlanCache, TellsShapesApart) {
 
 TEST(PlanCache, FollowsTheUsersTable) {
   Table table;
-  table.rows.push_back({.verb = Verb::all_reduce, .bytes_min = 400, .choice = {.algorithm = Algorithm::ring, .segment_bytes = 64}});
+  table.rows.push_back(
+      {.verb = Verb::all_reduce, .bytes_min = 400, .choice = {.algorithm = Algorithm::ring, .segment_bytes = 64}});
   PlanCache cache(table);
   EXPECT_EQ(cache.plan_for(all_reduce_of(100), DType::float32).spec.algorithm, Algorithm::ring);
   EXPECT_EQ(cache.plan_for(all_reduce_of(100), DType::float32).spec.segment, 16);

@@ -29,7 +29,8 @@ struct Peer {
   std::int64_t unreturned_bytes = 0;  // credit that the peer has spent here
   std::int64_t used_up_bytes = 0;     // … of which this much can be given back
 
-  std::vector<std::uint64_t> granted;  // announced messages whose bytes go out, oldest first; few, and it keeps its memory
+  std::vector<std::uint64_t>
+      granted;  // announced messages whose bytes go out, oldest first; few, and it keeps its memory
 
   [[nodiscard]] bool is_gone() const { return standing != Standing::present; }
   // Calls visit(link) for every link from and to the peer.

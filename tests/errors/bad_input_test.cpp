@@ -30,35 +30,159 @@ struct BadCall {
 std::vector<BadCall> bad_calls() {
   using Floats = std::vector<float>;
   return {
-      {"a root outside the group", [](Group& g) { Floats x(4); g.broadcast(x, {.root = 7}); }, {"root 7", "0 to 1"}},
-      {"a negative root", [](Group& g) { Floats x(4); g.reduce(x, {.root = -1}); }, {"root -1"}},
-      {"a destination outside the group", [](Group& g) { Floats x(4); g.send(x, 2); }, {"destination 2", "0 to 1"}},
-      {"a source outside the group", [](Group& g) { Floats x(4); g.recv(x, -5); }, {"source -5"}},
-      {"an axis that does not exist", [](Group& g) { Floats x(4), y(8); g.all_gather(x, y, {.axis = 1}); }, {"axis 1"}},
-      {"a mean of integers", [](Group& g) { std::vector<int> x(4); g.all_reduce(x, {.op = Op::mean}); }, {"mean", "int32"}},
-      {"bits of floats", [](Group& g) { Floats x(4); g.all_reduce(x, {.op = Op::bor}); }, {"bor", "float32"}},
+      {"a root outside the group",
+       [](Group& g) {
+         Floats x(4);
+         g.broadcast(x, {.root = 7});
+       },
+       {"root 7", "0 to 1"}},
+      {"a negative root",
+       [](Group& g) {
+         Floats x(4);
+         g.reduce(x, {.root = -1});
+       },
+       {"root -1"}},
+      {"a destination outside the group",
+       [](Group& g) {
+         Floats x(4);
+         g.send(x, 2);
+       },
+       {"destination 2", "0 to 1"}},
+      {"a source outside the group",
+       [](Group& g) {
+         Floats x(4);
+         g.recv(x, -5);
+       },
+       {"source -5"}},
+      {"an axis that does not exist",
+       [](Group& g) {
+         Floats x(4), y(8);
+         g.all_gather(x, y, {.axis = 1});
+       },
+       {"axis 1"}},
+      {"a mean of integers",
+       [](Group& g) {
+         std::vector<int> x(4);
+         g.all_reduce(x, {.op = Op::mean});
+       },
+       {"mean", "int32"}},
+      {"bits of floats",
+       [](Group& g) {
+         Floats x(4);
+         g.all_reduce(x, {.op = Op::bor});
+       },
+       {"bor", "float32"}},
       {"an order of complex numbers",
-       [](Group& g) { std::vector<std::complex<float>> x(4); g.all_reduce(x, {.op = Op::max}); }, {"max", "complex64"}},
-      {"a mean in a scan", [](Group& g) { Floats x(4); g.scan(x, {.op = Op::mean}); }, {"mean"}},
-      {"a read-only result", [](Group& g) { const Floats x(4); g.all_reduce(x); }, {"read-only"}},
-      {"a result of another dtype", [](Group& g) { Floats x(4); std::vector<int> y(4); g.all_reduce(x, y); }, {"float32", "int32"}},
-      {"a result of another shape", [](Group& g) { Floats x(4), y(5); g.all_reduce(x, y); }, {"[4]", "[5]"}},
-      {"a gathered result too small", [](Group& g) { Floats x(4), y(7); g.all_gather(x, y); }, {"[8]", "[7]"}},
-      {"an array that does not divide", [](Group& g) { Floats x(5), y(2); g.reduce_scatter(x, y); }, {"length 5", "2 ranks"}},
-      {"sizes that do not add up", [](Group& g) { Floats x(5), y(2); g.reduce_scatter(x, y, {.sizes = {2, 2}}); }, {"4", "5"}},
-      {"a negative size", [](Group& g) { Floats x(5), y(2); g.reduce_scatter(x, y, {.sizes = {-1, 6}}); }, {"-1", "negative"}},
-      {"sizes for another number of ranks", [](Group& g) { Floats x(5), y(2); g.reduce_scatter(x, y, {.sizes = {5}}); }, {"1", "2"}},
+       [](Group& g) {
+         std::vector<std::complex<float>> x(4);
+         g.all_reduce(x, {.op = Op::max});
+       },
+       {"max", "complex64"}},
+      {"a mean in a scan",
+       [](Group& g) {
+         Floats x(4);
+         g.scan(x, {.op = Op::mean});
+       },
+       {"mean"}},
+      {"a read-only result",
+       [](Group& g) {
+         const Floats x(4);
+         g.all_reduce(x);
+       },
+       {"read-only"}},
+      {"a result of another dtype",
+       [](Group& g) {
+         Floats x(4);
+         std::vector<int> y(4);
+         g.all_reduce(x, y);
+       },
+       {"float32", "int32"}},
+      {"a result of another shape",
+       [](Group& g) {
+         Floats x(4), y(5);
+         g.all_reduce(x, y);
+       },
+       {"[4]", "[5]"}},
+      {"a gathered result too small",
+       [](Group& g) {
+         Floats x(4), y(7);
+         g.all_gather(x, y);
+       },
+       {"[8]", "[7]"}},
+      {"an array that does not divide",
+       [](Group& g) {
+         Floats x(5), y(2);
+         g.reduce_scatter(x, y);
+       },
+       {"length 5", "2 ranks"}},
+      {"sizes that do not add up",
+       [](Group& g) {
+         Floats x(5), y(2);
+         g.reduce_scatter(x, y, {.sizes = {2, 2}});
+       },
+       {"4", "5"}},
+      {"a negative size",
+       [](Group& g) {
+         Floats x(5), y(2);
+         g.reduce_scatter(x, y, {.sizes = {-1, 6}});
+       },
+       {"-1", "negative"}},
+      {"sizes for another number of ranks",
+       [](Group& g) {
+         Floats x(5), y(2);
+         g.reduce_scatter(x, y, {.sizes = {5}});
+       },
+       {"1", "2"}},
       {"a part of the input as the result",
-       [](Group& g) { Floats x(8); g.all_reduce(std::span(x).first(6), std::span(x).last(6)); }, {"overlap"}},
-      {"two pairs with one source", [](Group& g) { Floats x(4), y(4); g.permute(x, y, {{0, 1}, {0, 0}}); }, {"source", "0"}},
-      {"a pair outside the group", [](Group& g) { Floats x(4), y(4); g.permute(x, y, {{0, 9}}); }, {"9"}},
+       [](Group& g) {
+         Floats x(8);
+         g.all_reduce(std::span(x).first(6), std::span(x).last(6));
+       },
+       {"overlap"}},
+      {"two pairs with one source",
+       [](Group& g) {
+         Floats x(4), y(4);
+         g.permute(x, y, {{0, 1}, {0, 0}});
+       },
+       {"source", "0"}},
+      {"a pair outside the group",
+       [](Group& g) {
+         Floats x(4), y(4);
+         g.permute(x, y, {{0, 9}});
+       },
+       {"9"}},
       {"no array at all", [](Group& g) { g.all_reduce(View()); }, {"no"}},
-      {"a subgroup with a stranger", [](Group& g) { (void)g.subgroup(std::array{0, 5}); }, {"5", "0 to 1"}},
-      {"a subgroup with a rank twice", [](Group& g) { (void)g.subgroup(std::array{0, 0}); }, {"twice"}},
+      {"a subgroup with a stranger",
+       [](Group& g) {
+         (void)g.subgroup(std::array{0, 5});
+       },
+       {"5", "0 to 1"}},
+      {"a subgroup with a rank twice",
+       [](Group& g) {
+         (void)g.subgroup(std::array{0, 0});
+       },
+       {"twice"}},
       {"an empty subgroup", [](Group& g) { (void)g.subgroup(std::vector<int>{}); }, {"empty"}},
-      {"an unknown dtype", [](Group& g) { std::int64_t n = 4; Floats x(4); g.all_reduce(View(x.data(), static_cast<DType>(99), {&n, 1})); }, {"99"}},
-      {"a negative count", [](Group& g) { std::int64_t n = -4; Floats x(4); g.all_reduce(View(x.data(), DType::float32, {&n, 1})); }, {"-4"}},
-      {"a null pointer", [](Group& g) { std::int64_t n = 4; g.all_reduce(View(nullptr, DType::float32, {&n, 1})); }, {"null"}},
+      {"an unknown dtype",
+       [](Group& g) {
+         std::int64_t n = 4;
+         Floats x(4);
+         g.all_reduce(View(x.data(), static_cast<DType>(99), {&n, 1}));
+       },
+       {"99"}},
+      {"a negative count",
+       [](Group& g) {
+         std::int64_t n = -4;
+         Floats x(4);
+         g.all_reduce(View(x.data(), DType::float32, {&n, 1}));
+       },
+       {"-4"}},
+      {"a null pointer",
+       [](Group& g) {
+         std::int64_t n = 4;
+         g.all_reduce(View(nullptr, DType::float32, {&n, 1}));
+       },
+       {"null"}},
       {"memory of a GPU",
        [](Group& g) {
          std::int64_t n = 4;

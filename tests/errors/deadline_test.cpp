@@ -51,8 +51,9 @@ TEST_P(Deadlines, NameTheRankThatDidNotComeOnEveryRank) {
     } else {
       const Outcome outcome = outcome_of([&] { g.all_reduce(x, {.timeout = 1s}); });
       EXPECT_EQ(outcome.kind, Kind::timeout) << outcome.text;
-      EXPECT_THAT(outcome.text, AllOf(HasSubstr("timed out after 1 s"), HasSubstr("waiting for rank " + std::to_string(late)),
-                                      HasSubstr("has not entered the call")));
+      EXPECT_THAT(outcome.text,
+                  AllOf(HasSubstr("timed out after 1 s"), HasSubstr("waiting for rank " + std::to_string(late)),
+                        HasSubstr("has not entered the call")));
       EXPECT_LT(outcome.seconds, 4.0);
       gate.arrive();
     }

@@ -20,7 +20,8 @@ TEST(ForkedChild, RaisesOnUseWhileTheJobGoesOn) {
     const pid_t child = fork();
     if (child == 0) {
       const Outcome outcome = outcome_of([&] { world.barrier(); });
-      const bool clear = outcome.kind == Outcome::Kind::invalid_argument && outcome.text.find("fork") != std::string::npos;
+      const bool clear =
+          outcome.kind == Outcome::Kind::invalid_argument && outcome.text.find("fork") != std::string::npos;
       world = Group();  // the destructor must neither hang nor speak for the parent
       _exit(clear ? 0 : 1);
     }

@@ -40,7 +40,11 @@ TEST_P(LostRank, InTheMiddleOfCallsIsNamedByAllOthers) {
     std::vector<float> x(100'000, 1.0f);
     for (int i = 0; i < 5; ++i) world.all_reduce(x, {.op = Op::max});
     std::ofstream(ranks.folder() / fmt::format("ready.{}", world.rank())) << "";
-    return told([&] { for (;;) world.all_reduce(x, {.op = Op::max}); }, victim);
+    return told(
+        [&] {
+          for (;;) world.all_reduce(x, {.op = Op::max});
+        },
+        victim);
   });
   for (int rank = 0; rank < size; ++rank) ASSERT_TRUE(ranks.wait_for_file(fmt::format("ready.{}", rank), 20s));
   ranks.kill(victim);
@@ -94,7 +98,8 @@ TEST(LostRank, IsNoticedByARankThatComputesWhenItCallsAgain) {
   ranks.kill(2);
   std::ofstream(ranks.folder() / "killed") << "";
   for (const auto results = ranks.collect(20s); const int rank : {0, 1}) {
-    EXPECT_THAT(results[static_cast<std::size_t>(rank)], StartsWith("lost 0.0")) << "rank " << rank << " should raise at once";
+    EXPECT_THAT(results[static_cast<std::size_t>(rank)], StartsWith("lost 0.0"))
+        << "rank " << rank << " should raise at once";
   }
 }
 

@@ -15,7 +15,8 @@ using testing::HasSubstr;
 using Kind = Outcome::Kind;
 
 /// Everyone must raise Mismatch with both texts in it; the group must be broken for the same cause afterwards.
-void expect_mismatch(int size, const std::function<void(Group&)>& call, const std::string& one, const std::string& other) {
+void expect_mismatch(int size, const std::function<void(Group&)>& call, const std::string& one,
+                     const std::string& other) {
   const auto world = make_thread_world({.size = size, .timeout = std::chrono::seconds(20)});
   std::vector<Outcome> later(static_cast<std::size_t>(size));
   const auto outcomes = outcomes_in(*world, [&](Group& group) {
@@ -40,99 +41,135 @@ class Mismatches : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, Mismatches, testing::Values(2, 3, 5));
 
 TEST_P(Mismatches, OfTheVerb) {
-  expect_mismatch(GetParam(), [](Group& g) {
-    std::vector<float> x(10);
-    g.rank() == 1 ? g.broadcast(x) : g.all_reduce(x);
-  }, "all_reduce #1", "broadcast #1");
+  expect_mismatch(
+      GetParam(),
+      [](Group& g) {
+        std::vector<float> x(10);
+        g.rank() == 1 ? g.broadcast(x) : g.all_reduce(x);
+      },
+      "all_reduce #1", "broadcast #1");
 }
 
 TEST_P(Mismatches, OfTheDtype) {
-  expect_mismatch(GetParam(), [](Group& g) {
-    std::vector<float> x(10);
-    std::vector<int> y(10);
-    g.rank() == 1 ? g.all_reduce(y) : g.all_reduce(x);
-  }, "float32", "int32");
+  expect_mismatch(
+      GetParam(),
+      [](Group& g) {
+        std::vector<float> x(10);
+        std::vector<int> y(10);
+        g.rank() == 1 ? g.all_reduce(y) : g.all_reduce(x);
+      },
+      "float32", "int32");
 }
 
 TEST_P(Mismatches, OfTheCount) {
-  expect_mismatch(GetParam(), [](Group& g) {
-    std::vector<float> x(g.rank() == 1 ? 10u : 12u);
-    g.all_reduce(x);
-  }, "10", "12");
+  expect_mismatch(
+      GetParam(),
+      [](Group& g) {
+        std::vector<float> x(g.rank() == 1 ? 10u : 12u);
+        g.all_reduce(x);
+      },
+      "10", "12");
 }
 
 TEST_P(Mismatches, OfTheShapeWhenTheCountIsTheSame) {
-  expect_mismatch(GetParam(), [](Group& g) {
-    std::vector<float> x(12);
-    const std::int64_t wide[] = {3, 4}, tall[] = {4, 3};
-    g.all_reduce(g.rank() == 1 ? View(x.data(), DType::float32, wide) : View(x.data(), DType::float32, tall));
-  }, "all_reduce #1", "shape");
+  expect_mismatch(
+      GetParam(),
+      [](Group& g) {
+        std::vector<float> x(12);
+        const std::int64_t wide[] = {3, 4}, tall[] = {4, 3};
+        g.all_reduce(g.rank() == 1 ? View(x.data(), DType::float32, wide) : View(x.data(), DType::float32, tall));
+      },
+      "all_reduce #1", "shape");
 }
 
 TEST_P(Mismatches, OfCountsOnTwoSidesOfAnAlgorithmsThreshold) {
-  expect_mismatch(GetParam(), [](Group& g) {
-    std::vector<float> x(g.rank() == 0 ? 4u : 4'000'000u);
-    g.all_reduce(x);
-  }, "4", "4000000");
+  expect_mismatch(
+      GetParam(),
+      [](Group& g) {
+        std::vector<float> x(g.rank() == 0 ? 4u : 4'000'000u);
+        g.all_reduce(x);
+      },
+      "4", "4000000");
 }
 
 TEST_P(Mismatches, OfTheRoot) {
-  expect_mismatch(GetParam(), [](Group& g) {
-    std::vector<float> x(10);
-    g.broadcast(x, {.root = g.rank() == 0 ? 1 : 0});
-  }, "root 0", "root 1");
+  expect_mismatch(
+      GetParam(),
+      [](Group& g) {
+        std::vector<float> x(10);
+        g.broadcast(x, {.root = g.rank() == 0 ? 1 : 0});
+      },
+      "root 0", "root 1");
 }
 
 TEST_P(Mismatches, OfTheReduction) {
-  expect_mismatch(GetParam(), [](Group& g) {
-    std::vector<float> x(10);
-    g.all_reduce(x, {.op = g.rank() == 0 ? Op::max : Op::sum});
-  }, "max", "sum");
+  expect_mismatch(
+      GetParam(),
+      [](Group& g) {
+        std::vector<float> x(10);
+        g.all_reduce(x, {.op = g.rank() == 0 ? Op::max : Op::sum});
+      },
+      "max", "sum");
 }
 
 TEST_P(Mismatches, OfTheFactor) {
-  expect_mismatch(GetParam(), [](Group& g) {
-    std::vector<float> x(10);
-    g.all_reduce(x, {.op = Op::premul(g.rank() == 0 ? 0.5 : 0.25)});
-  }, "premul", "factor");
+  expect_mismatch(
+      GetParam(),
+      [](Group& g) {
+        std::vector<float> x(10);
+        g.all_reduce(x, {.op = Op::premul(g.rank() == 0 ? 0.5 : 0.25)});
+      },
+      "premul", "factor");
 }
 
 TEST_P(Mismatches, OfTheOrder) {
-  expect_mismatch(GetParam(), [](Group& g) {
-    std::vector<float> x(10);
-    std::vector<double> y(20);
-    if (g.rank() == 0) {
-      g.all_reduce(x);
-      g.all_reduce(y);
-    } else {
-      g.all_reduce(y);
-      g.all_reduce(x);
-    }
-  }, "float32", "float64");
+  expect_mismatch(
+      GetParam(),
+      [](Group& g) {
+        std::vector<float> x(10);
+        std::vector<double> y(20);
+        if (g.rank() == 0) {
+          g.all_reduce(x);
+          g.all_reduce(y);
+        } else {
+          g.all_reduce(y);
+          g.all_reduce(x);
+        }
+      },
+      "float32", "float64");
 }
 
 TEST_P(Mismatches, OfThePairsOfAPermutation) {
-  expect_mismatch(GetParam(), [](Group& g) {
-    std::vector<float> x(10), y(10);
-    g.permute(x, y, g.rank() == 0 ? Pairs{{0, 1}} : Pairs{{1, 0}});
-  }, "permute #1", "pairs");
+  expect_mismatch(
+      GetParam(),
+      [](Group& g) {
+        std::vector<float> x(10), y(10);
+        g.permute(x, y, g.rank() == 0 ? Pairs{{0, 1}} : Pairs{{1, 0}});
+      },
+      "permute #1", "pairs");
 }
 
 TEST_P(Mismatches, WhereARanksCallHadAlreadyReturned) {
   // The root of a small broadcast is through at once; the others find out that they wanted something else.
-  expect_mismatch(GetParam(), [](Group& g) {
-    std::vector<float> x(10);
-    std::vector<double> y(10);
-    g.rank() == 0 ? g.broadcast(x) : g.broadcast(y);
-  }, "float32", "float64");
+  expect_mismatch(
+      GetParam(),
+      [](Group& g) {
+        std::vector<float> x(10);
+        std::vector<double> y(10);
+        g.rank() == 0 ? g.broadcast(x) : g.broadcast(y);
+      },
+      "float32", "float64");
 }
 
 TEST_P(Mismatches, WhereTwoRanksEachTakeTheOtherForTheReceiver) {
   // Everyone believes to be a leaf of a reduce to somebody else: all send, nobody receives.
-  expect_mismatch(GetParam(), [](Group& g) {
-    std::vector<float> x(10);
-    g.reduce(x, {.root = (g.rank() + 1) % g.size()});
-  }, "reduce #1", "root");
+  expect_mismatch(
+      GetParam(),
+      [](Group& g) {
+        std::vector<float> x(10);
+        g.reduce(x, {.root = (g.rank() + 1) % g.size()});
+      },
+      "reduce #1", "root");
 }
 
 TEST(Mismatch, OfAMessageNamesBothSides) {

@@ -24,7 +24,8 @@ namespace tutti::contract {
 /// Every rank runs `body` and writes what it returns to a file; the parent collects them. Killed ranks leave nothing.
 class RankProcesses {
  public:
-  explicit RankProcesses(int size) : folder_(std::filesystem::temp_directory_path() / fmt::format("tutti-ranks-{}", getpid())) {
+  explicit RankProcesses(int size)
+      : folder_(std::filesystem::temp_directory_path() / fmt::format("tutti-ranks-{}", getpid())) {
     std::filesystem::create_directory(folder_);
     pids_.resize(static_cast<std::size_t>(size));
   }

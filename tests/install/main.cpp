@@ -18,6 +18,7 @@ int main() {
   } catch (const tutti::InvalidArgument&) {  // exceptions keep their type across the library's border
     caught = true;
   }
-  std::printf("%lld × %s, %s\n", static_cast<long long>(view.count()), name.c_str(), tutti::name_of(tutti::Op::sum).c_str());
+  std::printf("%lld × %s, %s\n", static_cast<long long>(view.count()), name.c_str(),
+              tutti::name_of(tutti::Op::sum).c_str());
   return view.count() == 12 && name == "float32" && caught && values[11] == static_cast<float>(world.size()) ? 0 : 1;
 }
