@@ -3,7 +3,7 @@
 //
 // Every rank keeps control links to the ranks 1, 2, 4, … away in both directions: O(log n) links. What concerns everybody
 // is *flooded*: each rank hands each message on once, over all its links. What concerns one rank is *routed* over links
-// that come closer to it. When a rank is gone, each of its neighbours opens a link to the next living rank beyond it and
+// that come closer to it; a question that is not answered goes straight the next time, for a rank on the way may be stuck. When a rank is gone, each of its neighbours opens a link to the next living rank beyond it and
 // repeats the recent floods there; the links to the nearest living ranks on both sides always form a ring.
 //
 // Why all ranks name the same rank.
@@ -158,6 +158,8 @@ class Control {
   ControlListener* listener_ = nullptr;
   Links links_;
   std::set<int> quiet_;  // accused of silence, their links are open: they still hear what is decided about them
+  std::set<int> unanswered_;  // asked over others, and not heard of since: the next question goes straight
+  std::set<int> straight_;    // their latest message came straight: so does the answer
   FloodLog floods_;
   Verdicts verdicts_;
   Creations creations_;

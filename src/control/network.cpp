@@ -47,12 +47,22 @@ void Control::spread(const Flooded& message, int except) {
 
 void Control::send(int to, RoutedBody body) {
   if (silenced()) return;
-  route({rank_, to, links_.hops_max(), std::move(body)}, rank_);
+  const bool asks = std::holds_alternative<Probe>(body) || std::holds_alternative<Join>(body);
+  const bool straight = asks ? !unanswered_.insert(to).second : straight_.contains(to);
+  route({rank_, to, straight ? 0 : links_.hops_max(), std::move(body)}, rank_);
 }
 
 // Where no link comes closer, a direct message is tried; the transport opens connections as they are needed.
 void Control::route(Routed message, int came_from) {
-  if (message.to == rank_) return on_routed(message.origin, std::move(message.body));
+  if (message.to == rank_) {
+    unanswered_.erase(message.origin);
+    if (message.origin == came_from) {
+      straight_.insert(message.origin);
+    } else {
+      straight_.erase(message.origin);
+    }
+    return on_routed(message.origin, std::move(message.body));
+  }
   if (why_gone(message.to) != nullptr) return;
   int hop = message.hops_left > 0 ? links_.next_hop(message.to, came_from) : -1;
   if (hop < 0) hop = message.to;
