@@ -19,7 +19,8 @@ using namespace std::chrono_literals;
 constexpr Duration probe_after = 100ms;      // a call that waits longer asks those it waits for
 constexpr Duration probe_again_max = 1s;
 constexpr Duration report_after = 10s;       // a call that waits longer says so, once
-constexpr Duration last_question = 150ms;    // so long before a deadline everybody is asked again: who is blamed must still be late
+// So long before a deadline everybody is asked again: who is blamed must still be late.
+constexpr Duration last_question_min = 150ms, last_question_max = 1s;
 constexpr Duration answer_stale = 2500ms;    // an answer older than this counts as none
 constexpr Duration verdict_wait = 500ms;     // a broken transfer waits this long for the control network's verdict
 constexpr Duration agreement_limit = 10s;    // a group breaks by then, whether or not the others can be heard
@@ -143,6 +144,7 @@ void GroupCore::watch(Operation& operation, TimePoint now) {
   if (now - operation.started_at < probe_after) return;
   const Duration waited = now - operation.started_at;
   const Duration again = std::clamp(waited / 2, probe_after, probe_again_max);
+  const Duration last_question = std::clamp(operation.timeout / 4, last_question_min, last_question_max);
   const bool last_time = operation.request.deadline - now < last_question && now - operation.probed_at >= last_question;
   if (now - operation.probed_at < again && !last_time) return;
   operation.probed_at = now;
@@ -217,13 +219,14 @@ StallAnswer GroupCore::answer_probe(int world_rank, const StallProbe& probe) {
 void GroupCore::take_answer(int world_rank, const StallAnswer& answer) {
   const int rank = rank_of(world_rank);
   if (rank < 0) return;
-  stalls_.note(rank, answer, runtime_->clock().now());
+  const TimePoint now = runtime_->clock().now();
+  stalls_.note(rank, answer, now);
   // Whom it waits for is asked next: at once, not after another interval.
   if (Operation* operation = running(answer.sequence); operation != nullptr && answer.state == StallAnswer::State::waiting) {
     const auto bytes = encode(StallProbe{.group = facts_.id, .epoch = facts_.epoch, .signature = operation->request.signature});
     for (const int next : answer.waiting_for) {
       const bool valid = next >= 0 && next < facts_.size && next != facts_.rank;
-      if (valid && !stalls_.answered(next, answer.sequence)) {
+      if (valid && !stalls_.answered(next, answer.sequence, now - probe_after)) {
         runtime_->control().probe(facts_.world_of[static_cast<std::size_t>(next)], bytes);
       }
     }

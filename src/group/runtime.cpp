@@ -95,6 +95,9 @@ void Runtime::add(GroupCore& group) {
   for (const auto& [id, cause] : broken_early_) {
     if (id == group.facts().id) group.break_with(cause);
   }
+  for (const auto& refusal : refused_early_) {
+    if (refusal.group == group.facts().id) hand_on(refusal, group);
+  }
   std::erase_if(early_, [&](const Early& early) {
     if (early.envelope.group != group.facts().id) return false;
     group.arrived(early.peer, early.envelope);
@@ -238,9 +241,16 @@ void Runtime::on_probe_answer(int from, std::uint64_t, std::span<const std::byte
 }
 
 void Runtime::on_refusal(const control::Refusal& refusal) {
+  if (refusal.rank == parts_.transport->rank()) return;
   const auto found = groups_.find(refusal.group);
-  if (found == groups_.end() || found->second->facts().epoch != refusal.epoch || found->second->rank_of(refusal.rank) < 0) return;
-  if (refusal.rank != parts_.transport->rank()) found->second->take_refusal(refusal.sequence, refusal.rank, refusal.text);
+  if (found != groups_.end()) return hand_on(refusal, *found->second);
+  refused_early_.push_back(refusal);
+  if (refused_early_.size() > broken_early_limit) refused_early_.pop_front();
+}
+
+void Runtime::hand_on(const control::Refusal& refusal, GroupCore& group) {
+  if (group.facts().epoch != refusal.epoch || group.rank_of(refusal.rank) < 0) return;
+  group.take_refusal(refusal.sequence, refusal.rank, refusal.text);
 }
 
 void Runtime::on_closed(int, std::uint64_t, std::uint32_t) {}  // what a closed handle means shows in the next call that needs it

@@ -106,6 +106,7 @@ class Runtime final : public TransportListener, public control::ControlListener,
 
  private:
   void serve();
+  void hand_on(const control::Refusal& refusal, GroupCore& group);
   bool poll_or_sleep(std::unique_lock<std::mutex>& guard, int& idle_rounds, TimePoint limit);
 
   Parts parts_;
@@ -121,6 +122,7 @@ class Runtime final : public TransportListener, public control::ControlListener,
   std::set<int> unreachable_;
   // Of groups that broke before this rank had made its handle; the latest few.
   std::deque<std::pair<std::uint64_t, control::Cause>> broken_early_;
+  std::deque<control::Refusal> refused_early_;  // likewise
   struct Early {
     int peer;
     Envelope envelope;

@@ -122,15 +122,25 @@ std::vector<int> StallMap::involved(std::span<const int> waiting_for, std::uint6
   return {seen.begin(), seen.end()};
 }
 
+bool StallMap::answered(int rank, std::uint64_t sequence, TimePoint since) const {
+  const auto found = answers_.find({sequence, rank});
+  return found != answers_.end() && found->second.at > since;
+}
+
+bool StallMap::has_passed(int rank, std::uint64_t sequence) const {
+  const auto found = answers_.find({sequence, rank});
+  return found != answers_.end() && found->second.answer.state == StallAnswer::State::past_it;
+}
+
 // Of the ranks on the chains, those that are known to wait.
 StallMap::Waits StallMap::waits(const Wait& wait, TimePoint now, Duration stale) const {
   Waits waits{{wait.self, {wait.waiting_for.begin(), wait.waiting_for.end()}}};
   for (const int rank : involved(wait.waiting_for, wait.sequence)) {
     const auto found = answers_.find({wait.sequence, rank});
     if (rank == wait.self || found == answers_.end() || now - found->second.at > stale) continue;
-    const StallAnswer& answer = found->second.answer;
-    if (answer.state == StallAnswer::State::waiting) waits[rank] = answer.waiting_for;
+    if (found->second.answer.state == StallAnswer::State::waiting) waits[rank] = found->second.answer.waiting_for;
   }
+  for (auto& [rank, others] : waits) std::erase_if(others, [&](int other) { return has_passed(other, wait.sequence); });
   return waits;
 }
 
@@ -156,22 +166,16 @@ int StallMap::least_far(const Wait& wait, const Waits& waits) const {
 
 std::vector<int> StallMap::ends(const Wait& wait, TimePoint now, Duration stale) const {
   const Waits waits = this->waits(wait, now, stale);
-  const auto has_passed = [&](int rank) {
-    const auto found = answers_.find({wait.sequence, rank});
-    return found != answers_.end() && found->second.answer.state == StallAnswer::State::past_it;
-  };
-  std::set<int> ends, passed, hold_up;  // hold_up: what they wait for was sent, and has not come
+  std::set<int> ends, hold_up;  // hold_up: what they wait for was sent, and has not come
   for (const auto& [rank, others] : waits) {
     for (const int other : others) {
-      if (!waits.contains(other) && !has_passed(other)) ends.insert(other);
-      if (has_passed(other) && rank == wait.self) passed.insert(other);  // all that can be said from here
+      if (!waits.contains(other)) ends.insert(other);
     }
-    const bool all_passed = !others.empty() && std::all_of(others.begin(), others.end(), has_passed);
-    if (all_passed && rank != wait.self) hold_up.insert(rank);
+    if (others.empty() && rank != wait.self) hold_up.insert(rank);
   }
   if (ends.empty()) ends = hold_up;
   if (const int rank = ends.empty() ? least_far(wait, waits) : -1; rank >= 0) ends = {rank};
-  if (ends.empty()) ends = passed;
+  if (ends.empty()) ends = {wait.waiting_for.begin(), wait.waiting_for.end()};  // all through: more cannot be said from here
   return {ends.begin(), ends.end()};
 }
 

@@ -49,7 +49,8 @@ StallAnswer decode_answer(std::span<const std::byte> bytes);
 class StallMap {
  public:
   void note(int rank, const StallAnswer& answer, TimePoint now);
-  [[nodiscard]] bool answered(int rank, std::uint64_t sequence) const { return answers_.contains({sequence, rank}); }
+  /// Whether the rank answered about this call after `since`.
+  [[nodiscard]] bool answered(int rank, std::uint64_t sequence, TimePoint since) const;
   /// The call has ended.
   void forget(std::uint64_t sequence);
   /// Follows the chains of waiting from what rank `self` waits for in call `sequence`. Returns the ranks at their ends, sorted; answers
@@ -67,7 +68,8 @@ class StallMap {
   [[nodiscard]] std::string describe(int rank, std::uint64_t sequence, TimePoint now, Duration stale) const;
 
  private:
-  using Waits = std::map<int, std::vector<int>>;  // who waits for whom
+  using Waits = std::map<int, std::vector<int>>;  // who waits for whom; those who are through are left out
+  [[nodiscard]] bool has_passed(int rank, std::uint64_t sequence) const;
   [[nodiscard]] int least_far(const Wait& wait, const Waits& waits) const;
   [[nodiscard]] Waits waits(const Wait& wait, TimePoint now, Duration stale) const;
 
