@@ -39,7 +39,8 @@ class Agreement {
     const bool left = std::ranges::any_of(scenario_.deviations, [&](const Deviation& each) {
       return each.kind == Deviation::Kind::leave && each.rank == record.rank;
     });
-    return !left && (single_ || only_kills_ || !truth_.is_impaired(record.rank));
+    if (left || truth_.is_out_of_touch(record.rank)) return false;
+    return single_ || only_kills_ || !truth_.is_impaired(record.rank);
   }
 
   // One cause for all members: also after several faults, on the ranks that have none of their own.

@@ -10,6 +10,8 @@ namespace {
 
 using transport::Fault;
 
+const Duration news_limit = control::VerdictTimes{}.settle;
+
 bool concerns_link(const Fault& fault) { return fault.kind <= Fault::Kind::cut_one_way; }
 
 // Whether the links that are neither cut nor stalled, of ranks that are not killed, join all those ranks.
@@ -43,6 +45,8 @@ Truth::Truth(const Scenario& scenario, const History& history) : scenario_(scena
     if (fault.at > history.elapsed) continue;
     suspects_.insert(fault.a);
     impaired_.insert(fault.a);
+    const bool late_news = fault.kind == Fault::Kind::delay_rank || fault.kind == Fault::Kind::slow_rank;
+    if (late_news && fault.duration > news_limit) out_of_touch_.insert(fault.a);
     if (!concerns_link(fault)) continue;
     suspects_.insert(fault.b);
     impaired_.insert(fault.b);

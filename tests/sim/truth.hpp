@@ -19,6 +19,9 @@ class Truth {
   [[nodiscard]] bool is_suspect(int rank) const { return suspects_.contains(rank); }
   // Whether a rank's own view of the others is impaired: it may believe what is not so.
   [[nodiscard]] bool is_impaired(int rank) const { return impaired_.contains(rank); }
+  // Whether what a rank knows of the others is older than the agreement allows for: then it decides for itself, and perhaps
+  // otherwise than they do (control.hpp states this one assumption about time).
+  [[nodiscard]] bool is_out_of_touch(int rank) const { return out_of_touch_.contains(rank); }
   // Whether a rank had not made its part of a call by this time, or never.
   [[nodiscard]] bool had_not_called(std::size_t group, std::size_t call, int rank, Duration by) const;
   // Every rank can reach every other one, perhaps over others.
@@ -29,7 +32,7 @@ class Truth {
  private:
   const Scenario& scenario_;
   const History& history_;
-  std::set<int> suspects_, impaired_;
+  std::set<int> suspects_, impaired_, out_of_touch_;
   bool connected_ = true;
 };
 
