@@ -13,6 +13,7 @@
 #include <tutti/verbs.hpp>
 
 #include "backend/layout.hpp"
+#include "base/extent.hpp"
 #include "group/signature.hpp"
 
 namespace tutti {
@@ -71,29 +72,11 @@ void check_operation(const Request& request, DType dtype) {
   if (prefix && request.op.kind() == Op::Kind::mean) refuse(request.verb, "mean is not defined here; use sum and divide");
 }
 
-struct Extent {
-  const std::byte* begin;
-  const std::byte* end;
-};
-
-Extent extent_of(const View& view) {
-  const auto* low = static_cast<const std::byte*>(view.data());
-  const auto* high = low + size_of(view.dtype());
-  for (int i = 0; i < view.axes(); ++i) {
-    const auto axis = static_cast<std::size_t>(i);
-    const std::int64_t reach = (view.shape()[axis] - 1) * view.strides()[axis] * static_cast<std::int64_t>(size_of(view.dtype()));
-    (reach < 0 ? low : high) += reach;
-  }
-  return {low, high};
-}
-
 /// Input and output may be the same array, or (for the verbs with blocks) the input may be this rank's block of the output or
 /// the other way round; any other overlap would make the result depend on the order in which bytes happen to move.
 void check_overlap(const Request& request, const Layout& layout) {
   const View &in = request.input, &out = request.output;
-  if (!in.present() || !out.present() || in.count() == 0 || out.count() == 0) return;
-  const Extent a = extent_of(in), b = extent_of(out);
-  if (a.end <= b.begin || b.end <= a.begin) return;
+  if (!in.present() || !out.present() || !overlap(in, out)) return;
   const auto same = [](const View& x, const View& y) {
     return x.data() == y.data() && std::ranges::equal(x.strides(), y.strides()) && x.count() == y.count();
   };

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/extent.hpp"
 #include "engine/execution.hpp"
 #include "group/check.hpp"
 #include "group/runtime.hpp"
@@ -17,6 +18,7 @@ GroupCore::GroupCore(std::shared_ptr<Runtime> runtime, GroupFacts facts, const T
     : runtime_(std::move(runtime)), facts_(std::move(facts)) {
   backend_ = std::make_unique<NativeBackend>(facts_, table, runtime_->transport());
   log_.fill(Signature{.sequence = ~std::uint64_t{0}});
+  early_.reserve(64);
   runtime_->add(*this);
 }
 
@@ -138,26 +140,12 @@ void GroupCore::forget_refused() {
 }
 
 bool GroupCore::must_wait(const Operation& operation) const {
-  const auto overlap = [](const View& a, const View& b) {
-    if (!a.present() || !b.present() || (a.is_read_only() && b.is_read_only())) return false;
-    const auto extent = [](const View& view) {
-      auto low = reinterpret_cast<std::uintptr_t>(view.data()), high = low + size_of(view.dtype());
-      for (std::size_t i = 0; i < view.shape().size(); ++i) {
-        if (view.shape()[i] == 0) return std::pair{low, low};
-        const auto reach = (view.shape()[i] - 1) * view.strides()[i] * static_cast<std::int64_t>(size_of(view.dtype()));
-        (reach < 0 ? low : high) += static_cast<std::uintptr_t>(reach);
-      }
-      return std::pair{low, high};
-    };
-    const auto [a_low, a_high] = extent(a);
-    const auto [b_low, b_high] = extent(b);
-    return a_low < b_high && b_low < a_high;
-  };
+  const auto clash = [](const View& a, const View& b) { return a.present() && b.present() && overlap(a, b); };
   for (const auto& other : running_) {
     if (other.get() == &operation) break;
     if (other->ended() || other->is_message()) continue;
     const Request &mine = operation.request, &theirs = other->request;
-    if (overlap(mine.input, theirs.output) || overlap(mine.output, theirs.output) || overlap(mine.output, theirs.input)) return true;
+    if (clash(mine.input, theirs.output) || clash(mine.output, theirs.output) || clash(mine.output, theirs.input)) return true;
   }
   return false;
 }
