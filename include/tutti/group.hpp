@@ -115,6 +115,8 @@ class Group {
 
  private:
   [[nodiscard]] GroupCore& entered() const;
+  template <class T>
+  [[nodiscard]] std::vector<T> collect(Request request, Duration timeout);
   std::shared_ptr<GroupCore> core_;
 };
 
