@@ -46,3 +46,28 @@ if(TUTTI_FUZZ)
 endif()
 target_compile_options(tutti_options INTERFACE ${TUTTI_SANITIZE_OPTIONS})
 target_link_options(tutti_options INTERFACE ${TUTTI_SANITIZE_OPTIONS})
+
+# The sanitizers' builds compile everything again: there, headers that all include are parsed once. The release build has
+# none of this, so that a missing include is noticed. KIND is library or test, which are compiled with different flags.
+function(tutti_precompile target kind)
+  if(NOT TUTTI_SANITIZE OR TUTTI_FUZZ)
+    return()
+  endif()
+  set(source ${PROJECT_BINARY_DIR}/precompiled_${kind}.cpp)
+  set(precompiled tutti_precompiled_${kind})
+  if(NOT TARGET ${precompiled})
+    file(CONFIGURE OUTPUT ${source} CONTENT "int main() {}\n")
+    if(kind STREQUAL test)
+      add_executable(${precompiled} EXCLUDE_FROM_ALL ${source})  # for -fpie, like the tests
+      target_link_libraries(${precompiled} PRIVATE GTest::gtest GTest::gmock)
+      target_compile_options(${precompiled} PRIVATE -O0)
+      target_precompile_headers(${precompiled} PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+    else()
+      add_library(${precompiled} OBJECT EXCLUDE_FROM_ALL ${source})
+    endif()
+    target_link_libraries(${precompiled} PRIVATE tutti_options)
+    target_precompile_headers(${precompiled} PRIVATE <algorithm> <chrono> <fmt/format.h> <fmt/ranges.h> <functional> <map>
+                                                     <memory> <string> <vector>)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM tutti_precompiled_${kind})
+endfunction()
