@@ -159,7 +159,7 @@ class Control {
   Links links_;
   std::set<int> quiet_;  // accused of silence, their links are open: they still hear what is decided about them
   std::set<int> unanswered_;  // asked over others, and not heard of since: the next question goes straight
-  std::set<int> straight_;    // their latest message came straight: so does the answer
+  std::set<int> straight_;    // their latest message came straight: that way is open
   FloodLog floods_;
   Verdicts verdicts_;
   Creations creations_;

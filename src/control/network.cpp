@@ -48,7 +48,8 @@ void Control::spread(const Flooded& message, int except) {
 void Control::send(int to, RoutedBody body) {
   if (silenced()) return;
   const bool asks = std::holds_alternative<Probe>(body) || std::holds_alternative<Join>(body);
-  const bool straight = asks ? !unanswered_.insert(to).second : straight_.contains(to);
+  const bool unanswered = asks && !unanswered_.insert(to).second;
+  const bool straight = unanswered || straight_.contains(to);
   route({rank_, to, straight ? 0 : links_.hops_max(), std::move(body)}, rank_);
 }
 

@@ -50,6 +50,23 @@ TEST(Verdicts, give_up_the_higher_end_of_a_link_whose_ends_both_live) {
   }
 }
 
+TEST(Verdicts, do_not_take_what_a_rank_said_before_it_died_for_an_answer) {
+  Verdicts survivor(2, 3, {});
+  survivor.suspect(start, 0, 1, "gone");  // rank 0 accuses rank 1,
+  survivor.remove(1);
+  survivor.suspect(start + 2ms, 2, 0, "gone");  // and is gone itself
+  EXPECT_EQ(lost(survivor.decide(start + 1s)).rank, 0);
+}
+
+TEST(Verdicts, are_told_by_the_one_whose_cause_it_is_if_the_decider_is_silent) {
+  const Proposal proposal{7, 0, {.kind = Cause::Kind::timeout, .blamed = {0}, .sequence = 3, .text = "late"}};
+  Verdicts origin(1, 4, {}), other(2, 4, {});
+  for (Verdicts* verdicts : {&origin, &other}) verdicts->propose(start, 1, proposal);
+  EXPECT_FALSE(origin.decide(start + 249ms));
+  EXPECT_TRUE(origin.decide(start + 250ms).value().for_all);
+  EXPECT_FALSE(other.decide(start + 250ms).value().for_all);
+}
+
 TEST(Verdicts, give_up_a_living_rank_that_several_accuse_or_that_was_stopped) {
   Verdicts several(0, 4, {});
   several.suspect(start, 2, 1, "silent");

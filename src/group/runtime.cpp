@@ -88,12 +88,12 @@ int Runtime::node_of(int world_rank) const {
 void Runtime::add(GroupCore& group) {
   std::unique_lock guard(mutex_);
   groups_[group.facts().id] = &group;
-  // A member may have been lost since the group was agreed on.
-  for (const auto& [rank, cause] : lost_) {
-    if (group.rank_of(rank) >= 0) group.break_with(cause);
-  }
+  // It may be broken already; if a member was lost as well, the others heard of that later.
   for (const auto& [id, cause] : broken_early_) {
     if (id == group.facts().id) group.break_with(cause);
+  }
+  for (const auto& [rank, cause] : lost_) {
+    if (group.rank_of(rank) >= 0) group.break_with(cause);
   }
   for (const auto& refusal : refused_early_) {
     if (refusal.group == group.facts().id) hand_on(refusal, group);

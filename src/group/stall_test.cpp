@@ -72,6 +72,46 @@ TEST(Stall, ACircleIsNamedByItsLowestRank) {
   EXPECT_THAT(ends(map, {2}), ElementsAre(1));
 }
 
+TEST(Stall, OfACircleTheRankThatIsLeastFarIsNamed) {
+  StallMap map;
+  StallAnswer far = waiting_for({2}), behind = waiting_for({1});
+  far.step = 8;
+  behind.step = 2;
+  map.note(1, far, start);
+  map.note(2, behind, start);
+  EXPECT_THAT(ends(map, {1}), ElementsAre(2));
+}
+
+TEST(Stall, WhoeverLeadsToACircleIsNotPartOfIt) {
+  StallMap map;
+  map.note(1, waiting_for({2}), start);
+  map.note(2, waiting_for({3}), start);
+  map.note(3, waiting_for({2}), start);
+  EXPECT_THAT(ends(map, {1}), ElementsAre(2));
+}
+
+TEST(Stall, WhoeverWaitsForARankThatIsThroughHoldsUpTheOthers) {
+  StallMap map;
+  map.note(1, waiting_for({2}), start);
+  map.note(2, waiting_for({3}), start);
+  map.note(3, in_state(State::past_it), start);
+  EXPECT_THAT(ends(map, {1}), ElementsAre(2));
+}
+
+TEST(Stall, AnswersAboutOneCallDoNotHideThoseAboutAnother) {
+  StallMap map;
+  StallAnswer other = waiting_for({5});
+  other.sequence = 8;
+  map.note(1, waiting_for({2}), start);
+  map.note(1, other, start);
+  EXPECT_THAT(ends(map, {1}), ElementsAre(2));
+  EXPECT_TRUE(map.answered(1, 7, start - 1s));
+  EXPECT_FALSE(map.answered(1, 7, start));
+  map.forget(7);
+  EXPECT_FALSE(map.answered(1, 7, start - 1s));
+  EXPECT_TRUE(map.answered(1, 8, start - 1s));
+}
+
 TEST(Stall, AnswersOfOtherCallsLeadNowhere) {
   StallMap map;
   StallAnswer other = waiting_for({5});
