@@ -51,9 +51,9 @@ class Agreement {
       if (record.group != group || !counts(record) || !record.group_broken || record.outcome == Outcome::well) continue;
       if (first == nullptr) first = &record;
       if (record.outcome == first->outcome && record.cause == first->cause) continue;
-      violations_.push_back(fmt::format("group {} broke for different reasons:\n    rank {}: {}: {}\n    rank {}: {}: {}", group,
-                                        first->rank, name_of(first->outcome), first->cause, record.rank,
-                                        name_of(record.outcome), record.cause));
+      violations_.push_back(fmt::format(
+          "group {} broke for different reasons:\n    rank {}: {}: {}\n    rank {}: {}: {}", group, first->rank,
+          name_of(first->outcome), first->cause, record.rank, name_of(record.outcome), record.cause));
       return;
     }
   }
@@ -63,7 +63,8 @@ class Agreement {
     if (!single_ || !scenario_.faults.empty()) return;
     std::optional<Duration> broken;
     for (const Record& record : history_.calls) {
-      const bool tells = record.group == group && counts(record) && record.group_broken && record.outcome != Outcome::well;
+      const bool tells =
+          record.group == group && counts(record) && record.group_broken && record.outcome != Outcome::well;
       if (tells && (!broken || record.ended < *broken)) broken = record.ended;
     }
     if (!broken) return check_unnoticed(group);
@@ -71,9 +72,9 @@ class Agreement {
       if (record.group != group || !counts(record)) continue;
       const Duration limit = std::max(record.started, *broken) + mismatch_limit;
       if (record.ended > limit || (record.outcome == Outcome::well && record.started > *broken + mismatch_limit)) {
-        violations_.push_back(fmt::format("rank {}, group {}, call {}: ended as {} at {} ms, long after the group broke at {} ms",
-                                          record.rank, group, record.call, name_of(record.outcome), record.ended / 1ms,
-                                          *broken / 1ms));
+        violations_.push_back(
+            fmt::format("rank {}, group {}, call {}: ended as {} at {} ms, long after the group broke at {} ms",
+                        record.rank, group, record.call, name_of(record.outcome), record.ended / 1ms, *broken / 1ms));
       }
     }
   }
@@ -83,8 +84,8 @@ class Agreement {
     if (!truth_.deviates(Deviation::Kind::mismatch, group)) return;
     for (const Record& record : history_.calls) {
       if (record.group == group && record.outcome != Outcome::well) {
-        violations_.push_back(fmt::format("rank {}, group {}, call {}: a mismatch ended as {}", record.rank, group, record.call,
-                                          name_of(record.outcome)));
+        violations_.push_back(fmt::format("rank {}, group {}, call {}: a mismatch ended as {}", record.rank, group,
+                                          record.call, name_of(record.outcome)));
       }
     }
   }
@@ -97,8 +98,9 @@ class Agreement {
     }
     if (reporters.size() < 2) return;
     const auto first = reporters.begin(), second = std::next(first);
-    violations_.push_back(fmt::format("a single fault, but rank {} says that rank {} is lost, and rank {} that rank {} is",
-                                      first->second, first->first, second->second, second->first));
+    violations_.push_back(
+        fmt::format("a single fault, but rank {} says that rank {} is lost, and rank {} that rank {} is", first->second,
+                    first->first, second->second, second->first));
   }
 
   const Scenario& scenario_;

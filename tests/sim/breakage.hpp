@@ -51,7 +51,9 @@ class LentTransport final : public Transport {
   void abandon() override { endpoint_.abandon(); }
 
  private:
-  [[nodiscard]] bool strikes(Breakage breakage) const { return fault_.breakage == breakage && sent_ == fault_.after_messages; }
+  [[nodiscard]] bool strikes(Breakage breakage) const {
+    return fault_.breakage == breakage && sent_ == fault_.after_messages;
+  }
 
   Transport& endpoint_;
   Fault fault_;

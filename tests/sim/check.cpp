@@ -15,9 +15,9 @@ namespace {
 using namespace std::chrono_literals;
 using transport::Fault;
 
-constexpr Duration nap = 20ms;              // the longest a rank sleeps while it has a call under way
-constexpr Duration travel_limit = 200ms;    // of a flood, through every rank
-constexpr int runs_to_end = 40;             // so often a slow rank gets the processor, before it has understood
+constexpr Duration nap = 20ms;            // the longest a rank sleeps while it has a call under way
+constexpr Duration travel_limit = 200ms;  // of a flood, through every rank
+constexpr int runs_to_end = 40;           // so often a slow rank gets the processor, before it has understood
 
 class Checker {
  public:
@@ -35,7 +35,8 @@ class Checker {
     for (const CreationRecord& creation : history_.creations) {
       if (!history_.killed[static_cast<std::size_t>(creation.rank)]) check_creation(creation);
     }
-    for (std::string& violation : check_agreement(scenario_, history_, truth_)) violations_.push_back(std::move(violation));
+    for (std::string& violation : check_agreement(scenario_, history_, truth_))
+      violations_.push_back(std::move(violation));
     return std::move(violations_);
   }
 
@@ -49,7 +50,8 @@ class Checker {
 
   void check_course() {
     if (history_.out_of_steps) violations_.push_back("the ranks keep each other busy: too many steps");
-    if (!history_.complete) violations_.push_back(fmt::format("not all ranks came to an end in {}", in_seconds(history_.elapsed)));
+    if (!history_.complete)
+      violations_.push_back(fmt::format("not all ranks came to an end in {}", in_seconds(history_.elapsed)));
   }
 
   void check_end(const Record& record) {
@@ -64,7 +66,8 @@ class Checker {
 
   void check_arrays(const Record& record) {
     if (!record.damage.empty()) complain(record, "ended as {}, but {}", name_of(record.outcome), record.damage);
-    if (record.changed_afterwards) complain(record, "its arrays changed after it had ended as {}", name_of(record.outcome));
+    if (record.changed_afterwards)
+      complain(record, "its arrays changed after it had ended as {}", name_of(record.outcome));
   }
 
   void check_report(const Record& record) {
@@ -81,12 +84,18 @@ class Checker {
         return;
       case Outcome::aborted: return check_aborted(record);
       case Outcome::lost:
-        if (!truth_.is_suspect(record.lost_rank)) {
+        if (!truth_.is_suspect(record.lost_rank) && !may_miss_goodbye(record)) {
           complain(record, "rank {} is blamed, which did nothing wrong: {}", record.lost_rank, record.text);
         }
         return;
       case Outcome::timeout: return check_timeout(record);
     }
+  }
+
+  // A rank that was given up hears no goodbyes, and one that makes a call of its own waits for ranks that need not stay for it.
+  [[nodiscard]] bool may_miss_goodbye(const Record& record) const {
+    const bool apart = truth_.is_impaired(record.rank) || truth_.deviates(Deviation::Kind::mismatch, record.group);
+    return apart && history_.left.contains(record.lost_rank);
   }
 
   void check_aborted(const Record& record) {
@@ -149,11 +158,14 @@ class Checker {
       wrong(fmt::format("failed in a way that cannot be: {}", creation.cause.text));
     }
     for (const int rank : creation.cause.blamed) {
-      if (!truth_.is_suspect(rank)) wrong(fmt::format("rank {} is blamed, which joined: {}", rank, creation.cause.text));
+      if (!truth_.is_suspect(rank))
+        wrong(fmt::format("rank {} is blamed, which joined: {}", rank, creation.cause.text));
     }
   }
 
-  static std::string in_seconds(Duration d) { return fmt::format("{:.4f} s", std::chrono::duration<double>(d).count()); }
+  static std::string in_seconds(Duration d) {
+    return fmt::format("{:.4f} s", std::chrono::duration<double>(d).count());
+  }
 
   const Scenario& scenario_;
   const History& history_;
@@ -174,6 +186,8 @@ Duration grace_of(const Scenario& scenario, int rank) {
   return grace;
 }
 
-std::vector<std::string> check(const Scenario& scenario, const History& history) { return Checker(scenario, history).run(); }
+std::vector<std::string> check(const Scenario& scenario, const History& history) {
+  return Checker(scenario, history).run();
+}
 
 }  // namespace tutti::sim

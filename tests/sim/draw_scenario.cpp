@@ -24,7 +24,8 @@ T one_of(Random& random, std::initializer_list<T> values) {
 
 // Each order of magnitude is as likely as the others.
 Duration draw_duration(Random& random, Duration shortest, Duration longest) {
-  const double low = std::log(static_cast<double>(shortest.count())), high = std::log(static_cast<double>(longest.count()));
+  const double low = std::log(static_cast<double>(shortest.count())),
+               high = std::log(static_cast<double>(longest.count()));
   return Duration(static_cast<std::int64_t>(std::exp(low + (high - low) * random.unit())));
 }
 
@@ -46,8 +47,9 @@ transport::SimulationOptions draw_cluster(Random& random) {
 Message draw_message(Random& random, int size, std::uint32_t unique_tag) {
   Message message;
   message.from = static_cast<int>(random.below(static_cast<std::uint64_t>(size)));
-  message.to = static_cast<int>((static_cast<std::uint64_t>(message.from) + 1 + random.below(static_cast<std::uint64_t>(size) - 1)) %
-                                static_cast<std::uint64_t>(size));
+  message.to = static_cast<int>(
+      (static_cast<std::uint64_t>(message.from) + 1 + random.below(static_cast<std::uint64_t>(size) - 1)) %
+      static_cast<std::uint64_t>(size));
   message.from_anyone = random.chance(0.25);
   message.tag = message.from_anyone ? unique_tag : static_cast<std::uint32_t>(random.below(2));
   message.dtype = static_cast<DType>(random.below(dtype_count));
@@ -70,7 +72,8 @@ GroupScript draw_script(Random& random, std::vector<int> members, Duration timeo
   for (int i = 0; i < count; ++i) {
     const auto& lengths = random.chance(0.75) ? small : size <= 5 && random.chance(0.3) ? huge : large;
     Call call{.collective = contract::some_calls(1, lengths, random.next()).front().call};
-    if (size > 1 && random.chance(0.35)) call.message = draw_message(random, size, 1000 + static_cast<std::uint32_t>(i));
+    if (size > 1 && random.chance(0.35))
+      call.message = draw_message(random, size, 1000 + static_cast<std::uint32_t>(i));
     script.calls.push_back(std::move(call));
   }
   return script;
@@ -152,7 +155,11 @@ Scenario draw_scenario(std::uint64_t seed) {
   scenario.groups = draw_groups(random, scenario.cluster.size);
   scenario.leave_when_done = random.chance(0.3);
   const double lot = random.unit();
-  const std::uint64_t faults = lot < 0.12 ? 0 : lot < 0.55 ? 1 : lot < 0.72 ? 2 + random.below(3) : random.chance(0.25) ? 1 : 0;
+  const std::uint64_t faults = lot < 0.12            ? 0
+                               : lot < 0.55          ? 1
+                               : lot < 0.72          ? 2 + random.below(3)
+                               : random.chance(0.25) ? 1
+                                                     : 0;
   for (std::uint64_t i = 0; i < faults; ++i) scenario.faults.push_back(draw_fault_at(random, scenario.cluster.size));
   while (lot >= 0.72 && scenario.deviations.empty()) {
     if (const auto deviation = draw_deviation(random, scenario.groups)) scenario.deviations.push_back(*deviation);

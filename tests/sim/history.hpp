@@ -32,14 +32,14 @@ struct Record {
   std::size_t group = 0, call = 0;
   Duration started{}, deadline{}, ended{};
   Outcome outcome = Outcome::pending;
-  std::string text{};       // of the error
-  std::string cause{};      // the text without who reports it in which call: alike on all members
-  int lost_rank = -1;       // PeerLost::rank()
-  int endings = 0;          // how often the end was told
+  std::string text{};         // of the error
+  std::string cause{};        // the text without who reports it in which call: alike on all members
+  int lost_rank = -1;         // PeerLost::rank()
+  int endings = 0;            // how often the end was told
   bool group_broken = false;  // when it ended
-  std::string damage{};     // what was wrong with the arrays when it ended
+  std::string damage{};       // what was wrong with the arrays when it ended
   std::unique_ptr<Side> side{};
-  std::uint64_t fingerprint = 0;     // of the arrays, after the end, overwritten by their owner
+  std::uint64_t fingerprint = 0;    // of the arrays, after the end, overwritten by their owner
   bool changed_afterwards = false;  // once more, at the end of the simulation
 };
 
@@ -56,8 +56,9 @@ struct CreationRecord {
 struct History {
   std::deque<Record> calls;
   std::deque<CreationRecord> creations;
-  std::vector<bool> killed;   // by rank
-  std::set<int> left_early;   // ranks that said goodbye without making all their calls
+  std::vector<bool> killed;  // by rank
+  std::set<int> left;        // ranks that said goodbye,
+  std::set<int> left_early;  // without making all their calls
   bool complete = false;     // every rank that lives came to the end of its script
   bool out_of_steps = false;
   Duration elapsed{};

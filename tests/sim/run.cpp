@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t steps_max = 20'000'000;
 constexpr Duration time_max = 300s;  // no script takes so long: the first missed deadline ends it
-constexpr Duration quiet_min = 1s;   // what comes too late comes within this time, unless a fault holds it up for longer
+constexpr Duration quiet_min = 1s;  // what comes too late comes within this time, unless a fault holds it up for longer
 
 Duration quiet_time(const Scenario& scenario) {
   Duration quiet = quiet_min;
@@ -25,7 +25,7 @@ Duration quiet_time(const Scenario& scenario) {
 }  // namespace
 
 std::string_view name_of(Outcome outcome) {
-  constexpr std::string_view names[outcome_count] = {"pending",  "well", "refused", "Mismatch",
+  constexpr std::string_view names[outcome_count] = {"pending", "well",     "refused", "Mismatch",
                                                      "Timeout", "PeerLost", "Aborted", "other"};
   return names[static_cast<int>(outcome)];
 }

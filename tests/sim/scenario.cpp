@@ -30,15 +30,15 @@ std::uint64_t GroupScript::sequence_of(std::size_t call) const {
 std::string describe(const Call& call) {
   if (!call.message) return contract::describe(call.collective);
   const Message& m = *call.message;
-  return fmt::format("message {} × {} from rank {} to rank {} with tag {}{}", name_of(m.dtype), m.count, m.from, m.to, m.tag,
-                     m.from_anyone ? ", expected from anyone" : "");
+  return fmt::format("message {} × {} from rank {} to rank {} with tag {}{}", name_of(m.dtype), m.count, m.from, m.to,
+                     m.tag, m.from_anyone ? ", expected from anyone" : "");
 }
 
 std::string describe(const Deviation& deviation) {
   constexpr std::string_view what[] = {"makes another call than the others", "passes a bad argument to",
                                        "makes no more calls from", "aborts the group before", "leaves the job before"};
-  std::string text = fmt::format("rank {} {} call {} of group {}", deviation.rank, what[static_cast<int>(deviation.kind)],
-                                 deviation.call, deviation.group);
+  std::string text = fmt::format("rank {} {} call {} of group {}", deviation.rank,
+                                 what[static_cast<int>(deviation.kind)], deviation.call, deviation.group);
   if (deviation.instead) text += fmt::format(": {}", describe(*deviation.instead));
   return text;
 }
@@ -57,15 +57,18 @@ std::string describe(const Scenario& scenario) {
   const transport::SimulationOptions& c = scenario.cluster;
   const auto microseconds = [](Duration d) { return static_cast<double>(d.count()) / 1e3; };
   std::string text = fmt::format(
-      "seed {}: {} ranks, {} per node, {:.0f} µs and {:.0e} B/s between nodes, jitter {}, eager to {} B, credit {} B, segments of {} "
+      "seed {}: {} ranks, {} per node, {:.0f} µs and {:.0e} B/s between nodes, jitter {}, eager to {} B, credit {} B, "
+      "segments of {} "
       "B{}\n",
-      scenario.seed, c.size, c.ranks_per_node, microseconds(c.between_nodes.latency), c.between_nodes.bytes_per_second, c.jitter,
-      c.eager_bytes, c.credit_bytes, c.segment_bytes, scenario.leave_when_done ? "; ranks leave when they are done" : "");
+      scenario.seed, c.size, c.ranks_per_node, microseconds(c.between_nodes.latency), c.between_nodes.bytes_per_second,
+      c.jitter, c.eager_bytes, c.credit_bytes, c.segment_bytes,
+      scenario.leave_when_done ? "; ranks leave when they are done" : "");
   for (std::size_t g = 0; g < scenario.groups.size(); ++g) {
     const GroupScript& script = scenario.groups[g];
     text += fmt::format("  group {}: world ranks [{}], {} at once, timeout {} ms\n", g, fmt::join(script.members, " "),
                         script.window, script.timeout / std::chrono::milliseconds(1));
-    for (std::size_t i = 0; i < script.calls.size(); ++i) text += fmt::format("    {:2} {}\n", i, describe(script.calls[i]));
+    for (std::size_t i = 0; i < script.calls.size(); ++i)
+      text += fmt::format("    {:2} {}\n", i, describe(script.calls[i]));
   }
   for (const auto& fault : scenario.faults) text += fmt::format("  fault {}\n", transport::describe(fault));
   for (const auto& deviation : scenario.deviations) text += fmt::format("  {}\n", describe(deviation));

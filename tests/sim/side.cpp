@@ -14,7 +14,8 @@ Side::Side(const Call& call, int rank, int size) : rank_(rank), message_(call.me
   array_ = std::make_unique<contract::GuardedArray>(message_->dtype, std::vector{message_->count}, message_->memory);
   std::byte value[16];
   for (std::int64_t i = 0; i < message_->count; ++i) {
-    contract::write_contribution(message_->dtype, std::nullopt, {.seed = message_->seed, .rank = message_->from, .index = i}, value);
+    contract::write_contribution(message_->dtype, std::nullopt,
+                                 {.seed = message_->seed, .rank = message_->from, .index = i}, value);
     if (sends()) {
       array_->set(i, value);
     } else {

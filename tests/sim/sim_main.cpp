@@ -23,8 +23,10 @@ using namespace tutti::sim;
 
 constexpr const char* usage =
     "sim_seeds [--seeds N] [--first K] [--seed S] [--threads N] [--verbose] [--broken NAME]\n"
-    "  Runs N seeds (1000) from K on (1), or the seed S alone, and checks safety and liveness of each. Every 16th seed, and a\n"
-    "  single one, runs twice: both runs must be the same. --verbose tells what happened in each seed. --broken breaks the\n"
+    "  Runs N seeds (1000) from K on (1), or the seed S alone, and checks safety and liveness of each. Every 16th "
+    "seed, and a\n"
+    "  single one, runs twice: both runs must be the same. --verbose tells what happened in each seed. --broken breaks "
+    "the\n"
     "  transport on purpose (flip, drop, late, accuse, deaf), to see that it is noticed.\n";
 
 constexpr std::uint64_t replay_every = 16;
@@ -42,13 +44,16 @@ std::string story(const Scenario& scenario, const History& history) {
   const auto ms = [](Duration d) { return static_cast<double>(d.count()) / 1e6; };
   for (const CreationRecord& c : history.creations) {
     text += fmt::format("  {:10.3f} ms rank {:2} made group {}{}\n", ms(c.ended), c.rank, c.group,
-                        !c.ended_at_all ? ": never" : c.failed ? ": failed: " + c.cause.text : "");
+                        !c.ended_at_all ? ": never"
+                        : c.failed      ? ": failed: " + c.cause.text
+                                        : "");
   }
   for (const Record& r : history.calls) {
-    text += fmt::format("  {:10.3f} … {:10.3f} ms rank {:2} group {} call {:2} {:8} {}\n", ms(r.started), ms(r.ended), r.rank,
-                        r.group, r.call, name_of(r.outcome), r.text);
+    text += fmt::format("  {:10.3f} … {:10.3f} ms rank {:2} group {} call {:2} {:8} {}\n", ms(r.started), ms(r.ended),
+                        r.rank, r.group, r.call, name_of(r.outcome), r.text);
   }
-  return text + fmt::format("  {:.3f} ms, {} steps, trace {:016x}\n", ms(history.elapsed), history.steps, history.trace);
+  return text +
+         fmt::format("  {:.3f} ms, {} steps, trace {:016x}\n", ms(history.elapsed), history.steps, history.trace);
 }
 
 // Takes the next seed until there are none.
@@ -68,14 +73,16 @@ class Worker {
     std::vector<std::string> violations = check(scenario, history);
     if (options_.seeds == 1 || seed % replay_every == 0) {
       const History again = run(scenario, options_.breakage);
-      if (again.trace != history.trace || again.steps != history.steps) violations.push_back("a second run went another way");
+      if (again.trace != history.trace || again.steps != history.steps)
+        violations.push_back("a second run went another way");
     }
     const std::lock_guard guard(lock_);
     summary_.add(scenario, history, violations.empty());
     if (options_.verbose) fmt::print("{}", story(scenario, history));
     if (!violations.empty()) {
       fmt::print("seed {} ({}) violates:\n", seed, kind_of(scenario));
-      for (std::size_t i = 0; i < std::min(violations.size(), violations_told); ++i) fmt::print("  {}\n", violations[i]);
+      for (std::size_t i = 0; i < std::min(violations.size(), violations_told); ++i)
+        fmt::print("  {}\n", violations[i]);
       if (violations.size() > violations_told) fmt::print("  … and {} more\n", violations.size() - violations_told);
       fmt::print("  replay: ./dev sim {}\n", seed);
     }
@@ -143,8 +150,9 @@ int main(int count, char** words) {
   }
   for (std::thread& thread : threads) thread.join();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  fmt::print("\n{}\n{} seeds, {} calls, {:.0f} s of virtual time in {:.1f} s: {}\n", summary.table(), summary.seeds(),
-             summary.calls(), summary.virtual_seconds(), seconds,
-             summary.failed() == 0 ? "safety and liveness hold" : fmt::format("{} seeds VIOLATE them", summary.failed()));
+  fmt::print(
+      "\n{}\n{} seeds, {} calls, {:.0f} s of virtual time in {:.1f} s: {}\n", summary.table(), summary.seeds(),
+      summary.calls(), summary.virtual_seconds(), seconds,
+      summary.failed() == 0 ? "safety and liveness hold" : fmt::format("{} seeds VIOLATE them", summary.failed()));
   return summary.failed() == 0 ? 0 : 1;
 }

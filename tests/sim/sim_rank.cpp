@@ -58,7 +58,8 @@ void SimRank::begin(Course& course) {
   const TimePoint deadline = runtime_->clock().now() + course.script->timeout;
   course.creation = runtime_->control().create(
       {.members = course.script->members, .key = course.group, .blob = {}, .deadline = deadline});
-  around_.history.creations.push_back({.rank = rank_, .group = course.group, .deadline = now() + course.script->timeout});
+  around_.history.creations.push_back(
+      {.rank = rank_, .group = course.group, .deadline = now() + course.script->timeout});
   course.creation_record = &around_.history.creations.back();
 }
 
@@ -173,6 +174,7 @@ bool SimRank::deviate(Course& course) {
 
 void SimRank::leave() {
   left_ = true;
+  around_.history.left.insert(rank_);
   runtime_->leave();
   for (Course& course : courses_) {
     course.stopped = true;

@@ -40,10 +40,12 @@ std::string Summary::table() const {
     for (int i = 1; i < outcome_count; ++i) use(static_cast<std::size_t>(i));
     use(0);  // those that never ended: their rank was killed
   };
-  each_outcome([&](std::size_t i) { text += fmt::format(" {:>8}", i == 0 ? "killed" : name_of(static_cast<Outcome>(i))); });
+  each_outcome(
+      [&](std::size_t i) { text += fmt::format(" {:>8}", i == 0 ? "killed" : name_of(static_cast<Outcome>(i))); });
   text += fmt::format(" {:>9}\n", "violated");
   const auto add_row = [&](std::string_view kind, const Row& row) {
-    text += fmt::format("{:<12} {:>6} {:>8}", kind, row.seeds, std::accumulate(row.calls.begin(), row.calls.end(), std::int64_t{0}));
+    text += fmt::format("{:<12} {:>6} {:>8}", kind, row.seeds,
+                        std::accumulate(row.calls.begin(), row.calls.end(), std::int64_t{0}));
     each_outcome([&](std::size_t i) { text += fmt::format(" {:>8}", row.calls[i]); });
     text += fmt::format(" {:>9}\n", row.failed);
   };

@@ -55,7 +55,9 @@ Truth::Truth(const Scenario& scenario, const History& history) : scenario_(scena
     if (deviation.kind == Deviation::Kind::leave) suspects_.insert(deviation.rank);
   }
   suspects_.insert(history.left_early.begin(), history.left_early.end());
-  connected_ = is_connected_without(scenario.faults, scenario.cluster.size);
+  // Once the others have left, the ends of a link are alone with each other.
+  const bool alone = scenario.leave_when_done && std::ranges::any_of(scenario.faults, concerns_link);
+  connected_ = !alone && is_connected_without(scenario.faults, scenario.cluster.size);
 }
 
 bool Truth::had_not_called(std::size_t group, std::size_t call, int rank, Duration by) const {
@@ -85,7 +87,8 @@ TimeoutText parse_timeout(const std::string& cause) {
   const std::size_t begin = cause.find("waiting for ");
   if (begin == std::string::npos) return text;
   const std::string rest = cause.substr(begin);
-  for (std::sregex_iterator at(rest.begin(), rest.end(), name), end; at != end; ++at) text.named.push_back(std::stoi((*at)[1]));
+  for (std::sregex_iterator at(rest.begin(), rest.end(), name), end; at != end; ++at)
+    text.named.push_back(std::stoi((*at)[1]));
   return text;
 }
 
