@@ -157,6 +157,7 @@ class Checker {
     if (creation.cause.kind != control::Cause::Kind::timeout && creation.cause.kind != control::Cause::Kind::lost) {
       wrong(fmt::format("failed in a way that cannot be: {}", creation.cause.text));
     }
+    if (truth_.is_out_of_touch(creation.rank)) return;  // it may not have heard of those that joined
     for (const int rank : creation.cause.blamed) {
       if (!truth_.is_suspect(rank))
         wrong(fmt::format("rank {} is blamed, which joined: {}", rank, creation.cause.text));
