@@ -157,7 +157,7 @@ class Control {
   int rank_, size_;
   ControlListener* listener_ = nullptr;
   Links links_;
-  std::set<int> quiet_;  // accused of silence, their links are open: they still hear what is decided about them
+  std::set<int> quiet_;       // accused of silence, their links are open: they still hear what is decided about them
   std::set<int> unanswered_;  // asked over others, and not heard of since: the next question goes straight
   std::set<int> straight_;    // their latest message came straight: that way is open
   FloodLog floods_;

@@ -59,7 +59,7 @@ class Verdicts {
   struct Sign {  // of life
     TimePoint at{};
     TimePoint answered{};  // an accusation
-    Duration away{};  // it knows that it was stopped for so long
+    Duration away{};       // it knows that it was stopped for so long
   };
   struct Abort {
     TimePoint since{};

@@ -26,12 +26,14 @@ template <class... Args>
 
 void check_dtype(Verb verb, const View& view) {
   if (static_cast<int>(view.dtype()) >= dtype_count) {
-    refuse(verb, "unknown dtype {}; the known ones are 0 (bool) to {} (float8_e5m2)", static_cast<int>(view.dtype()), dtype_count - 1);
+    refuse(verb, "unknown dtype {}; the known ones are 0 (bool) to {} (float8_e5m2)", static_cast<int>(view.dtype()),
+           dtype_count - 1);
   }
 }
 
 void check_rank(Verb verb, std::string_view what, int rank, int size) {
-  if (rank < 0 || rank >= size) refuse(verb, "{} {} is not in the group, whose ranks are 0 to {}", what, rank, size - 1);
+  if (rank < 0 || rank >= size)
+    refuse(verb, "{} {} is not in the group, whose ranks are 0 to {}", what, rank, size - 1);
 }
 
 int normalized_axis(Verb verb, int axis, const View& view) {
@@ -47,7 +49,8 @@ void check_pairs(const Request& request, int size) {
   for (const auto& [source, destination] : request.pairs) {
     check_rank(request.verb, "source", source, size);
     check_rank(request.verb, "destination", destination, size);
-    if (!sources.insert(source).second) refuse(request.verb, "rank {} is the source of two pairs; each rank sends once at most", source);
+    if (!sources.insert(source).second)
+      refuse(request.verb, "rank {} is the source of two pairs; each rank sends once at most", source);
     if (!destinations.insert(destination).second) {
       refuse(request.verb, "rank {} is the destination of two pairs; each rank receives once at most", destination);
     }
@@ -56,7 +59,8 @@ void check_pairs(const Request& request, int size) {
 
 void check_sizes(Verb verb, const std::vector<std::int64_t>& sizes, int size) {
   if (sizes.empty()) return;
-  if (static_cast<int>(sizes.size()) != size) refuse(verb, "{} sizes were given for {} ranks; give one per rank", sizes.size(), size);
+  if (static_cast<int>(sizes.size()) != size)
+    refuse(verb, "{} sizes were given for {} ranks; give one per rank", sizes.size(), size);
   for (const std::int64_t each : sizes) {
     if (each < 0) refuse(verb, "size {} is negative", each);
   }
@@ -69,7 +73,8 @@ void check_operation(const Request& request, DType dtype) {
            request.op.kind() == Op::Kind::mean ? "; convert to a floating-point type, or use sum" : "");
   }
   const bool prefix = request.verb == Verb::scan || request.verb == Verb::exscan;
-  if (prefix && request.op.kind() == Op::Kind::mean) refuse(request.verb, "mean is not defined here; use sum and divide");
+  if (prefix && request.op.kind() == Op::Kind::mean)
+    refuse(request.verb, "mean is not defined here; use sum and divide");
 }
 
 /// Input and output may be the same array, or (for the verbs with blocks) the input may be this rank's block of the output or
@@ -80,16 +85,21 @@ void check_overlap(const Request& request, const Layout& layout) {
   const auto same = [](const View& x, const View& y) {
     return x.data() == y.data() && std::ranges::equal(x.strides(), y.strides()) && x.count() == y.count();
   };
-  if (in.data() == out.data() && !layout.input_in_blocks && !layout.output_in_blocks && in.is_contiguous() && out.is_contiguous()) return;
+  if (in.data() == out.data() && !layout.input_in_blocks && !layout.output_in_blocks && in.is_contiguous() &&
+      out.is_contiguous())
+    return;
   const Slices outputs{out, layout.output_axis, layout.output_sizes}, inputs{in, layout.input_axis, layout.input_sizes};
   const bool allowed =
       layout.input_in_blocks && layout.output_in_blocks
           ? same(in, out) && !request.uneven && layout.input_axis == layout.output_axis && inputs.adjacent()
-      : layout.output_in_blocks ? in.is_contiguous() && outputs.adjacent() && outputs.slice(layout.rank).data() == in.data()
-      : layout.input_in_blocks  ? out.is_contiguous() && inputs.adjacent() && inputs.slice(layout.rank).data() == out.data()
-                                : same(in, out);
+      : layout.output_in_blocks
+          ? in.is_contiguous() && outputs.adjacent() && outputs.slice(layout.rank).data() == in.data()
+      : layout.input_in_blocks
+          ? out.is_contiguous() && inputs.adjacent() && inputs.slice(layout.rank).data() == out.data()
+          : same(in, out);
   if (!allowed) {
-    refuse(request.verb, "input and output overlap without being the same array (or this rank's block of it); use separate memory");
+    refuse(request.verb,
+           "input and output overlap without being the same array (or this rank's block of it); use separate memory");
   }
 }
 
@@ -103,12 +113,13 @@ void check_output(const Request& request, const Layout& layout) {
   check_dtype(request.verb, out);
   if (out.is_read_only()) refuse(request.verb, "the array for the result is read-only; pass a writable one");
   if (request.input.present() && out.dtype() != request.input.dtype()) {
-    refuse(request.verb, "input is {} but the array for the result is {}", name_of(request.input.dtype()), name_of(out.dtype()));
+    refuse(request.verb, "input is {} but the array for the result is {}", name_of(request.input.dtype()),
+           name_of(out.dtype()));
   }
   const bool sizes_known = !request.sizes_follow;
   if (sizes_known && !std::ranges::equal(out.shape(), layout.output_shape)) {
-    refuse(request.verb, "the result has shape [{}] but the array for it has shape [{}]", fmt::join(layout.output_shape, ", "),
-           fmt::join(out.shape(), ", "));
+    refuse(request.verb, "the result has shape [{}] but the array for it has shape [{}]",
+           fmt::join(layout.output_shape, ", "), fmt::join(out.shape(), ", "));
   }
   for (int i = 0; i < out.axes(); ++i) {
     const auto axis = static_cast<std::size_t>(i);
@@ -187,14 +198,15 @@ void check_collective(Request& request, int rank, int size, Layout& layout) {
   const bool needs_input = !((verb == Verb::broadcast || verb == Verb::scatter) && rank != request.root);
   if (needs_input && !request.input.present()) refuse(verb, "there is no input array on this rank");
   const bool learns_all = !needs_input && request.sizes_follow;
-  if (!needs_input && !learns_all && !request.output.present()) refuse(verb, "there is no array for the result on this rank");
+  if (!needs_input && !learns_all && !request.output.present())
+    refuse(verb, "there is no array for the result on this rank");
   if (reference(request).present()) {
     check_dtype(verb, reference(request));
     check_operation(request, reference(request).dtype());
   }
   if (verb == Verb::permute) check_pairs(request, size);
-  const bool blocks = verb == Verb::all_gather || verb == Verb::gather || verb == Verb::reduce_scatter || verb == Verb::scatter ||
-                      verb == Verb::all_to_all;
+  const bool blocks = verb == Verb::all_gather || verb == Verb::gather || verb == Verb::reduce_scatter ||
+                      verb == Verb::scatter || verb == Verb::all_to_all;
   if (blocks) check_blocks(request, rank, size);
 
   if (!learns_all) {
@@ -208,7 +220,8 @@ void check_collective(Request& request, int rank, int size, Layout& layout) {
 void check_message(Verb verb, const View& data, const MessageEnds& ends) {
   if (!data.present()) refuse(verb, "there is no array");
   check_dtype(verb, data);
-  if (verb == Verb::recv && data.is_read_only()) refuse(verb, "the array to receive into is read-only; pass a writable one");
+  if (verb == Verb::recv && data.is_read_only())
+    refuse(verb, "the array to receive into is read-only; pass a writable one");
   if (ends.peer == any_source && ends.any_source_allowed) return;
   check_rank(verb, verb == Verb::send ? "destination" : "source", ends.peer, ends.size);
 }

@@ -35,9 +35,10 @@ GroupCore::~GroupCore() {
 GroupCore::Entry::Entry(GroupCore& core, std::string_view what) : core_(core) {
   core_.runtime_->check_alive();
   if (core_.inside_.exchange(true, std::memory_order_acquire)) {
-    throw InvalidArgument(fmt::format("{}: {} was called while another thread is inside a call on the same group; use one group "
-                                      "per thread, or one thread at a time",
-                                      core_.who(), what));
+    throw InvalidArgument(
+        fmt::format("{}: {} was called while another thread is inside a call on the same group; use one group "
+                    "per thread, or one thread at a time",
+                    core_.who(), what));
   }
 }
 
@@ -56,7 +57,8 @@ std::string GroupCore::name_of_rank(int rank) const {
 
 void GroupCore::check_usable() const {
   if (facts_.rank < 0) {
-    throw InvalidArgument("this process is not a member of the group; only members may call its verbs (see Group::rank())");
+    throw InvalidArgument(
+        "this process is not a member of the group; only members may call its verbs (see Group::rank())");
   }
   if (broken_) std::rethrow_exception(error_for(*broken_, nullptr));
 }
@@ -80,7 +82,8 @@ std::shared_ptr<Operation> GroupCore::start(Request request, Duration timeout) {
   check_usable();
   try {
     check_collective(request, facts_.rank, facts_.size, layout_);
-    if (const auto reason = backend_->refuses(request)) throw Unsupported(fmt::format("{}: {}", name_of(request.verb), *reason));
+    if (const auto reason = backend_->refuses(request))
+      throw Unsupported(fmt::format("{}: {}", name_of(request.verb), *reason));
   } catch (const Error& error) {
     refuse(error.what());
     throw;
@@ -110,7 +113,8 @@ std::shared_ptr<Operation> GroupCore::start(Request request, Duration timeout) {
 
 void GroupCore::refuse(const std::string& text) {
   const std::uint64_t sequence = next_sequence_++;
-  log_[sequence % log_length] = Signature{.sequence = ~std::uint64_t{0}};  // whatever arrives for this number is dropped unseen
+  log_[sequence % log_length] =
+      Signature{.sequence = ~std::uint64_t{0}};  // whatever arrives for this number is dropped unseen
   refusals_.erase(sequence);
   refused_up_to_ = sequence;
   forget_refused();
@@ -119,9 +123,9 @@ void GroupCore::refuse(const std::string& text) {
 
 void GroupCore::take_refusal(std::uint64_t sequence, int world_rank, std::string_view text) {
   if (Operation* operation = running(sequence)) {
-    const std::string message = fmt::format(
-        "{}: {}: {} refused its part of the call: {}. Nothing was changed there; the group stays usable", who(),
-        describe(operation->request.signature), name_of_rank(rank_of(world_rank)), text);
+    const std::string message =
+        fmt::format("{}: {}: {} refused its part of the call: {}. Nothing was changed there; the group stays usable",
+                    who(), describe(operation->request.signature), name_of_rank(rank_of(world_rank)), text);
     refused_up_to_ = std::max(sequence, refused_up_to_.value_or(0));
     end(*operation, std::make_exception_ptr(Aborted(message)));
   } else if (sequence >= next_sequence_) {
@@ -145,7 +149,8 @@ bool GroupCore::must_wait(const Operation& operation) const {
     if (other.get() == &operation) break;
     if (other->ended() || other->is_message()) continue;
     const Request &mine = operation.request, &theirs = other->request;
-    if (clash(mine.input, theirs.output) || clash(mine.output, theirs.output) || clash(mine.output, theirs.input)) return true;
+    if (clash(mine.input, theirs.output) || clash(mine.output, theirs.output) || clash(mine.output, theirs.input))
+      return true;
   }
   return false;
 }
@@ -184,7 +189,8 @@ void GroupCore::guarded(Operation& operation, Progress progress) {
     request_abort({.kind = kind,
                    .blamed = {},
                    .sequence = operation.request.signature.sequence,
-                   .text = fmt::format("{} cannot go on with {}: {}", who(), describe(operation.request.signature), error.what())});
+                   .text = fmt::format("{} cannot go on with {}: {}", who(), describe(operation.request.signature),
+                                       error.what())});
   };
   try {
     progress();
@@ -201,7 +207,8 @@ void GroupCore::guarded(Operation& operation, Progress progress) {
 }
 
 void GroupCore::end(Operation& operation, std::exception_ptr error) {
-  const auto found = std::find_if(running_.begin(), running_.end(), [&](const auto& each) { return each.get() == &operation; });
+  const auto found =
+      std::find_if(running_.begin(), running_.end(), [&](const auto& each) { return each.get() == &operation; });
   const std::shared_ptr<Operation> keep = found == running_.end() ? nullptr : *found;
   if (found != running_.end()) running_.erase(found);
   if (!operation.is_message()) stalls_.forget(operation.request.signature.sequence);

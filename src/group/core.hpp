@@ -101,7 +101,8 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void watch(Operation& operation, TimePoint now);
   void probe(Operation& operation, TimePoint now, const Whereabouts& where);
   void time_out(Operation& operation, TimePoint now);
-  [[nodiscard]] std::string stall_report(const Operation& operation, TimePoint now, const Whereabouts& where, std::string_view what) const;
+  [[nodiscard]] std::string stall_report(const Operation& operation, TimePoint now, const Whereabouts& where,
+                                         std::string_view what) const;
   void report_mismatch(const Signature& own, const Signature& theirs, int world_peer);
   void report_left(int world_rank, std::uint64_t sequence);
   bool report_doomed(const Operation& operation, TimePoint now);
@@ -126,17 +127,17 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::shared_ptr<Runtime> runtime_;
   GroupFacts facts_;
   std::unique_ptr<Backend> backend_;
-  Layout layout_;                                    // working memory of the checks
+  Layout layout_;  // working memory of the checks
   std::atomic<bool> inside_{false};
   std::uint64_t next_sequence_ = 0;
   std::array<Signature, log_length> log_;
-  std::vector<Early> early_;                         // of calls this rank has not entered yet
-  std::map<std::uint64_t, Refusal> refusals_;        // likewise
-  std::optional<std::uint64_t> refused_up_to_;       // the latest call that somebody refused; messages for it may lie unread
+  std::vector<Early> early_;                    // of calls this rank has not entered yet
+  std::map<std::uint64_t, Refusal> refusals_;   // likewise
+  std::optional<std::uint64_t> refused_up_to_;  // the latest call that somebody refused; messages for it may lie unread
   std::vector<std::shared_ptr<Operation>> running_;  // in the order they were started
   std::vector<std::shared_ptr<Operation>> pool_;
   std::optional<control::Cause> broken_;
-  std::optional<control::Cause> proposed_;           // a cause that is on its way through the control network
+  std::optional<control::Cause> proposed_;  // a cause that is on its way through the control network
   TimePoint proposed_at_{};
   StallMap stalls_;
 };

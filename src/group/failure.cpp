@@ -16,15 +16,15 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration probe_after = 100ms;      // a call that waits longer asks those it waits for
+constexpr Duration probe_after = 100ms;  // a call that waits longer asks those it waits for
 constexpr Duration probe_again_max = 1s;
-constexpr Duration report_after = 10s;       // a call that waits longer says so, once
+constexpr Duration report_after = 10s;  // a call that waits longer says so, once
 // So long before a deadline everybody is asked again: who is blamed must still be late.
 constexpr Duration last_question_min = 150ms, last_question_max = 1s;
-constexpr Duration answer_stale = 2500ms;    // an answer older than this counts as none
-constexpr Duration verdict_wait = 500ms;     // a broken transfer waits this long for the control network's verdict
-constexpr Duration agreement_limit = 10s;    // a group breaks by then, whether or not the others can be heard
-constexpr Duration leave_grace = 500ms;      // data of a rank that said goodbye may still be on its way
+constexpr Duration answer_stale = 2500ms;  // an answer older than this counts as none
+constexpr Duration verdict_wait = 500ms;   // a broken transfer waits this long for the control network's verdict
+constexpr Duration agreement_limit = 10s;  // a group breaks by then, whether or not the others can be heard
+constexpr Duration leave_grace = 500ms;    // data of a rank that said goodbye may still be on its way
 
 }  // namespace
 
@@ -34,8 +34,11 @@ TransportListener::Verdict GroupCore::arrived(int world_peer, const Envelope& en
   if (envelope.lane != 0) return Verdict::keep;
   const Signature& theirs = envelope.signature;
   if (theirs.sequence >= next_sequence_) {
-    const auto known = [&](const Early& early) { return early.world_peer == world_peer && early.signature.sequence == theirs.sequence; };
-    if (early_.size() < early_limit && std::none_of(early_.begin(), early_.end(), known)) early_.push_back({world_peer, theirs});
+    const auto known = [&](const Early& early) {
+      return early.world_peer == world_peer && early.signature.sequence == theirs.sequence;
+    };
+    if (early_.size() < early_limit && std::none_of(early_.begin(), early_.end(), known))
+      early_.push_back({world_peer, theirs});
     return Verdict::keep;
   }
   const Signature& own = log_[theirs.sequence % log_length];
@@ -48,7 +51,8 @@ TransportListener::Verdict GroupCore::arrived(int world_peer, const Envelope& en
 
 void GroupCore::check_early(const Signature& own) {
   for (const Early& early : early_) {
-    if (early.signature.sequence == own.sequence && early.signature != own) report_mismatch(own, early.signature, early.world_peer);
+    if (early.signature.sequence == own.sequence && early.signature != own)
+      report_mismatch(own, early.signature, early.world_peer);
   }
   std::erase_if(early_, [&](const Early& early) { return early.signature.sequence <= own.sequence; });
 }
@@ -68,9 +72,10 @@ void GroupCore::report_mismatch(const Signature& own, const Signature& theirs, i
   request_abort({.kind = control::Cause::Kind::mismatch,
                  .blamed = {},
                  .sequence = own.sequence,
-                 .text = fmt::format("rank {} called {}, but rank {} called {}{}{}; every rank of a group must make the same calls in "
-                                     "the same order",
-                                     low, low_call, high, high_call, hint, differentiation)});
+                 .text = fmt::format(
+                     "rank {} called {}, but rank {} called {}{}{}; every rank of a group must make the same calls in "
+                     "the same order",
+                     low, low_call, high, high_call, hint, differentiation)});
 }
 
 void GroupCore::request_abort(const control::Cause& cause) {
@@ -109,8 +114,7 @@ std::exception_ptr GroupCore::error_for(const control::Cause& cause, const Signa
   switch (cause.kind) {
     case control::Cause::Kind::mismatch: return std::make_exception_ptr(Mismatch(what));
     case control::Cause::Kind::timeout: return std::make_exception_ptr(Timeout(what));
-    case control::Cause::Kind::lost:
-{
+    case control::Cause::Kind::lost: {
       const int rank = cause.blamed.empty() ? -1 : cause.blamed.front();
       return std::make_exception_ptr(PeerLost(what, rank, runtime_->host_of(rank), cause.text));
     }
@@ -121,7 +125,8 @@ std::exception_ptr GroupCore::error_for(const control::Cause& cause, const Signa
 }
 
 void GroupCore::member_left() {
-  for (const auto& operation : running_) operation->probed_at = TimePoint{};  // look again soon: it may wait for the one that left
+  for (const auto& operation : running_)
+    operation->probed_at = TimePoint{};  // look again soon: it may wait for the one that left
 }
 
 Whereabouts GroupCore::whereabouts(const Operation& operation) const {
@@ -152,7 +157,8 @@ void GroupCore::watch(Operation& operation, TimePoint now) {
   probe(operation, now, where);
   if (waited >= report_after && !operation.reported) {
     operation.reported = true;
-    runtime_->log().warn("{}", stall_report(operation, now, where, fmt::format("has waited for {}", format_duration(report_after))));
+    runtime_->log().warn(
+        "{}", stall_report(operation, now, where, fmt::format("has waited for {}", format_duration(report_after))));
   }
 }
 
@@ -183,17 +189,19 @@ void GroupCore::probe(Operation& operation, TimePoint now, const Whereabouts& wh
     }
   }
   if (operation.is_message()) return;  // a message may come at any time: nothing to compare
-  const auto bytes = encode(StallProbe{.group = facts_.id, .epoch = facts_.epoch, .signature = operation.request.signature});
+  const auto bytes =
+      encode(StallProbe{.group = facts_.id, .epoch = facts_.epoch, .signature = operation.request.signature});
   for (const int rank : stalls_.involved(where.waiting_for, operation.request.signature.sequence)) {
     if (rank != facts_.rank) runtime_->control().probe(facts_.world_of[static_cast<std::size_t>(rank)], bytes);
   }
 }
 
 void GroupCore::report_left(int world_rank, std::uint64_t sequence) {
-  request_abort({.kind = control::Cause::Kind::lost,
-                 .blamed = {world_rank},
-                 .sequence = sequence,
-                 .text = fmt::format("{} left the job without taking part in the call", name_of_rank(rank_of(world_rank)))});
+  request_abort(
+      {.kind = control::Cause::Kind::lost,
+       .blamed = {world_rank},
+       .sequence = sequence,
+       .text = fmt::format("{} left the job without taking part in the call", name_of_rank(rank_of(world_rank)))});
 }
 
 StallAnswer GroupCore::answer_probe(int world_rank, const StallProbe& probe) {
@@ -222,8 +230,10 @@ void GroupCore::take_answer(int world_rank, const StallAnswer& answer) {
   const TimePoint now = runtime_->clock().now();
   stalls_.note(rank, answer, now);
   // Whom it waits for is asked next: at once, not after another interval.
-  if (Operation* operation = running(answer.sequence); operation != nullptr && answer.state == StallAnswer::State::waiting) {
-    const auto bytes = encode(StallProbe{.group = facts_.id, .epoch = facts_.epoch, .signature = operation->request.signature});
+  if (Operation* operation = running(answer.sequence);
+      operation != nullptr && answer.state == StallAnswer::State::waiting) {
+    const auto bytes =
+        encode(StallProbe{.group = facts_.id, .epoch = facts_.epoch, .signature = operation->request.signature});
     for (const int next : answer.waiting_for) {
       const bool valid = next >= 0 && next < facts_.size && next != facts_.rank;
       if (valid && !stalls_.answered(next, answer.sequence, now - probe_after)) {
@@ -233,16 +243,18 @@ void GroupCore::take_answer(int world_rank, const StallAnswer& answer) {
   }
 }
 
-std::string GroupCore::stall_report(const Operation& operation, TimePoint now, const Whereabouts& where, std::string_view what) const {
+std::string GroupCore::stall_report(const Operation& operation, TimePoint now, const Whereabouts& where,
+                                    std::string_view what) const {
   const std::uint64_t sequence = operation.request.signature.sequence;
   std::string missing;
   for (const int rank : stalls_.ends({facts_.rank, where.waiting_for, sequence}, now, answer_stale)) {
-    const std::string how = operation.is_message() ? "" : ", which " + stalls_.describe(rank, sequence, now, answer_stale);
+    const std::string how =
+        operation.is_message() ? "" : ", which " + stalls_.describe(rank, sequence, now, answer_stale);
     missing += fmt::format("{}{}{}", missing.empty() ? "waiting for " : ", ", name_of_rank(rank), how);
   }
   if (missing.empty()) missing = "waiting for any rank to send";
-  return fmt::format("{}: {} ({}) {} at step {} of {}, {}", who(), tutti::describe(operation.request.signature), where.how, what,
-                     where.step, where.step_count, missing);
+  return fmt::format("{}: {} ({}) {} at step {} of {}, {}", who(), tutti::describe(operation.request.signature),
+                     where.how, what, where.step, where.step_count, missing);
 }
 
 void GroupCore::time_out(Operation& operation, TimePoint now) {
@@ -255,7 +267,8 @@ void GroupCore::time_out(Operation& operation, TimePoint now) {
   request_abort({.kind = control::Cause::Kind::timeout,
                  .blamed = blamed,
                  .sequence = sequence,
-                 .text = stall_report(operation, now, where, fmt::format("timed out after {}", format_duration(operation.timeout)))});
+                 .text = stall_report(operation, now, where,
+                                      fmt::format("timed out after {}", format_duration(operation.timeout)))});
 }
 
 }  // namespace tutti

@@ -20,12 +20,21 @@ Request request_of(const AllReduce& c) {
 Request request_of(const Reduce& c) {
   return {.verb = Verb::reduce, .input = c.data, .output = or_in_place(c.out, c.data), .op = c.op, .root = c.root};
 }
-Request request_of(const Broadcast& c) { return {.verb = Verb::broadcast, .input = c.data, .output = c.data, .root = c.root}; }
+Request request_of(const Broadcast& c) {
+  return {.verb = Verb::broadcast, .input = c.data, .output = c.data, .root = c.root};
+}
 Request request_of(const AllGather& c) {
-  return {.verb = Verb::all_gather, .input = c.data, .output = c.out, .axis = c.axis, .uneven = c.uneven, .sizes = c.sizes};
+  return {
+      .verb = Verb::all_gather, .input = c.data, .output = c.out, .axis = c.axis, .uneven = c.uneven, .sizes = c.sizes};
 }
 Request request_of(const Gather& c) {
-  return {.verb = Verb::gather, .input = c.data, .output = c.out, .root = c.root, .axis = c.axis, .uneven = c.uneven, .sizes = c.sizes};
+  return {.verb = Verb::gather,
+          .input = c.data,
+          .output = c.out,
+          .root = c.root,
+          .axis = c.axis,
+          .uneven = c.uneven,
+          .sizes = c.sizes};
 }
 Request request_of(const ReduceScatter& c) {
   return {.verb = Verb::reduce_scatter, .input = c.data, .output = c.out, .op = c.op, .axis = c.axis, .sizes = c.sizes};
@@ -81,7 +90,9 @@ GroupCore& Group::entered() const {
 
 int Group::rank() const { return core_ ? core_->facts().rank : -1; }
 int Group::size() const { return core_ ? core_->facts().size : 0; }
-std::span<const int> Group::members() const { return core_ ? std::span<const int>(core_->facts().world_of) : std::span<const int>(); }
+std::span<const int> Group::members() const {
+  return core_ ? std::span<const int>(core_->facts().world_of) : std::span<const int>();
+}
 std::string_view Group::backend() const { return core_ ? core_->backend_name() : "none"; }
 
 void Group::run(Request request, Duration timeout) {
@@ -98,7 +109,9 @@ Work Group::start(Request request, Duration timeout) {
   return entrusted(group, group.start(std::move(request), timeout));
 }
 
-void Group::all_reduce(View data, const ReduceOptions& o) { run(request_of(AllReduce{.data = data, .op = o.op}), o.timeout); }
+void Group::all_reduce(View data, const ReduceOptions& o) {
+  run(request_of(AllReduce{.data = data, .op = o.op}), o.timeout);
+}
 void Group::all_reduce(View data, View out, const ReduceOptions& o) {
   run(request_of(AllReduce{.data = data, .out = out, .op = o.op}), o.timeout);
 }
@@ -108,12 +121,16 @@ void Group::reduce(View data, const RootedReduceOptions& o) {
 void Group::reduce(View data, View out, const RootedReduceOptions& o) {
   run(request_of(Reduce{.data = data, .out = out, .root = o.root, .op = o.op}), o.timeout);
 }
-void Group::broadcast(View data, const RootOptions& o) { run(request_of(Broadcast{.data = data, .root = o.root}), o.timeout); }
+void Group::broadcast(View data, const RootOptions& o) {
+  run(request_of(Broadcast{.data = data, .root = o.root}), o.timeout);
+}
 void Group::all_gather(View data, View out, const JoinOptions& o) {
   run(request_of(AllGather{.data = data, .out = out, .axis = o.axis, .uneven = o.uneven, .sizes = o.sizes}), o.timeout);
 }
 void Group::gather(View data, View out, const JoinOptions& o) {
-  run(request_of(Gather{.data = data, .out = out, .root = o.root, .axis = o.axis, .uneven = o.uneven, .sizes = o.sizes}), o.timeout);
+  run(request_of(
+          Gather{.data = data, .out = out, .root = o.root, .axis = o.axis, .uneven = o.uneven, .sizes = o.sizes}),
+      o.timeout);
 }
 void Group::reduce_scatter(View data, View out, const SplitOptions& o) {
   run(request_of(ReduceScatter{.data = data, .out = out, .op = o.op, .axis = o.axis, .sizes = o.sizes}), o.timeout);
@@ -131,8 +148,12 @@ void Group::all_to_all(View data, View out, const ExchangeOptions& o) {
       o.timeout);
 }
 void Group::scan(View data, const ReduceOptions& o) { run(request_of(Scan{.data = data, .op = o.op}), o.timeout); }
-void Group::scan(View data, View out, const ReduceOptions& o) { run(request_of(Scan{.data = data, .out = out, .op = o.op}), o.timeout); }
-void Group::exscan(View data, const ReduceOptions& o) { run(request_of(ExclusiveScan{.data = data, .op = o.op}), o.timeout); }
+void Group::scan(View data, View out, const ReduceOptions& o) {
+  run(request_of(Scan{.data = data, .out = out, .op = o.op}), o.timeout);
+}
+void Group::exscan(View data, const ReduceOptions& o) {
+  run(request_of(ExclusiveScan{.data = data, .op = o.op}), o.timeout);
+}
 void Group::exscan(View data, View out, const ReduceOptions& o) {
   run(request_of(ExclusiveScan{.data = data, .out = out, .op = o.op}), o.timeout);
 }
@@ -176,11 +197,14 @@ Work Group::start(const Permute& c) { return start(request_of(c), c.timeout); }
 Work Group::start(const Barrier& c) { return start(request_of(c), c.timeout); }
 Work Group::start(const Send& c) {
   const GroupCore::Entry entry(entered(), "send");
-  return entrusted(*core_, core_->start_message({.verb = Verb::send, .data = c.data, .peer = c.to, .tag = c.tag, .timeout = c.timeout}));
+  return entrusted(*core_, core_->start_message(
+                               {.verb = Verb::send, .data = c.data, .peer = c.to, .tag = c.tag, .timeout = c.timeout}));
 }
 Work Group::start(const Receive& c) {
   const GroupCore::Entry entry(entered(), "recv");
-  return entrusted(*core_, core_->start_message({.verb = Verb::recv, .data = c.data, .peer = c.from, .tag = c.tag, .timeout = c.timeout}));
+  return entrusted(
+      *core_,
+      core_->start_message({.verb = Verb::recv, .data = c.data, .peer = c.from, .tag = c.tag, .timeout = c.timeout}));
 }
 
 void Group::abort(std::string_view reason) {

@@ -39,7 +39,11 @@ struct Note {
 
 std::string encode(const Note& note) {
   ByteWriter writer;
-  writer.string(note.address).string(note.host).u32(static_cast<std::uint32_t>(note.node)).u64(note.world).string(note.table);
+  writer.string(note.address)
+      .string(note.host)
+      .u32(static_cast<std::uint32_t>(note.node))
+      .u64(note.world)
+      .string(note.table);
   return {reinterpret_cast<const char*>(writer.data().data()), writer.size()};
 }
 
@@ -76,7 +80,8 @@ transport::TcpOptions tcp_options(const Place& place, const Environment& environ
   transport::TcpOptions options;
   // On one machine payloads go from memory to memory: no network can damage them, and a checksum would cost a fifth of the speed.
   options.payload_checksums = place.node_count > 1;
-  if (const auto streams = environment.integer("TUTTI_TCP_STREAMS", 0, 64)) options.streams = static_cast<int>(*streams);
+  if (const auto streams = environment.integer("TUTTI_TCP_STREAMS", 0, 64))
+    options.streams = static_cast<int>(*streams);
   if (const auto checksums = environment.flag("TUTTI_TCP_CHECKSUMS")) options.payload_checksums = *checksums;
   if (const auto name = environment.get("TUTTI_TCP_CONGESTION")) options.socket.congestion_control = *name;
   return options;
@@ -107,7 +112,8 @@ Runtime::Parts meet(Connector& connector, const Environment& environment, TimePo
     const Note note = decode(text);
     const wire::HostPort where = wire::HostPort::parse(note.address);
     const auto address = wire::Address::from_numeric(where.host, where.port);
-    if (!address) throw RendezvousError(fmt::format("a rank announced {} as its address, which is not one", note.address));
+    if (!address)
+      throw RendezvousError(fmt::format("a rank announced {} as its address, which is not one", note.address));
     addresses.push_back(*address);
     parts.hosts.push_back(note.host);
     parts.node_of.push_back(note.node);
@@ -121,7 +127,8 @@ Runtime::Parts meet(Connector& connector, const Environment& environment, TimePo
       .rank = place.rank,
       .listener = std::move(listener),
       .table = std::move(addresses),
-      .secret = wire::Secret(std::as_bytes(std::span<const char, wire::Secret::size_bytes>(secret.data(), wire::Secret::size_bytes))),
+      .secret = wire::Secret(
+          std::as_bytes(std::span<const char, wire::Secret::size_bytes>(secret.data(), wire::Secret::size_bytes))),
       .clock = steady_clock(),
       .world = world,
       .options = options});

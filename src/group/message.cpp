@@ -22,7 +22,8 @@ std::shared_ptr<Operation> GroupCore::start_message(const Message& message) {
   check_message(message.verb, message.data,
                 {.peer = message.peer, .size = facts_.size, .any_source_allowed = message.verb == Verb::recv});
   if (message.data.device().kind != Device::Kind::cpu) {
-    throw Unsupported(fmt::format("{}: the array is not in the CPU's memory; copy it there first", name_of(message.verb)));
+    throw Unsupported(
+        fmt::format("{}: the array is not in the CPU's memory; copy it there first", name_of(message.verb)));
   }
   const TimePoint now = runtime_->clock().now();
   auto operation = take_operation();
@@ -73,7 +74,8 @@ void GroupCore::advance_message(Operation& operation) {
   if (transfer.state == Transfer::State::failed) {
     operation.doomed = transfer.error;
     operation.doomed_peer = transfer.peer;
-    operation.does_not_fit = operation.request.verb == Verb::recv && transfer.envelope.bytes != operation.request.output.bytes();
+    operation.does_not_fit =
+        operation.request.verb == Verb::recv && transfer.envelope.bytes != operation.request.output.bytes();
     operation.doomed_at = runtime_->clock().now();
     return;
   }
@@ -93,8 +95,8 @@ void GroupCore::finish_receive(Operation& operation) {
                    .blamed = {},
                    .sequence = 0,
                    .text = fmt::format("rank {} sent {} × {} with tag {}, but rank {} receives {} × {}", operation.peer,
-                                       name_of(sent.dtype), sent.count, transfer.envelope.tag, facts_.rank, name_of(expected.dtype),
-                                       expected.count)});
+                                       name_of(sent.dtype), sent.count, transfer.envelope.tag, facts_.rank,
+                                       name_of(expected.dtype), expected.count)});
     return;
   }
   const View& data = operation.request.output;

@@ -39,24 +39,25 @@ class Operation {
   /// Makes a pooled operation new again.
   void reset();
 
-  std::shared_ptr<GroupCore> group;  // let go of by the thread that waits for the operation, so that no other one destroys it
+  std::shared_ptr<GroupCore>
+      group;  // let go of by the thread that waits for the operation, so that no other one destroys it
   Request request;
   TimePoint started_at{};
   Duration timeout{};
-  Task* task = nullptr;              // collectives, once they run
-  Transport* transport = nullptr;    // messages
+  Task* task = nullptr;            // collectives, once they run
+  Transport* transport = nullptr;  // messages
   Transfer transfer;
-  int peer = -1;                     // messages: rank in the group, any_source until it is known
-  AlignedBuffer packed;              // messages: elements of a strided array
-  bool waits_for_turn = false;       // an earlier operation works on overlapping memory
-  std::string doomed;                // a transfer failed: why; the verdict of the control network is awaited
+  int peer = -1;                // messages: rank in the group, any_source until it is known
+  AlignedBuffer packed;         // messages: elements of a strided array
+  bool waits_for_turn = false;  // an earlier operation works on overlapping memory
+  std::string doomed;           // a transfer failed: why; the verdict of the control network is awaited
   TimePoint doomed_at{};
-  int doomed_peer = -1;              // rank in the world
-  bool does_not_fit = false;         // doomed by a message of another size than was expected; otherwise by a link
+  int doomed_peer = -1;       // rank in the world
+  bool does_not_fit = false;  // doomed by a message of another size than was expected; otherwise by a link
 
   // Stall watch: when the ranks it waits for were last asked about it.
   TimePoint probed_at{};
-  bool reported = false;             // that it takes long
+  bool reported = false;  // that it takes long
 
  private:
   std::atomic<bool> ended_{true};

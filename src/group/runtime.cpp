@@ -16,10 +16,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int spin_rounds = 200;            // polls without a pause, when there is a core for each rank
+constexpr int spin_rounds = 200;  // polls without a pause, when there is a core for each rank
 constexpr int yield_rounds = 4;
-constexpr Duration nap = 20ms;              // the longest sleep while a call waits: deadlines and probes need a look
-constexpr Duration idle_nap = 200ms;        // the same while nothing is under way: heartbeats
+constexpr Duration nap = 20ms;        // the longest sleep while a call waits: deadlines and probes need a look
+constexpr Duration idle_nap = 200ms;  // the same while nothing is under way: heartbeats
 constexpr Duration control_interval = 1ms;
 constexpr Duration goodbye_limit = 2s;
 constexpr std::size_t broken_early_limit = 64;
@@ -37,9 +37,7 @@ void Runtime::start() {
   if (parts_.threaded && parts_.transport->size() > 1) thread_ = std::thread([this] { serve(); });
 }
 
-Runtime::~Runtime() {
-  leave();
-}
+Runtime::~Runtime() { leave(); }
 
 void Runtime::leave() {
   {
@@ -53,7 +51,10 @@ void Runtime::leave() {
   std::unique_lock guard(mutex_);
   gone_ = true;
   for (const auto& [id, group] : std::map(groups_)) {
-    group->break_with({.kind = control::Cause::Kind::aborted, .blamed = {}, .sequence = 0, .text = "this process has left the job (finalize)"});
+    group->break_with({.kind = control::Cause::Kind::aborted,
+                       .blamed = {},
+                       .sequence = 0,
+                       .text = "this process has left the job (finalize)"});
   }
   const TimePoint deadline = clock().now() + goodbye_limit;
   control_->leave();
@@ -62,8 +63,9 @@ void Runtime::leave() {
 
 void Runtime::check_alive() const {
   if (forked_) {
-    throw InvalidArgument("this process is a fork of the one that joined the job; links cannot be shared. Call tutti::init() in "
-                          "processes that were started for it, or fork before init()");
+    throw InvalidArgument(
+        "this process is a fork of the one that joined the job; links cannot be shared. Call tutti::init() in "
+        "processes that were started for it, or fork before init()");
   }
   if (gone_) throw InvalidArgument("this process has left the job (finalize was called); no call is possible any more");
 }
@@ -122,7 +124,8 @@ void Runtime::entrust(const Operation& operation) {
 }
 
 void Runtime::deactivate(const Operation& operation) {
-  const auto found = std::find_if(active_.begin(), active_.end(), [&](const auto& each) { return each.get() == &operation; });
+  const auto found =
+      std::find_if(active_.begin(), active_.end(), [&](const auto& each) { return each.get() == &operation; });
   if (found != active_.end()) active_.erase(found);
   some_ended_ = true;
 }
@@ -253,6 +256,7 @@ void Runtime::hand_on(const control::Refusal& refusal, GroupCore& group) {
   group.take_refusal(refusal.sequence, refusal.rank, refusal.text);
 }
 
-void Runtime::on_closed(int, std::uint64_t, std::uint32_t) {}  // what a closed handle means shows in the next call that needs it
+void Runtime::on_closed(int, std::uint64_t, std::uint32_t) {
+}  // what a closed handle means shows in the next call that needs it
 
 }  // namespace tutti

@@ -32,18 +32,20 @@ namespace tutti {
 class GroupCore;
 class Operation;
 
-class Runtime final : public TransportListener, public control::ControlListener, public std::enable_shared_from_this<Runtime> {
+class Runtime final : public TransportListener,
+                      public control::ControlListener,
+                      public std::enable_shared_from_this<Runtime> {
  public:
   struct Parts {
     const Clock* clock = nullptr;
     std::unique_ptr<Transport> transport;
-    std::vector<std::string> hosts;              // of each rank in the world, as people call them
-    std::vector<int> node_of;                    // node of each rank in the world
+    std::vector<std::string> hosts;  // of each rank in the world, as people call them
+    std::vector<int> node_of;        // node of each rank in the world
     Duration default_timeout = std::chrono::seconds(300);
-    Table table;                                 // the same on every rank
-    std::uint64_t seed = 0;                      // of the control network's randomness
-    bool oversubscribed = false;                 // more ranks than cores: yield, do not spin
-    bool threaded = true;                        // false: the driver polls
+    Table table;                  // the same on every rank
+    std::uint64_t seed = 0;       // of the control network's randomness
+    bool oversubscribed = false;  // more ranks than cores: yield, do not spin
+    bool threaded = true;         // false: the driver polls
     control::ControlOptions control;
     Log log;
   };
@@ -77,7 +79,7 @@ class Runtime final : public TransportListener, public control::ControlListener,
   [[nodiscard]] std::uint64_t private_id() { return next_private_id_++; }
 
   // Under the lock.
-  void add(GroupCore& group);                  // (takes the lock itself, as does remove)
+  void add(GroupCore& group);  // (takes the lock itself, as does remove)
   void remove(GroupCore& group);
   void activate(std::shared_ptr<Operation> operation);
   void deactivate(const Operation& operation);
@@ -112,7 +114,7 @@ class Runtime final : public TransportListener, public control::ControlListener,
   Parts parts_;
   std::unique_ptr<control::Control> control_;
   std::mutex mutex_;
-  std::condition_variable changed_;            // a waiter's turn to poll may have come, or its work may have ended
+  std::condition_variable changed_;  // a waiter's turn to poll may have come, or its work may have ended
   std::condition_variable service_;
   std::thread thread_;
   std::map<std::uint64_t, GroupCore*> groups_;
@@ -127,13 +129,13 @@ class Runtime final : public TransportListener, public control::ControlListener,
     int peer;
     Envelope envelope;
   };
-  std::deque<Early> early_;                    // messages of groups that this rank has no handle of yet; the latest few
+  std::deque<Early> early_;  // messages of groups that this rank has no handle of yet; the latest few
   std::atomic<std::uint64_t> next_private_id_{std::uint64_t{1} << 63};
   TimePoint control_polled_at_{};
   int waiters_ = 0;
-  bool polling_ = false;                       // somebody is in drive()'s loop
+  bool polling_ = false;  // somebody is in drive()'s loop
   bool some_ended_ = false;
-  bool watches_data_ = false;                  // the service thread does
+  bool watches_data_ = false;  // the service thread does
   bool stopping_ = false;
   std::atomic<bool> gone_{false}, forked_{false};
   std::shared_ptr<Runtime> kept_in_child_;
@@ -150,8 +152,7 @@ bool Runtime::drive(Predicate ended, TimePoint limit) {
     }
     polling_ = true;
     int idle_rounds = 0;
-    while (!poll_or_sleep(guard, idle_rounds, limit) && !ended() && clock().now() < limit) {
-    }
+    while (!poll_or_sleep(guard, idle_rounds, limit) && !ended() && clock().now() < limit) {}
     polling_ = false;
     if (waiters_ > 1) changed_.notify_all();
   }

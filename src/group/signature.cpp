@@ -15,7 +15,8 @@ template <class Visit>
 void for_each_common_length(const Request& request, const Layout& layout, Visit visit) {
   const bool from_output = request.verb == Verb::scatter || !request.input.present();
   const auto shape = from_output ? std::span<const std::int64_t>(layout.output_shape) : request.input.shape();
-  const bool axis_differs = !request.stack && (request.uneven || (request.verb == Verb::scatter && !request.sizes.empty()));
+  const bool axis_differs =
+      !request.stack && (request.uneven || (request.verb == Verb::scatter && !request.sizes.empty()));
   for (std::size_t i = 0; i < shape.size(); ++i) {
     visit(axis_differs && static_cast<int>(i) == request.axis ? 0 : shape[i]);
   }
@@ -33,7 +34,9 @@ Signature signature_of(const Request& request, const Layout& layout) {
   if (request.verb == Verb::barrier) return signature;
 
   Hash hash;
-  hash.add(static_cast<std::uint64_t>(request.axis)).add(static_cast<std::uint64_t>(request.concat_axis)).add(request.stack ? 1 : 0);
+  hash.add(static_cast<std::uint64_t>(request.axis))
+      .add(static_cast<std::uint64_t>(request.concat_axis))
+      .add(request.stack ? 1 : 0);
   if (reduces(request.verb)) hash.add(std::bit_cast<std::uint64_t>(request.op.factor()));
   for (const auto& [source, destination] : request.pairs) {
     hash.add(static_cast<std::uint64_t>(source)).add(static_cast<std::uint64_t>(destination));
@@ -46,7 +49,8 @@ Signature signature_of(const Request& request, const Layout& layout) {
 
   const bool root_tells = request.sizes_follow && (request.verb == Verb::broadcast || request.verb == Verb::scatter);
   if (root_tells) {  // the others know neither dtype nor shape, nor the root's sizes
-    signature.detail = Hash().add(static_cast<std::uint64_t>(request.stack ? 0 : request.axis)).add(request.stack ? 1 : 0).value();
+    signature.detail =
+        Hash().add(static_cast<std::uint64_t>(request.stack ? 0 : request.axis)).add(request.stack ? 1 : 0).value();
     return signature;
   }
   const View& any = request.input.present() ? request.input : request.output;

@@ -73,7 +73,10 @@ TEST(Signature, ShowsEveryDifferenceThatMatters) {
 TEST(Check, NegativeAxesCountFromTheEnd) {
   std::vector<float> x(6), y(12);
   const std::int64_t in[] = {2, 3}, out[] = {2, 6};
-  Request request{.verb = Verb::all_gather, .input = View(x.data(), DType::float32, in), .output = View(y.data(), DType::float32, out), .axis = -1};
+  Request request{.verb = Verb::all_gather,
+                  .input = View(x.data(), DType::float32, in),
+                  .output = View(y.data(), DType::float32, out),
+                  .axis = -1};
   Layout layout;
   check_collective(request, 0, 2, layout);
   EXPECT_EQ(request.axis, 1);

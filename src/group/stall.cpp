@@ -87,7 +87,8 @@ StallAnswer decode_answer(std::span<const std::byte> bytes) {
   answer.group = reader.u64();
   answer.sequence = reader.u64();
   const std::uint8_t state = reader.u8();
-  if (state > std::uint8_t(StallAnswer::State::past_it)) throw MalformedMessage("an unknown state in the answer to a stall probe");
+  if (state > std::uint8_t(StallAnswer::State::past_it))
+    throw MalformedMessage("an unknown state in the answer to a stall probe");
   answer.state = static_cast<StallAnswer::State>(state);
   answer.next_sequence = reader.u64();
   answer.step = static_cast<std::int32_t>(reader.u32());
@@ -175,7 +176,8 @@ std::vector<int> StallMap::ends(const Wait& wait, TimePoint now, Duration stale)
   }
   if (ends.empty()) ends = hold_up;
   if (const int rank = ends.empty() ? least_far(wait, waits) : -1; rank >= 0) ends = {rank};
-  if (ends.empty()) ends = {wait.waiting_for.begin(), wait.waiting_for.end()};  // all through: more cannot be said from here
+  if (ends.empty())
+    ends = {wait.waiting_for.begin(), wait.waiting_for.end()};  // all through: more cannot be said from here
   return {ends.begin(), ends.end()};
 }
 
@@ -186,7 +188,8 @@ std::string StallMap::describe(int rank, std::uint64_t sequence, TimePoint now, 
   if (now - at > stale) return fmt::format("last answered {} ago", format_duration(now - at));
   switch (answer.state) {
     case StallAnswer::State::unknown_group: return "does not know this group";
-    case StallAnswer::State::not_there_yet: return fmt::format("has not entered the call (its next is #{})", answer.next_sequence);
+    case StallAnswer::State::not_there_yet:
+      return fmt::format("has not entered the call (its next is #{})", answer.next_sequence);
     case StallAnswer::State::waiting: return fmt::format("is at step {} of {}", answer.step, answer.step_count);
     case StallAnswer::State::past_it: return "has finished the call";
   }

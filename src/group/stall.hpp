@@ -27,16 +27,16 @@ struct StallProbe {
 struct StallAnswer {
   enum class State : std::uint8_t {
     unknown_group = 0,
-    not_there_yet = 1,   // has not made this call; next_sequence says how far it is
-    waiting = 2,         // is in the call, and waits itself
-    past_it = 3,         // has finished the call
+    not_there_yet = 1,  // has not made this call; next_sequence says how far it is
+    waiting = 2,        // is in the call, and waits itself
+    past_it = 3,        // has finished the call
   };
   std::uint64_t group = 0;
-  std::uint64_t sequence = 0;        // the call it was asked about
+  std::uint64_t sequence = 0;  // the call it was asked about
   State state = State::unknown_group;
   std::uint64_t next_sequence = 0;
   std::int32_t step = 0, step_count = 0;
-  std::vector<int> waiting_for{};    // ranks in the group
+  std::vector<int> waiting_for{};  // ranks in the group
 };
 
 std::vector<std::byte> encode(const StallProbe& probe);

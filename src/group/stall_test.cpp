@@ -19,7 +19,13 @@ const TimePoint start{1000s};
 constexpr Duration stale = 2s;
 
 StallAnswer waiting_for(std::vector<int> ranks) {
-  return {.group = 1, .sequence = 7, .state = State::waiting, .next_sequence = 8, .step = 3, .step_count = 9, .waiting_for = std::move(ranks)};
+  return {.group = 1,
+          .sequence = 7,
+          .state = State::waiting,
+          .next_sequence = 8,
+          .step = 3,
+          .step_count = 9,
+          .waiting_for = std::move(ranks)};
 }
 StallAnswer in_state(State state) { return {.group = 1, .sequence = 7, .state = state, .next_sequence = 5}; }
 
@@ -121,7 +127,10 @@ TEST(Stall, AnswersOfOtherCallsLeadNowhere) {
 }
 
 TEST(Stall, MessagesSurviveTheWire) {
-  const StallProbe probe{.group = 9, .epoch = 2, .signature = {.sequence = 3, .verb = Verb::scan, .dtype = DType::int8, .root = -1, .count = 5}};
+  const StallProbe probe{
+      .group = 9,
+      .epoch = 2,
+      .signature = {.sequence = 3, .verb = Verb::scan, .dtype = DType::int8, .root = -1, .count = 5}};
   const StallProbe read = decode_probe(encode(probe));
   EXPECT_EQ(read.group, 9u);
   EXPECT_EQ(read.epoch, 2u);

@@ -21,14 +21,16 @@ void check_ranks(std::span<const int> ranks, int size) {
   std::set<int> seen;
   for (const int rank : ranks) {
     if (rank < 0 || rank >= size) {
-      throw InvalidArgument(fmt::format("subgroup: rank {} is outside the group, whose ranks are 0 to {}", rank, size - 1));
+      throw InvalidArgument(
+          fmt::format("subgroup: rank {} is outside the group, whose ranks are 0 to {}", rank, size - 1));
     }
     if (!seen.insert(rank).second) throw InvalidArgument(fmt::format("subgroup: rank {} is listed twice", rank));
   }
 }
 
 [[noreturn]] void throw_failed(const control::Cause& cause, const Runtime& runtime, std::span<const int> members) {
-  const std::string text = fmt::format("the group of world ranks [{}] was not made: {}", fmt::join(members, ", "), cause.text);
+  const std::string text =
+      fmt::format("the group of world ranks [{}] was not made: {}", fmt::join(members, ", "), cause.text);
   switch (cause.kind) {
     case control::Cause::Kind::mismatch: throw Mismatch(text);
     case control::Cause::Kind::timeout: throw Timeout(text);
@@ -98,8 +100,9 @@ Group Group::split(int color, int key, const CallOptions& options) {
   for (std::size_t i = 0; i < size; ++i) {
     if (all[2 * i] == color) ranks.push_back(static_cast<int>(i));
   }
-  std::stable_sort(ranks.begin(), ranks.end(),
-                   [&](int a, int b) { return all[2 * static_cast<std::size_t>(a) + 1] < all[2 * static_cast<std::size_t>(b) + 1]; });
+  std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) {
+    return all[2 * static_cast<std::size_t>(a) + 1] < all[2 * static_cast<std::size_t>(b) + 1];
+  });
   return subgroup(ranks, options);
 }
 
