@@ -33,10 +33,8 @@ Cost flat_cost(const CatalogRow& row, const Shape& shape, std::int64_t segment, 
   const int streams = where.nodes > 1 && !facts.neighbours ? where.local_max : 1;
   const double moved =
       static_cast<double>(std::max(facts.sent, facts.received)) * streams + static_cast<double>(facts.fill);
-  // Between nodes the network moves one segment while the core reduces another. Inside a node the core does both.
-  const double overlap = where.nodes > 1 ? static_cast<double>(facts.segments) : 1;
   const double reduced =
-      static_cast<double>(facts.reduced) / overlap +
+      static_cast<double>(facts.reduced) / static_cast<double>(facts.segments) +
       (row.verb == Verb::reduce || row.verb == Verb::all_reduce ? static_cast<double>(facts.fill) / 2 : 0);
   return {.rounds = facts.rounds,
           .messages = facts.messages,
