@@ -131,7 +131,7 @@ run_test_stage() {
     sanitize) test_sanitize ;;
     fuzz) test_fuzz ;;
     install | launchers | hosts | docs | python) test_labelled "$1" ;;
-    prove) test_program prove "$prove_target" "$prove_program" ;;
+    prove) test_program prove "$prove_target" "$prove_program" --quick ;;  # ./dev prove and ./dev soak prove them all
     sim) test_program sim "$sim_target" "$sim_program" --seeds "$sim_seeds_sample" --first 1 ;;
     tidy) ! ensure_built release tidy || stage tidy check_tidy ;;
     format) if has_piece clang; then stage format check_format_counted; else stage format skip_stage clang; fi ;;
@@ -163,11 +163,19 @@ verb_test() {
   closing_table
 }
 
+# All cases of the contract, and ranks killed again and again.
+soak_contract() { TUTTI_SOAK=1 run_ctest release -R '^contract'; }
+soak_kills() { run_ctest release -R 'LostRank' --repeat until-fail:50; }
+
 verb_soak() {
   stage "set up" set_up_core || { closing_table; return; }
   stage "set up optional pieces" set_up_pieces "${pieces[@]}" || true
   test_program prove "$prove_target" "$prove_program" || true
   test_program sim "$sim_target" "$sim_program" --seeds "$sim_seeds_all" --first 1 || true
+  if ensure_built release contract; then
+    stage contract soak_contract || true
+    stage kills soak_kills || true
+  fi
   test_labelled soak || true
   test_fuzz "$fuzz_seconds_soak" || true
   closing_table
