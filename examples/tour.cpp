@@ -191,7 +191,7 @@ bool visit(Group& world, const Stop& stop) {
   std::vector<std::int32_t> all_right{right ? 1 : 0};
   world.all_reduce(all_right, {.op = tutti::Op::min});
   if (world.rank() == 0) {
-    fmt::print("  {:<12} {:<42} {:>10.0f} µs   {}\n", stop.verb, stop.shows, microseconds,
+    fmt::print("  {:<14} {:<42} {:>10.0f} µs   {}\n", stop.verb, stop.shows, microseconds,
                all_right[0] ? "right" : "WRONG");
   }
   return all_right[0] == 1;
