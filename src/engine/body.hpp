@@ -1,0 +1,45 @@
+// body.hpp: the middle of a collective, when its arrays are staged: contiguous memory of one dtype, counts known.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A plan run over a transport is one way to carry it out (execution.hpp), shared memory another. A sub-request of a plan
+// is a body, too: whoever serves its members best carries it out.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include <tutti/op.hpp>
+#include <tutti/request.hpp>
+
+#include "plan/plan.hpp"
+
+namespace tutti {
+
+struct BodyStart {
+  const Spec* spec = nullptr;  // verb, rank, size, root, count or counts, pairs, in_place, finish; outlives the body
+  DType dtype = DType::uint8;
+  Op::Kind op = Op::Kind::sum;
+  double divisor = 1;  // of a mean (spec->finish)
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  Signature signature{};    // of the call that it is part of
+  std::uint32_t phase = 0;  // which part
+};
+
+/// One body under way. Never blocks.
+class Body {
+ public:
+  virtual ~Body() = default;
+  /// Does all that can be done now; true once everything is done.
+  virtual bool poll() = 0;
+  /// Gives up. Nothing touches the buffers afterwards; the peers' memory is left in a state from which later bodies work.
+  virtual void cancel() = 0;
+  [[nodiscard]] virtual std::string_view how() const = 0;  // "two-shot over shared memory"
+  [[nodiscard]] virtual int steps_done() const = 0;
+  [[nodiscard]] virtual int step_count() const = 0;
+  /// Adds the ranks (of the spec) that it waits for now, each once.
+  virtual void add_waiting_for(std::vector<int>& ranks) const = 0;
+};
+
+}  // namespace tutti
