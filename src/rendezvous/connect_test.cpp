@@ -8,7 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
+#include <thread>
 
 #include "rendezvous/ranks_as_threads.hpp"
 #include "rendezvous/store_access.hpp"
@@ -282,10 +284,32 @@ TEST_F(Connect, CallsOfTheConnectorLeaveNoKeysBehind) {
     (void)connector.exchange("x", soon());
   });
   for (int call = 0; call < 28; ++call) {
-    for (const char* name : {"0", "1", "count", "result", "value"}) {
+    for (const char* name : {"0", "1", "count", "result", "value", "readers", "read"}) {
       EXPECT_FALSE(outcomes[0].connector->store()->try_get(fmt::format("connector/{}/{}", call, name), soon()))
           << call << name;
     }
+  }
+}
+
+TEST_F(Connect, TheServerStaysUntilTheOthersHaveReadTheLastResult) {
+  for (int round = 0; round < 50; ++round) {
+    auto outcomes = connect_world(4, [&](int rank) { return by_hand(rank, 4); });
+    for (const Outcome& outcome : outcomes) ASSERT_EQ(outcome.error, "");
+    std::vector<std::jthread> ranks;
+    std::atomic<int> failures = 0;
+    for (Outcome& outcome : outcomes) {
+      ranks.emplace_back([&outcome, &failures, round] {
+        try {
+          if (round % 2 == 0) outcome.connector->barrier(soon());
+          if (round % 2 == 1) (void)outcome.connector->broadcast("x", 0, soon());
+        } catch (const Error&) {
+          ++failures;
+        }
+        outcome.connector.reset();
+      });
+    }
+    ranks.clear();
+    ASSERT_EQ(failures, 0) << "round " << round;
   }
 }
 

@@ -3,7 +3,8 @@
 //
 // Every call has a number, which is part of its keys. In a meeting (barrier, exchange) each rank writes its value and
 // counts itself; whoever completes the count publishes the result. Once a rank has left meeting n, every rank has
-// entered it, and so has left all calls before: their keys can go.
+// entered it, and so has left all calls before: their keys can go. Whoever has read a result counts itself out; the rank
+// that serves the store stays until the readers of its last calls have done so.
 #include "rendezvous/store_connector.hpp"
 
 #include <fmt/format.h>
@@ -41,7 +42,33 @@ StoreConnector::~StoreConnector() {
     static_cast<void>(new Parts(std::move(parts_)));  // to stop the server's thread would stop it in the parent
     return;
   }
+  if (parts_.host != nullptr) wait_for_readers();
   parts_.store.reset();
+}
+
+// A rank that died reading is not waited for longer than this; nor does a destructor throw.
+void StoreConnector::wait_for_readers() noexcept {
+  const TimePoint deadline = deadline_after(steady_clock().now(), std::chrono::seconds(5));
+  try {
+    for (const std::string& prefix : unread_) parts_.store->wait(prefix + "read", deadline);
+  } catch (const std::exception&) {
+  }
+}
+
+// Every rank but the one that published the result reads it. The server may be gone before it has answered the last word:
+// that is what it waited for.
+void StoreConnector::count_out(const std::string& prefix, TimePoint deadline) {
+  if (parts_.store->add(prefix + "readers", 1, deadline) < parts_.place.size - 1) return;
+  try {
+    parts_.store->set(prefix + "read", "", deadline);
+  } catch (const Error&) {
+  }
+}
+
+void StoreConnector::expect_readers(const std::string& prefix) {
+  if (parts_.host == nullptr || parts_.place.size == 1) return;
+  unread_.push_back(prefix);
+  written_.insert(written_.end(), {prefix + "readers", prefix + "read"});
 }
 
 void StoreConnector::check_process() const {
@@ -72,14 +99,19 @@ std::string StoreConnector::broadcast(std::string_view value, int root, TimePoin
     throw InvalidArgument(
         fmt::format("rank {} of {}: broadcast from rank {}, which is outside the world", rank, size, root));
   }
-  const std::string key = next_prefix() + "value";
+  const std::string prefix = next_prefix();
+  const std::string key = prefix + "value";
   if (rank == root) {
     parts_.store->set(key, value, deadline);
     written_.push_back(key);
+    expect_readers(prefix);
     return std::string(value);
   }
   try {
-    return parts_.store->get(key, deadline);
+    std::string result = parts_.store->get(key, deadline);
+    expect_readers(prefix);
+    count_out(prefix, deadline);
+    return result;
   } catch (const Timeout&) {
     throw Timeout(
         fmt::format("rank {} of {}: broadcast through the store timed out, waiting for rank {}; check that it "
@@ -105,7 +137,7 @@ std::string StoreConnector::meet(std::string_view value, Keep keep, TimePoint de
     std::string result = join_values(values);
     store.set(result_key, result, deadline);
     written_.insert(written_.end(), {result_key, prefix + "count"});
-    left_meeting();
+    left_meeting(prefix);
     return result;
   }
   std::string result;
@@ -114,7 +146,8 @@ std::string StoreConnector::meet(std::string_view value, Keep keep, TimePoint de
   } catch (const Timeout&) {
     throw_missing(keep == Keep::values ? "exchange" : "barrier", prefix, deadline);
   }
-  left_meeting();
+  left_meeting(prefix);
+  count_out(prefix, deadline);
   return result;
 }
 
@@ -123,7 +156,9 @@ void StoreConnector::sweep(TimePoint deadline) {
   for (const std::string& key : std::exchange(read_by_all_, {})) (void)parts_.store->remove(key, deadline);
 }
 
-void StoreConnector::left_meeting() {
+void StoreConnector::left_meeting(const std::string& prefix) {
+  unread_.clear();
+  expect_readers(prefix);
   read_by_all_.insert(read_by_all_.end(), written_before_.begin(), written_before_.end());
   written_before_ = std::exchange(written_, {});
 }

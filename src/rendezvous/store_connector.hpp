@@ -27,7 +27,8 @@ class StoreConnector : public Connector {
   };
 
   explicit StoreConnector(Parts parts) : parts_(std::move(parts)) {}
-  // The store's client goes before the server it talks to. A forked child lets go of neither: they are its parent's.
+  // The store's client goes before the server it talks to, and the server not before the others have read the results of
+  // the last calls (but within 5 s). A forked child lets go of neither: they are its parent's.
   ~StoreConnector() override;
 
   [[nodiscard]] const Place& place() const override { return parts_.place; }
@@ -46,7 +47,10 @@ class StoreConnector : public Connector {
   std::string meet(std::string_view value, Keep keep, TimePoint deadline);
   [[noreturn]] void throw_missing(std::string_view what, const std::string& prefix, TimePoint deadline);
   void sweep(TimePoint deadline);
-  void left_meeting();
+  void left_meeting(const std::string& prefix);
+  void expect_readers(const std::string& prefix);
+  void count_out(const std::string& prefix, TimePoint deadline);
+  void wait_for_readers() noexcept;
   [[nodiscard]] std::string next_prefix();
   void check_process() const;
 
@@ -56,6 +60,7 @@ class StoreConnector : public Connector {
   // Keys of this rank: those of calls since the last meeting began, those of calls before, and those of calls that every
   // rank has left.
   std::vector<std::string> written_, written_before_, read_by_all_;
+  std::vector<std::string> unread_;  // on the rank that serves the store: calls whose results some rank may still read
 };
 
 }  // namespace tutti::rendezvous
