@@ -45,16 +45,28 @@ void Collective::start(const Request& request) {
 }
 
 bool Collective::poll() {
-  if (stage_ == Stage::sizes && execution_.poll()) {
+  if (stage_ == Stage::sizes && poll_part()) {
     take_sizes();
     start_body();
   }
-  if (stage_ == Stage::body && execution_.poll()) finish_body();
+  if (stage_ == Stage::body && poll_part()) finish_body();
   return stage_ == Stage::done;
 }
 
+bool Collective::poll_part() {
+  if (!part_->poll()) return false;
+  give_back();
+  return true;
+}
+
+void Collective::give_back() {
+  if (part_ != nullptr && part_ != &execution_) backend_.carriers().whole->release(*part_);
+  part_ = nullptr;
+}
+
 void Collective::cancel() {
-  execution_.cancel();
+  if (part_ != nullptr) part_->cancel();
+  give_back();
   stage_ = Stage::idle;
 }
 
@@ -66,18 +78,30 @@ void Collective::release() {
 
 Whereabouts Collective::whereabouts() const {
   Whereabouts where;
-  where.how =
-      fmt::format("{} over {}", stage_ == Stage::sizes ? "size exchange" : algorithm_, backend_.transport().name());
-  where.step = execution_.steps_done();
-  where.step_count = execution_.step_count();
-  execution_.add_waiting_for(where.waiting_for);
+  if (part_ == nullptr) return where;
+  const std::string_view over = part_ == &execution_ ? backend_.transport().name() : "shared memory";
+  where.how = fmt::format("{} over {}", stage_ == Stage::sizes ? "size exchange" : part_->how(), over);
+  where.step = part_->steps_done();
+  where.step_count = part_->step_count();
+  part_->add_waiting_for(where.waiting_for);
   return where;
 }
 
 void Collective::run(const Spec& spec, DType dtype, const std::byte* input, std::byte* output, std::uint32_t phase) {
   const GroupFacts& facts = backend_.facts();
+  if (const auto& carrier = backend_.carriers().whole) {
+    part_ = &carrier->start({.spec = &spec,
+                             .dtype = dtype,
+                             .op = request_.op.kind(),
+                             .divisor = static_cast<double>(facts.size),
+                             .input = input,
+                             .output = output,
+                             .signature = request_.signature,
+                             .phase = phase});
+    return;
+  }
   const Plan& plan = backend_.plans().plan_for(spec, dtype);
-  algorithm_ = name_of(plan.spec.algorithm);
+  part_ = &execution_;
   execution_.start(
       {.plan = &plan,
        .dtype = dtype,
@@ -88,7 +112,8 @@ void Collective::run(const Spec& spec, DType dtype, const std::byte* input, std:
        .envelope = {.group = facts.id, .epoch = facts.epoch, .phase = phase, .signature = request_.signature},
        .world_of = facts.world_of,
        .transport = &backend_.transport(),
-       .plans = &backend_.plans()});
+       .plans = &backend_.plans(),
+       .neighbours = backend_.carriers().neighbours.get()});
 }
 
 void Collective::fill_spec() {
@@ -154,7 +179,9 @@ void Collective::start_body() {
     throw InvalidArgument(fmt::format("the result has shape [{}] but the array for it has shape [{}]",
                                       fmt::join(layout_.output_shape, ", "), fmt::join(request_.output.shape(), ", ")));
   }
-  wire_dtype_ = reduces(request_.verb) && is_small_float(dtype) ? DType::float32 : dtype;
+  const bool computes = backend_.carriers().whole == nullptr || request_.op.kind() == Op::Kind::mean ||
+                        request_.op.kind() == Op::Kind::premul;
+  wire_dtype_ = reduces(request_.verb) && is_small_float(dtype) && computes ? DType::float32 : dtype;
   fill_spec();
   const std::byte* input = stage_input();
   std::byte* output = stage_output(input);
@@ -170,7 +197,7 @@ void Collective::start_body() {
                                                                         : input == output);
   stage_ = Stage::body;
   run(spec_, wire_dtype_, input, output, body_phase);
-  if (execution_.poll()) finish_body();
+  if (poll_part()) finish_body();
 }
 
 }  // namespace tutti

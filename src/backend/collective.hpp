@@ -3,7 +3,8 @@
 //
 // Arrays that are contiguous are used where they lie. An input is *staged* (copied into a buffer of the task) when it is
 // strided, must be multiplied first (premul), or holds small floats that are to be reduced: those are widened to float32 for
-// the whole plan and rounded once at the end, so that the result does not depend on the algorithm's number of hops.
+// the whole plan and rounded once at the end, so that the result does not depend on the algorithm's number of hops. A carrier
+// adds them in float32 by itself, and gets them as they are.
 #pragma once
 
 #include <cstddef>
@@ -46,6 +47,8 @@ class Collective final : public Task {
   [[nodiscard]] Slices input_slices() const;
   [[nodiscard]] Slices output_slices() const;
   void run(const Spec& spec, DType dtype, const std::byte* input, std::byte* output, std::uint32_t phase);
+  [[nodiscard]] bool poll_part();
+  void give_back();
 
   NativeBackend& backend_;
   Stage stage_ = Stage::idle;
@@ -56,8 +59,9 @@ class Collective final : public Task {
   std::byte* staged_output_ = nullptr;  // where the plan's output lies, if not in the caller's array
   AlignedBuffer input_stage_, output_stage_, narrow_stage_;
   std::vector<std::int64_t> header_, headers_;
+  Spec size_spec_;
   Execution execution_;
-  std::string_view algorithm_;
+  Body* part_ = nullptr;  // under way: the execution, or the carrier's
 };
 
 }  // namespace tutti

@@ -12,6 +12,7 @@
 #include <tutti/backend.hpp>
 #include <tutti/transport.hpp>
 
+#include "engine/body.hpp"
 #include "engine/plan_cache.hpp"
 
 namespace tutti {
@@ -28,18 +29,27 @@ struct GroupFacts {
   std::vector<int> node_of{};   // node of each rank; empty: all on one
 };
 
+/// Who can carry bodies without plans: for the whole group, or for its ranks on this host.
+struct Carriers {
+  std::shared_ptr<Carrier> whole{};
+  std::shared_ptr<Carrier> neighbours{};
+};
+
 class NativeBackend final : public Backend {
  public:
   NativeBackend(GroupFacts facts, Table table, Transport& transport);
   ~NativeBackend() override;
 
-  [[nodiscard]] std::string_view name() const override { return "native"; }
+  /// Before the first request.
+  void use(Carriers carriers) { carriers_ = std::move(carriers); }
+  [[nodiscard]] std::string_view name() const override { return carriers_.whole ? "shm" : "native"; }
   [[nodiscard]] std::optional<std::string> refuses(const Request& request) const override;
   Task& start(const Request& request) override;
 
   [[nodiscard]] const GroupFacts& facts() const { return facts_; }
   [[nodiscard]] Transport& transport() { return transport_; }
   [[nodiscard]] PlanCache& plans() { return plans_; }
+  [[nodiscard]] const Carriers& carriers() const { return carriers_; }
 
  private:
   friend class Collective;
@@ -48,6 +58,7 @@ class NativeBackend final : public Backend {
   GroupFacts facts_;
   Transport& transport_;
   PlanCache plans_;
+  Carriers carriers_;
   std::vector<std::unique_ptr<Collective>> tasks_;  // all that were ever made
   std::vector<Collective*> idle_;
 };

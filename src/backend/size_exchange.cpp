@@ -27,7 +27,8 @@ std::byte* bytes_of(std::vector<std::int64_t>& words) { return reinterpret_cast<
 void Collective::start_size_exchange() {
   const GroupFacts& facts = backend_.facts();
   stage_ = Stage::sizes;
-  Spec spec{.rank = facts.rank, .size = facts.size};
+  Spec& spec = size_spec_;
+  spec = {.rank = facts.rank, .size = facts.size};
   const View& input = request_.input;
   const auto axis = static_cast<std::size_t>(request_.axis);
   switch (request_.verb) {

@@ -6,9 +6,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
+#include <tutti/error.hpp>
 #include <tutti/op.hpp>
 #include <tutti/request.hpp>
 
@@ -24,7 +27,20 @@ struct BodyStart {
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
   Signature signature{};    // of the call that it is part of
-  std::uint32_t phase = 0;  // which part
+  std::uint32_t phase = 0;  // which part: below 256, and growing in the order in which the parts are started
+};
+
+/// A peer takes part in this call with another signature.
+class SignatureDiffers : public Error {
+ public:
+  SignatureDiffers(int peer, const Signature& theirs)
+      : Error("a peer's call has another signature"), peer_(peer), theirs_(theirs) {}
+  [[nodiscard]] int peer() const { return peer_; }  // rank of the spec
+  [[nodiscard]] const Signature& theirs() const { return theirs_; }
+
+ private:
+  int peer_;
+  Signature theirs_;
 };
 
 /// One body under way. Never blocks.
@@ -40,6 +56,18 @@ class Body {
   [[nodiscard]] virtual int step_count() const = 0;
   /// Adds the ranks (of the spec) that it waits for now, each once.
   virtual void add_waiting_for(std::vector<int>& ranks) const = 0;
+};
+
+/// Carries out bodies for a fixed list of ranks, without plans. They run in the order in which they were started, which is
+/// the same on all members.
+class Carrier {
+ public:
+  virtual ~Carrier() = default;
+  /// Ranks in the world; the spec's rank i is members()[i].
+  [[nodiscard]] virtual std::span<const int> members() const = 0;
+  virtual Body& start(const BodyStart& start) = 0;
+  /// After poll() returned true or threw, or after cancel().
+  virtual void release(Body& body) = 0;
 };
 
 }  // namespace tutti

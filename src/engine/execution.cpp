@@ -7,6 +7,7 @@
 
 #include "base/hash.hpp"
 #include "kernel/kernel.hpp"
+#include "plan/catalog.hpp"
 
 namespace tutti {
 
@@ -28,6 +29,8 @@ std::uint32_t phase_of_call(const Plan& plan, std::size_t index, std::uint32_t o
 
 struct Execution::SubRequest {
   Execution execution;
+  Body* body = nullptr;  // the execution, or the carrier's
+  Spec spec;
   std::vector<int> world_of;
 };
 
@@ -42,6 +45,8 @@ void Execution::start(const Start& start) {
   ready_.clear();
   ready_head_ = 0;
   active_.clear();
+  held_.clear();
+  carried_ = 0;
   needs_.resize(count);
   if (transfers_.size() < count) transfers_ = std::vector<Transfer>(count);
   if (calls_.size() < plan.calls.size()) calls_.resize(plan.calls.size());
@@ -73,16 +78,21 @@ void Execution::cancel() {
   for (const std::uint32_t index : active_) {
     const Step& step = start_.plan->steps[index];
     if (step.act == Act::call) {
-      calls_[static_cast<std::size_t>(step.call)]->execution.cancel();
+      SubRequest& sub = *calls_[static_cast<std::size_t>(step.call)];
+      sub.body->cancel();
+      if (sub.body != &sub.execution) start_.neighbours->release(*sub.body);
     } else if (transfers_[index].state == Transfer::State::pending) {
       start_.transport->cancel(transfers_[index]);
     }
   }
   active_.clear();
+  held_.clear();
   ready_.clear();
   ready_head_ = 0;
   start_.plan = nullptr;
 }
+
+std::string_view Execution::how() const { return start_.plan ? name_of(start_.plan->spec.algorithm) : "nothing"; }
 
 void Execution::add_waiting_for(std::vector<int>& ranks) const {
   if (start_.plan == nullptr) return;
@@ -96,7 +106,7 @@ void Execution::add_waiting_for(std::vector<int>& ranks) const {
       continue;
     }
     std::vector<int> inner;
-    calls_[static_cast<std::size_t>(step.call)]->execution.add_waiting_for(inner);
+    calls_[static_cast<std::size_t>(step.call)]->body->add_waiting_for(inner);
     for (const int rank : inner)
       add(start_.plan->calls[static_cast<std::size_t>(step.call)].members[std::size_t(rank)]);
   }
@@ -116,10 +126,19 @@ const std::byte* Execution::at(const Piece& piece) const {
 void Execution::run_ready() {
   while (ready_head_ < ready_.size()) {
     const std::uint32_t index = ready_[ready_head_++];
-    if (begin(index)) {
+    const Step& step = start_.plan->steps[index];
+    if (step.act == Act::call && !is_its_turn(static_cast<std::uint32_t>(step.call))) {
+      held_.push_back(index);
+    } else if (begin(index)) {
       complete(index);
     } else {
       active_.push_back(index);
+    }
+    for (std::size_t i = 0; i < held_.size(); ++i) {
+      if (!is_its_turn(static_cast<std::uint32_t>(start_.plan->steps[held_[i]].call))) continue;
+      ready_.push_back(held_[i]);
+      held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(i));
+      break;
     }
   }
   ready_.clear();
@@ -155,6 +174,22 @@ bool Execution::begin_transfer(std::uint32_t index) {
   return transfer.state == Transfer::State::done;
 }
 
+bool Execution::is_carried(const Call& call) const {
+  if (start_.neighbours == nullptr) return false;
+  const auto served = start_.neighbours->members();
+  return std::ranges::equal(call.members, served, {},
+                            [&](int member) { return start_.world_of[static_cast<std::size_t>(member)]; });
+}
+
+// A carrier runs its bodies in the order in which they come, and all members must bring them in the same one: that of
+// the plan, not that in which steps happen to become ready here.
+bool Execution::is_its_turn(std::uint32_t call_index) const {
+  const auto& calls = start_.plan->calls;
+  if (!is_carried(calls[call_index])) return true;
+  const auto before = std::count_if(calls.begin(), calls.begin() + call_index, [&](const Call& c) { return is_carried(c); });
+  return static_cast<std::size_t>(before) == carried_;
+}
+
 void Execution::begin_call(std::uint32_t index) {
   const Step& step = start_.plan->steps[index];
   const Call& call = start_.plan->calls[static_cast<std::size_t>(step.call)];
@@ -167,7 +202,8 @@ void Execution::begin_call(std::uint32_t index) {
                                   call.members.begin());
   const std::byte* input = at(call.from);
   std::byte* output = writable(call.to);
-  Spec spec{.verb = call.verb, .rank = me, .size = static_cast<int>(call.members.size()), .root = call.root};
+  Spec& spec = sub->spec;
+  spec = {.verb = call.verb, .rank = me, .size = static_cast<int>(call.members.size()), .root = call.root};
   spec.finish = call.finish;
   std::int64_t own_block = 0;  // where this rank's block starts, in elements
   if (call.counts.size() == 1) {
@@ -183,7 +219,21 @@ void Execution::begin_call(std::uint32_t index) {
                   : splits ? input != nullptr && output == input + own_bytes
                            : input == output;
 
+  if (is_carried(call)) {
+    const auto phase = start_.envelope.phase + 1 + static_cast<std::uint32_t>(carried_++);
+    sub->body = &start_.neighbours->start({.spec = &spec,
+                                           .dtype = start_.dtype,
+                                           .op = start_.op,
+                                           .divisor = start_.divisor,
+                                           .input = input,
+                                           .output = output,
+                                           .signature = start_.envelope.signature,
+                                           .phase = phase});
+    return;
+  }
+  sub->body = &sub->execution;
   Start inner = start_;
+  inner.neighbours = nullptr;
   inner.plan = &start_.plans->plan_for(spec, start_.dtype);
   inner.input = input;
   inner.output = output;
@@ -213,7 +263,10 @@ bool Execution::has_ended(std::uint32_t index) {
   const Step& step = start_.plan->steps[index];
   if (step.act == Act::call) {
     try {
-      return calls_[static_cast<std::size_t>(step.call)]->execution.poll();
+      SubRequest& sub = *calls_[static_cast<std::size_t>(step.call)];
+      if (!sub.body->poll()) return false;
+      if (sub.body != &sub.execution) start_.neighbours->release(*sub.body);
+      return true;
     } catch (const TransferFailed& failure) {  // it counts the members of the sub-request
       const Call& call = start_.plan->calls[static_cast<std::size_t>(step.call)];
       throw TransferFailed(failure.what(), call.members[static_cast<std::size_t>(failure.peer())], failure.reason());

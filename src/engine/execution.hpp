@@ -18,6 +18,7 @@
 #include <tutti/transport.hpp>
 
 #include "engine/aligned_buffer.hpp"
+#include "engine/body.hpp"
 #include "plan/plan.hpp"
 
 namespace tutti {
@@ -44,7 +45,7 @@ class TransferFailed : public Error {
   Reason reason_;
 };
 
-class Execution {
+class Execution final : public Body {
  public:
   struct Start {
     const Plan* plan = nullptr;
@@ -57,24 +58,26 @@ class Execution {
     std::span<const int> world_of;  // rank in the group → rank in the world; outlives the execution
     Transport* transport = nullptr;
     PlanSource* plans = nullptr;
+    Carrier* neighbours = nullptr;  // serves the sub-requests whose members are exactly its own; null: none
   };
 
   Execution();
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
-  ~Execution();
+  ~Execution() override;
 
   /// Posts what can start now. Only when idle: never started, ended, or cancelled.
   void start(const Start& start);
   /// True once every step has ended. Throws TransferFailed.
-  bool poll();
-  /// Gives up; nothing touches the buffers afterwards.
-  void cancel();
+  bool poll() override;
+  void cancel() override;
 
-  [[nodiscard]] int steps_done() const { return static_cast<int>(done_); }
-  [[nodiscard]] int step_count() const { return start_.plan ? static_cast<int>(start_.plan->steps.size()) : 0; }
-  /// Adds the ranks (in the group) that active steps wait for, each once.
-  void add_waiting_for(std::vector<int>& ranks) const;
+  [[nodiscard]] std::string_view how() const override;
+  [[nodiscard]] int steps_done() const override { return static_cast<int>(done_); }
+  [[nodiscard]] int step_count() const override {
+    return start_.plan ? static_cast<int>(start_.plan->steps.size()) : 0;
+  }
+  void add_waiting_for(std::vector<int>& ranks) const override;
 
  private:
   struct SubRequest;
@@ -86,6 +89,8 @@ class Execution {
   [[nodiscard]] bool begin(std::uint32_t index);
   [[nodiscard]] bool begin_transfer(std::uint32_t index);
   void begin_call(std::uint32_t index);
+  [[nodiscard]] bool is_carried(const Call& call) const;
+  [[nodiscard]] bool is_its_turn(std::uint32_t call_index) const;
   void run_local(const Step& step);
   [[nodiscard]] bool has_ended(std::uint32_t index);
   void complete(std::uint32_t index);
@@ -98,6 +103,8 @@ class Execution {
   std::vector<std::uint32_t> active_;
   std::vector<Transfer> transfers_;  // per step; in place while pending
   std::vector<std::unique_ptr<SubRequest>> calls_;
+  std::vector<std::uint32_t> held_;  // ready, but an earlier call on the same carrier has not started
+  std::size_t carried_ = 0;          // calls on the carrier that have started
   AlignedBuffer scratch_;
 };
 

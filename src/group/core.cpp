@@ -77,8 +77,7 @@ std::shared_ptr<Operation> GroupCore::take_operation() {
 
 void GroupCore::enter_log(const Signature& signature) { log_[signature.sequence % log_length] = signature; }
 
-std::shared_ptr<Operation> GroupCore::start(Request request, Duration timeout) {
-  const auto guard = runtime_->lock();
+void GroupCore::admit(Request& request) {
   check_usable();
   try {
     check_collective(request, facts_.rank, facts_.size, layout_);
@@ -90,7 +89,9 @@ std::shared_ptr<Operation> GroupCore::start(Request request, Duration timeout) {
   }
   request.signature.sequence = next_sequence_++;
   enter_log(request.signature);
+}
 
+std::shared_ptr<Operation> GroupCore::make_operation(Request request, Duration timeout) {
   const TimePoint now = runtime_->clock().now();
   auto operation = take_operation();
   operation->group = shared_from_this();
@@ -98,9 +99,20 @@ std::shared_ptr<Operation> GroupCore::start(Request request, Duration timeout) {
   operation->timeout = timeout > Duration::zero() ? timeout : runtime_->default_timeout();
   operation->started_at = operation->probed_at = now;
   operation->request.deadline = deadline_after(now, operation->timeout);
-  operation->waits_for_turn = must_wait(*operation);
   running_.push_back(operation);
   runtime_->activate(operation);
+  return operation;
+}
+
+std::shared_ptr<Operation> GroupCore::start(Request request, Duration timeout) {
+  const auto guard = runtime_->lock();
+  admit(request);
+  return start_admitted(std::move(request), timeout);
+}
+
+std::shared_ptr<Operation> GroupCore::start_admitted(Request request, Duration timeout) {
+  auto operation = make_operation(std::move(request), timeout);
+  operation->waits_for_turn = must_wait(*operation);
   check_early(operation->request.signature);
   if (const auto found = refusals_.find(operation->request.signature.sequence); found != refusals_.end()) {
     const Refusal refusal = std::move(found->second);
@@ -183,8 +195,7 @@ void GroupCore::advance_collective(Operation& operation) {
   });
 }
 
-template <class Progress>
-void GroupCore::guarded(Operation& operation, Progress progress) {
+void GroupCore::went_wrong(Operation& operation, const std::exception_ptr& thrown) {
   const auto abort_for = [&](control::Cause::Kind kind, const std::exception& error) {
     request_abort({.kind = kind,
                    .blamed = {},
@@ -193,12 +204,15 @@ void GroupCore::guarded(Operation& operation, Progress progress) {
                                        error.what())});
   };
   try {
-    progress();
+    std::rethrow_exception(thrown);
   } catch (const TransferFailed& failure) {
     operation.doomed = fmt::format("{} with {}", failure.what(), name_of_rank(failure.peer()));
     operation.doomed_at = runtime_->clock().now();
     operation.doomed_peer = facts_.world_of[static_cast<std::size_t>(failure.peer())];
     operation.does_not_fit = failure.does_not_fit();
+  } catch (const SignatureDiffers& difference) {
+    report_mismatch(operation.request.signature, difference.theirs(),
+                    facts_.world_of[static_cast<std::size_t>(difference.peer())]);
   } catch (const Mismatch& error) {
     abort_for(control::Cause::Kind::mismatch, error);
   } catch (const std::exception& error) {  // out of memory, or what the caller's own function throws

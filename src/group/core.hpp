@@ -48,6 +48,8 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
 
   // Door.
   std::shared_ptr<Operation> start(Request request, Duration timeout);
+  /// A blocking call. Returns nothing if it is over already, which small calls among neighbours often are.
+  std::shared_ptr<Operation> run(Request request, Duration timeout);
   struct Message {
     Verb verb = Verb::send;
     View data;
@@ -83,6 +85,9 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   [[nodiscard]] std::string name_of_rank(int rank) const;
 
  private:
+  void admit(Request& request);
+  std::shared_ptr<Operation> start_admitted(Request request, Duration timeout);
+  std::shared_ptr<Operation> make_operation(Request request, Duration timeout);
   std::shared_ptr<Operation> take_operation();
   void check_usable() const;
   void enter_log(const Signature& signature);
@@ -94,7 +99,14 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void advance_collective(Operation& operation);
   /// Runs what may throw; turns that into the group's failure.
   template <class Progress>
-  void guarded(Operation& operation, Progress progress);
+  void guarded(Operation& operation, Progress progress) {
+    try {
+      progress();
+    } catch (...) {
+      went_wrong(operation, std::current_exception());
+    }
+  }
+  void went_wrong(Operation& operation, const std::exception_ptr& thrown);
   void advance_message(Operation& operation);
   void finish_receive(Operation& operation);
   void end(Operation& operation, std::exception_ptr error);
@@ -126,7 +138,8 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
 
   std::shared_ptr<Runtime> runtime_;
   GroupFacts facts_;
-  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<NativeBackend> backend_;
+  bool quick_ = false;  // calls may be over before anyone need wait
   Layout layout_;  // working memory of the checks
   std::atomic<bool> inside_{false};
   std::uint64_t next_sequence_ = 0;

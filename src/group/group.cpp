@@ -99,8 +99,7 @@ void Group::run(Request request, Duration timeout) {
   const auto core = core_;  // the handle may be dropped by another thread's callback meanwhile
   GroupCore& group = entered();
   const GroupCore::Entry entry(group, name_of(request.verb));
-  const auto operation = group.start(std::move(request), timeout);
-  wait_for(group, *operation);
+  if (const auto operation = group.run(std::move(request), timeout)) wait_for(group, *operation);
 }
 
 Work Group::start(Request request, Duration timeout) {

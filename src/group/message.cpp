@@ -25,14 +25,7 @@ std::shared_ptr<Operation> GroupCore::start_message(const Message& message) {
     throw Unsupported(
         fmt::format("{}: the array is not in the CPU's memory; copy it there first", name_of(message.verb)));
   }
-  const TimePoint now = runtime_->clock().now();
-  auto operation = take_operation();
-  operation->group = shared_from_this();
-  operation->timeout = message.timeout > Duration::zero() ? message.timeout : runtime_->default_timeout();
-  operation->started_at = operation->probed_at = now;
-  operation->request.deadline = deadline_after(now, operation->timeout);
-  running_.push_back(operation);
-  runtime_->activate(operation);
+  auto operation = make_operation({}, message.timeout);
   launch_message(*operation, message);
   return operation;
 }

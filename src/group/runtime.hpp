@@ -68,6 +68,7 @@ class Runtime final : public TransportListener,
   [[nodiscard]] Duration default_timeout() const { return parts_.default_timeout; }
   [[nodiscard]] const Table& table() const { return parts_.table; }
   [[nodiscard]] const Log& log() const { return parts_.log; }
+  [[nodiscard]] bool is_oversubscribed() const { return parts_.oversubscribed; }
   [[nodiscard]] std::string host_of(int world_rank) const;
   [[nodiscard]] int node_of(int world_rank) const;
   [[nodiscard]] bool has_left(int world_rank) const { return left_at_.contains(world_rank); }
