@@ -8,7 +8,10 @@
 //   sleeper: prepare() · look at everything again · sleep(until), or leave()
 //   waker:   publish (release) · ring(header)
 //
-// The fence between "publish" and "look who sleeps", and between "I sleep" and "look again", makes one of the two see the other.
+// The fence between "publish" and "look who sleeps", and between "I sleep" and "look again", makes one of the two see the
+// other. bell_protocol_test.cpp tries every order of it.
+//
+// Thread rule: one thread uses a Bell at a time; anyone rings. A ring may come late and wake for nothing: look again.
 #pragma once
 
 #include <atomic>
@@ -16,8 +19,27 @@
 #include <tutti/clock.hpp>
 
 #include "shm/arena.hpp"
+#include "shm/atomics.hpp"
 
 namespace tutti::shm {
+
+/// What is said over the two words, on any atomics. Waiting on the word and waking are the caller's.
+template <class Atomics>
+struct BellProtocol {
+  using Word = typename Atomics::Word;
+
+  /// Returns the bell's count, for the sleep.
+  static std::uint32_t announce(Word& bell, Word& asleep) {
+    asleep.store(1, std::memory_order_relaxed);
+    Atomics::fence();
+    // A ring that is counted here was for something published before it: acquire lets the look that follows see that.
+    return bell.load(std::memory_order_acquire);
+  }
+  static void leave(Word& asleep) { asleep.store(0, std::memory_order_relaxed); }
+  /// After the fence: whether the waker has to count a ring and wake.
+  static bool is_asleep(const Word& asleep) { return asleep.load(std::memory_order_relaxed) != 0; }
+  static void count_ring(Word& bell) { bell.fetch_add(1, std::memory_order_release); }
+};
 
 class Bell {
  public:
@@ -33,10 +55,21 @@ class Bell {
   std::uint32_t heard_ = 0;
 };
 
-/// After publishing (with release order or stronger): wakes the rank if it sleeps. Fences once for any number of calls
-/// where `fence` has been called by the caller itself.
-void ring(ArenaHeader& peer);
-inline void fence_before_ring() { std::atomic_thread_fence(std::memory_order_seq_cst); }
-void ring_after_fence(ArenaHeader& peer);
+inline void fence_before_ring() { MachineAtomics::fence(); }
+
+/// Wakes the rank, which was seen asleep.
+void wake(ArenaHeader& peer);
+
+/// After publishing and one fence_before_ring() for any number of peers: wakes the rank if it sleeps.
+inline void ring_after_fence(ArenaHeader& peer) {
+  if (BellProtocol<MachineAtomics>::is_asleep(peer.asleep)) [[unlikely]]
+    wake(peer);
+}
+
+/// After publishing (with release order or stronger): wakes the rank if it sleeps.
+inline void ring(ArenaHeader& peer) {
+  fence_before_ring();
+  ring_after_fence(peer);
+}
 
 }  // namespace tutti::shm

@@ -1,0 +1,42 @@
+// atomics.hpp: the machine's atomics as a policy, so that a protocol can also be run on a model of memory.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Protocols between ranks are templates on this. In the tests they run on interleave.hpp's Atomics instead, which tries
+// every order that the language permits, not only those that this machine shows.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace tutti::shm {
+
+struct MachineAtomics {
+  using Word = std::atomic<std::uint32_t>;
+  using LongWord = std::atomic<std::uint64_t>;
+
+  /// Between a store and a later load of something else: one of two ranks that do this with exchanged roles sees the
+  /// other's store.
+  static void fence() {
+#if defined(__SANITIZE_THREAD__)
+    thread_sanitizer_fence();
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+    thread_sanitizer_fence();
+#else
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+#else
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+  }
+
+ private:
+  // The thread sanitizer knows no fences. It needs none here either, as every datum is published by a release store; the
+  // processor does, and a locked instruction is one.
+  static void thread_sanitizer_fence() {
+    std::atomic<std::uint32_t> own{0};
+    own.fetch_add(1, std::memory_order_seq_cst);
+  }
+};
+
+}  // namespace tutti::shm
