@@ -26,6 +26,17 @@ std::size_t edit_distance(std::string_view from, std::string_view to) {
   return last[to.size()];
 }
 
+namespace {
+
+// A capital in the wrong place is the smallest slip of all.
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return result;
+}
+
+}  // namespace
+
 std::string nearest(std::string_view word, std::span<const std::string> known) {
   // A third of the letters may be wrong; of short words one.
   const auto letters =
@@ -34,7 +45,7 @@ std::string nearest(std::string_view word, std::span<const std::string> known) {
   std::string best;
   std::size_t best_distance = distance_max + 1;
   for (const std::string& candidate : known) {
-    std::size_t distance = edit_distance(word, candidate);
+    std::size_t distance = edit_distance(lower(word), lower(candidate));
     if (letters >= 3 && candidate.starts_with(word)) distance = std::min<std::size_t>(distance, 1);
     if (distance < best_distance) {
       best = candidate;

@@ -1,0 +1,36 @@
+// cgroup.hpp: a control group of the job's own, where this machine lets us have one.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/unique_fd.hpp"
+
+namespace tutti::launch {
+
+// With cgroup v2, one write ends every process of a group at once, even those that fork faster than one can look. Where
+// our own group is not writable (nobody delegated it), everything here does nothing and the process tree has to do.
+class Cgroup {
+ public:
+  Cgroup() = default;
+  // Only decides where it would be. `job` becomes part of its name.
+  static Cgroup below_own(std::string_view job);
+
+  // Makes it. The descriptor, for CLONE_INTO_CGROUP, or -1.
+  int make();
+  void kill() const;
+  void remove() const;
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;  // empty: none
+  UniqueFd folder_;
+};
+
+// Where the version-2 hierarchy is mounted ("" if nowhere), from the text of /proc/self/mountinfo; our own group in it, from
+// that of /proc/self/cgroup.
+std::string find_cgroup_mount(std::string_view mountinfo);
+std::string find_own_cgroup(std::string_view cgroup);
+
+}  // namespace tutti::launch

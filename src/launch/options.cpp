@@ -1,0 +1,239 @@
+// options.cpp: tuttirun's command line: its own words, torchrun's words, and where the program begins.
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/options.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "base/environment.hpp"
+#include "launch/words.hpp"
+
+namespace tutti::launch {
+namespace {
+
+constexpr int ranks_max = 16384;
+
+// fmt's braces stand for the program's name.
+constexpr std::string_view examples = R"(Examples
+  {0} -n 4 ./program --its-own-option
+      4 ranks of an executable
+  {0} -n 4 train.py --epochs 3
+      4 ranks of a Python file, by the Python of the active environment
+  {0} --standalone --nproc-per-node 4 -m package.train
+      torchrun's words; a Python module
+  {0} -n 8 --timeout 10m --log-dir logs ./program
+      at most ten minutes, the output of each rank in a file of its own
+  {0} -n 2 --bind core --dry-run ./program
+      what would be started, and on which cores
+
+Exit status: 0, or that of the first rank that failed (128 + signal), 124 past --timeout, 2 for a mistake in the
+arguments. USR1 and USR2 go to the ranks; INT, TERM, HUP and QUIT as well, which then have --grace to end. A second
+Ctrl-C ends everything at once.)";
+
+[[noreturn]] void fail(const std::string& message) { throw UsageError(message); }
+
+int whole_number(std::string_view option, const std::string& text, int lowest, int highest) {
+  const auto value = parse_integer(text);
+  if (!value || *value < lowest || *value > highest)
+    fail(fmt::format("{} takes a number from {} to {}, not \"{}\"", option, lowest, highest, text));
+  return static_cast<int>(*value);
+}
+
+Duration duration(std::string_view option, const std::string& text) {
+  const auto value = parse_duration(text);
+  if (!value || *value <= Duration::zero())
+    fail(fmt::format("{} takes a time such as 30s, 500ms or 10m, not \"{}\"", option, text));
+  return *value;
+}
+
+int rank_count(const std::string& text) {
+  if (text == "auto" || text == "cpu") return 0;
+  if (text == "gpu") fail("-n gpu: tuttirun does not count GPUs; give the number of ranks");
+  return whole_number("-n", text, 1, ranks_max);
+}
+
+int node_count(const std::string& text) {
+  if (text.find(':') != std::string::npos)
+    fail(fmt::format("--nnodes {}: a range of nodes is not supported; give the number of nodes", text));
+  return whole_number("--nnodes", text, 1, ranks_max);
+}
+
+Binding binding(const std::string& text) {
+  if (text == "core") return Binding::core;
+  if (text == "none") return Binding::none;
+  fail(fmt::format("--bind takes core or none, not \"{}\"", text));
+}
+
+std::pair<std::string, std::string> variable(const std::string& text) {
+  constexpr std::array ours = {
+      "RANK",        "WORLD_SIZE",  "LOCAL_RANK",  "LOCAL_WORLD_SIZE", "GROUP_RANK",   "GROUP_WORLD_SIZE", "NODE_RANK",
+      "MASTER_ADDR", "MASTER_PORT", "TUTTI_STORE", "TUTTI_JOB",        "TUTTI_SECRET", "TUTTI_BACKEND"};
+  const std::size_t equals = text.find('=');
+  const std::string name = text.substr(0, equals);
+  if (name.empty()) fail(fmt::format("-x takes NAME=VALUE, not \"{}\"", text));
+  if (std::find(ours.begin(), ours.end(), name) != ours.end())
+    fail(fmt::format("-x {}: tuttirun sets {} itself", text, name));
+  if (equals != std::string::npos) return {name, text.substr(equals + 1)};
+  const char* value = std::getenv(name.c_str());
+  if (!value) fail(fmt::format("-x {0}: {0} is not set here; give it a value, -x {0}=VALUE", name));
+  return {name, value};
+}
+
+// One declaration per option. CLI11 keeps the list and writes the help; what is wrong with a value is said above.
+class CommandLine {
+ public:
+  explicit CommandLine(std::string_view name)
+      : app_("Starts a program as several ranks on this machine, and ends them all when one fails.",
+             std::string(name)) {
+    app_.set_help_flag();
+    app_.footer(fmt::format(examples, name));
+    app_.get_formatter()->column_width(34);
+    declare_ranks();
+    declare_program();
+    declare_output();
+    declare_endings();
+  }
+
+  Parsed parse(std::span<const std::string> words) {
+    SplitWords split = split_words(
+        words, [this](const std::string& option) { return kind_of(option); }, names_);
+    std::reverse(split.options.begin(), split.options.end());  // as CLI11 wants them
+    app_.parse(std::move(split.options));
+    if (wants_help_) return {.text = help()};
+    if (wants_version_) return {.text = fmt::format("{} {}\n", app_.get_name(), TUTTI_VERSION)};
+    if (split.program.empty())
+      fail(fmt::format("no program to start was given; try {} -n 4 ./program, or --help", app_.get_name()));
+    result_.program = split.program.front();
+    result_.arguments.assign(split.program.begin() + 1, split.program.end());
+    check_nodes();
+    if (result_.tees && result_.log_folder.empty()) fail("--tee shows what --log-dir writes; give --log-dir, too");
+    if (result_.tees && result_.is_quiet) fail("--tee and --quiet contradict each other; leave one out");
+    return {.options = std::move(result_)};
+  }
+
+ private:
+  using Take = std::function<void(const std::string&)>;
+
+  void value(const std::string& names, const std::string& what, const std::string& help_text, const Take& take) {
+    remember(app_.add_option_function<std::vector<std::string>>(
+                     names,
+                     [take](const std::vector<std::string>& texts) { std::for_each(texts.begin(), texts.end(), take); },
+                     help_text)
+                 ->expected(1)
+                 ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+                 ->type_name(what));
+  }
+
+  void flag(const std::string& names, const std::string& help_text, bool& target) {
+    remember(app_.add_flag(names, target, help_text));
+  }
+
+  void remember(CLI::Option* option) {
+    option->group(group_);
+    for (const std::string& name : option->get_lnames()) names_.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names_.push_back("-" + name);
+  }
+
+  OptionKind kind_of(const std::string& name) const {
+    if (std::find(names_.begin(), names_.end(), name) == names_.end()) return OptionKind::unknown;
+    return app_.get_option(name)->get_items_expected_max() == 0 ? OptionKind::flag : OptionKind::takes_value;
+  }
+
+  void declare_ranks() {
+    group_ = "Ranks";
+    value("-n,--nproc-per-node", "N", "ranks to start (default: one per core)",
+          [this](const std::string& text) { result_.ranks = rank_count(text); });
+    value("-B,--backend", "NAME", "backend of the ranks, in TUTTI_BACKEND",
+          [this](const std::string& text) { result_.backend = text; });
+    value("--bind", "core|none", "give each rank its own cores (default: none)",
+          [this](const std::string& text) { result_.binding = binding(text); });
+    flag("--standalone", "one node, meeting at a free port: the default", standalone_);
+    value("--nnodes", "N", "nodes, on each of which tuttirun is started by hand",
+          [this](const std::string& text) { result_.nodes = node_count(text); });
+    value("--node-rank", "N", "which of the nodes this is",
+          [this](const std::string& text) { node_rank_ = whole_number("--node-rank", text, 0, ranks_max - 1); });
+    value("--master-addr", "HOST", "where rank 0 is (default: 127.0.0.1)", [this](const std::string& text) {
+      result_.master_address = text;
+      has_master_address_ = true;
+    });
+    value("--master-port", "PORT", "port for the program's own rendezvous (default: a free one)",
+          [this](const std::string& text) { result_.master_port = whole_number("--master-port", text, 0, 65535); });
+  }
+
+  void declare_program() {
+    group_ = "Program";
+    flag("-m,--module", "the program is a Python module", result_.is_module);
+    flag("--no-python", "execute the program as it is, whatever its name", result_.is_never_python);
+    value("-x,--env", "NAME[=VALUE]", "set a variable for the ranks; may be repeated",
+          [this](const std::string& text) { result_.variables.push_back(variable(text)); });
+    flag("--dry-run", "say what would be started, and start nothing", result_.is_dry_run);
+  }
+
+  void declare_output() {
+    group_ = "Output";
+    value("--log-dir", "FOLDER", "write one file per rank there instead of showing it",
+          [this](const std::string& text) { result_.log_folder = text; });
+    flag("--tee", "with --log-dir: show the output, too", result_.tees);
+    flag("-q,--quiet", "show nothing but the last lines of a rank that fails", result_.is_quiet);
+    flag("--no-prefix", "no [rank] before the lines", has_no_prefix_);
+    group_ = "Help";
+    flag("-h,--help", "this", wants_help_);
+    flag("--version", "the version", wants_version_);
+  }
+
+  void declare_endings() {
+    group_ = "Endings";
+    value("--timeout", "TIME", "end the job after so long: 90s, 10m, 2h",
+          [this](const std::string& text) { result_.timeout = duration("--timeout", text); });
+    value("--grace", "TIME", "time between SIGTERM and SIGKILL (default: 1s)",
+          [this](const std::string& text) { result_.grace = duration("--grace", text); });
+  }
+
+  void check_nodes() {
+    result_.has_prefix = !has_no_prefix_;
+    result_.node_rank = node_rank_.value_or(0);
+    if (result_.nodes == 1) {
+      if (result_.node_rank != 0) fail(fmt::format("--node-rank {} needs --nnodes", result_.node_rank));
+      return;
+    }
+    if (standalone_) fail("--standalone means one node; leave out --nnodes or --standalone");
+    if (!node_rank_ || !has_master_address_ || result_.master_port == 0)
+      fail(
+          fmt::format("--nnodes {}: tuttirun is started by hand on each node, with --node-rank, --master-addr and "
+                      "--master-port (not 0)",
+                      result_.nodes));
+    if (result_.node_rank >= result_.nodes)
+      fail(fmt::format("--node-rank {} is outside of --nnodes {}: nodes count from 0", result_.node_rank,
+                       result_.nodes));
+    if (result_.ranks == 0) fail("several nodes need the same number of ranks on each: give -n");
+  }
+
+  std::string help() const {
+    std::string text = app_.help();
+    const std::string options = "[OPTIONS]";
+    if (const std::size_t at = text.find(options); at != std::string::npos)
+      text.replace(at, options.size(), "[OPTIONS] PROGRAM [ITS OWN ARGUMENTS]");
+    for (std::size_t at; (at = text.find("\n\n\n")) != std::string::npos;) text.erase(at, 1);
+    return text;
+  }
+
+  CLI::App app_;
+  std::string group_;
+  std::vector<std::string> names_;
+  RunOptions result_;
+  std::optional<int> node_rank_;
+  bool has_master_address_ = false, has_no_prefix_ = false, standalone_ = false;
+  bool wants_help_ = false, wants_version_ = false;
+};
+
+}  // namespace
+
+Parsed parse_options(std::string_view name, std::span<const std::string> words) {
+  return CommandLine(name).parse(words);
+}
+
+}  // namespace tutti::launch

@@ -1,0 +1,57 @@
+// options.hpp: what tuttirun was asked for, as a value.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tutti/clock.hpp>
+
+namespace tutti::launch {
+
+enum class Binding { none, core };
+
+struct RunOptions {
+  int ranks = 0;  // on this node; 0: one per core
+  int nodes = 1;
+  int node_rank = 0;
+  std::string master_address = "127.0.0.1";
+  int master_port = 0;  // 0: a free one
+  std::string backend = {};
+  Binding binding = Binding::none;
+  std::vector<std::pair<std::string, std::string>> variables = {};  // for the ranks, after everything else
+  bool is_module = false;                                           // `program` names a Python module
+  bool is_never_python = false;                                     // a .py file is executed as it is
+  std::string log_folder = {};
+  bool tees = false;
+  bool is_quiet = false;
+  bool has_prefix = true;
+  bool is_dry_run = false;
+  std::optional<Duration> timeout = {};
+  Duration grace = std::chrono::seconds(1);
+  std::string program = {};
+  std::vector<std::string> arguments = {};  // the program's own
+};
+
+// A mistake in what was asked for: status 2. The message is a whole sentence without the program's name.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// What the words ask for; text to print instead where they ask for help or the version.
+struct Parsed {
+  RunOptions options = {};
+  std::string text = {};
+};
+
+// `words` are those after the program's name. The first that is neither an option nor an option's value is the program;
+// everything behind it is the program's own. torchrun's spelling with _ is understood. Throws UsageError.
+Parsed parse_options(std::string_view name, std::span<const std::string> words);
+
+}  // namespace tutti::launch

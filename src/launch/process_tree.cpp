@@ -1,0 +1,105 @@
+// process_tree.cpp: walks /proc.
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/process_tree.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <unordered_map>
+
+#include "base/unique_fd.hpp"
+
+namespace tutti::launch {
+namespace {
+
+std::vector<Process> all_processes() {
+  struct Close {
+    void operator()(DIR* folder) const { closedir(folder); }
+  };
+  std::vector<Process> found;
+  const std::unique_ptr<DIR, Close> folder(opendir("/proc"));
+  if (!folder) return found;
+  while (const dirent* entry = readdir(folder.get())) {
+    if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
+    const std::string path = std::string(entry->d_name) + "/stat";
+    const UniqueFd file(openat(dirfd(folder.get()), path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file) continue;  // it has ended meanwhile
+    char text[512];
+    const ssize_t bytes = read(file.get(), text, sizeof(text));
+    if (bytes > 0) found.push_back(parse_stat(std::string(text, static_cast<std::size_t>(bytes))));
+  }
+  return found;
+}
+
+}  // namespace
+
+Process parse_stat(const std::string& text) {
+  // The name may hold anything, parentheses and spaces included; what follows the last parenthesis does not.
+  const std::size_t open = text.find('('), close = text.rfind(')');
+  if (open == std::string::npos || close == std::string::npos || close < open || close + 4 > text.size()) return {};
+  return {.id = std::atoi(text.c_str()),
+          .parent = std::atoi(text.c_str() + close + 4),
+          .state = text[close + 2],
+          .name = text.substr(open + 1, close - open - 1)};
+}
+
+std::vector<Process> descendants_of(pid_t root) {
+  std::unordered_multimap<pid_t, Process> by_parent;
+  for (Process& process : all_processes()) by_parent.emplace(process.parent, std::move(process));
+  std::vector<Process> tree;
+  std::vector<pid_t> open = {root};
+  while (!open.empty()) {
+    const auto [first, last] = by_parent.equal_range(open.back());
+    open.pop_back();
+    for (auto it = first; it != last; ++it) {
+      open.push_back(it->second.id);
+      tree.push_back(std::move(it->second));
+    }
+    by_parent.erase(first, last);
+  }
+  return tree;
+}
+
+void signal_descendants(pid_t root, int signal) {
+  for (const Process& process : descendants_of(root)) {
+    if (process.state == 'Z') continue;
+    kill(process.id, signal);
+    if (process.state == 'T' && signal != SIGKILL) kill(process.id, SIGCONT);  // or it would not notice
+  }
+}
+
+bool reap_children(const Reaped& reaped) {
+  while (true) {
+    int status = 0;
+    const pid_t id = waitpid(-1, &status, WNOHANG);
+    if (id == 0) return true;
+    if (id > 0) {
+      reaped(id, status);
+    } else if (errno != EINTR) {
+      return false;  // ECHILD
+    }
+  }
+}
+
+std::vector<Process> kill_descendants(const Cgroup& cgroup, TimePoint deadline, const Reaped& reaped) {
+  sigset_t child_ended;
+  sigemptyset(&child_ended);
+  sigaddset(&child_ended, SIGCHLD);
+  while (reap_children(reaped)) {
+    cgroup.kill();
+    signal_descendants(getpid(), SIGKILL);
+    if (std::chrono::steady_clock::now() > deadline) return descendants_of(getpid());
+    const timespec a_moment{.tv_sec = 0, .tv_nsec = 5'000'000};
+    sigtimedwait(&child_ended, nullptr, &a_moment);
+  }
+  return {};
+}
+
+}  // namespace tutti::launch

@@ -1,0 +1,33 @@
+// spawn.hpp: starts one rank.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <optional>
+
+namespace tutti::launch {
+
+struct SpawnRequest {
+  const char* path = nullptr;
+  char* const* words = nullptr;
+  char* const* environment = nullptr;
+  int input = -1, output = -1, error = -1;
+  int cgroup = -1;  // a descriptor
+  std::optional<cpu_set_t> processors = {};
+  sigset_t signals_blocked = {};
+  rlimit descriptors = {};
+};
+
+struct Spawned {
+  pid_t id = -1;
+  int error = 0;  // an errno: it could not be started, or could not execute the program
+};
+
+// The new process leads a session of its own, is killed if this process dies, and has executed the program when this returns.
+Spawned spawn(const SpawnRequest& request);
+
+}  // namespace tutti::launch
