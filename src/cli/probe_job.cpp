@@ -1,0 +1,128 @@
+// probe_job.cpp: what init would do here: the launcher it would find, where it would meet, what it would bind to, and the
+// table it would choose algorithms by. Nothing is made or contacted.
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include <tutti/error.hpp>
+
+#include "cli/probes.hpp"
+#include "cli/table_file.hpp"
+#include "rendezvous/detect.hpp"
+#include "wire/interfaces.hpp"
+#include "wire/secret.hpp"
+
+namespace tutti::cli {
+
+namespace {
+
+using namespace rendezvous;
+
+struct DescribeMeeting {
+  std::string operator()(const NoMeeting&) const { return "none: no socket, no file"; }
+  std::string operator()(const LauncherStore& point) const { return "the launcher's store at " + point.where.text(); }
+  std::string operator()(const FixedAddress& point) const {
+    return fmt::format("rank 0 listens at {} (MASTER_ADDR, MASTER_PORT)", point.where.text());
+  }
+  std::string operator()(const PortWindow& point) const {
+    return fmt::format("rank 0 listens on {}, at one of the ports {} to {}", point.host, point.first_port,
+                       point.first_port + point.ports - 1);
+  }
+  std::string operator()(const NoteInFile& point) const { return "a note in " + point.path; }
+  std::string operator()(const NoteInPrivateFile& point) const {
+    return fmt::format("a note in the user's own folder, {}", point.name);
+  }
+  std::string operator()(const NoteInAgentStore& point) const {
+    return "a note in the store of torchrun's agent at " + point.where.text();
+  }
+  std::string operator()(const NoteInPmi&) const { return "a note in PMI's key-value space"; }
+  std::string operator()(const NoteInPmix&) const { return "a note in PMIx's key-value space"; }
+};
+
+bool brings_its_own_secret(const MeetingPoint& meeting) {
+  return std::holds_alternative<NoteInPmi>(meeting) || std::holds_alternative<NoteInPmix>(meeting);
+}
+
+// Only looked at: a doctor makes no key file, and never shows a secret.
+std::string describe_secret(const Environment& environment, const MeetingPoint& meeting) {
+  if (const auto given = environment.get("TUTTI_SECRET"); given && !given->empty()) {
+    static_cast<void>(wire::Secret::from_hex(*given));
+    return "TUTTI_SECRET";
+  }
+  if (std::holds_alternative<NoMeeting>(meeting)) return "none needed";
+  if (brings_its_own_secret(meeting)) return "made by rank 0, in the note";
+  const auto path = wire::default_key_path(environment);
+  struct stat status {};
+  const bool there = stat(path.c_str(), &status) == 0;
+  if (there && (status.st_mode & 077) != 0) {
+    throw AuthenticationError(fmt::format("the key file {} can be read by others; chmod 600 it", path.string()));
+  }
+  return fmt::format("the key file {}{}; serves one machine", path.string(), there ? "" : " (made at the first init)");
+}
+
+std::optional<wire::Address> meeting_address(const Environment& environment) {
+  try {
+    const MeetingPoint meeting = detect(environment).meeting;
+    const auto* fixed = std::get_if<FixedAddress>(&meeting);
+    return fixed == nullptr ? std::nullopt : wire::Address::from_numeric(fixed->where.host, fixed->where.port);
+  } catch (const Error&) {
+    return std::nullopt;  // probe_launcher says what is wrong
+  }
+}
+
+}  // namespace
+
+NetworkFacts probe_network(const Environment& environment) {
+  NetworkFacts facts{.wish = environment.get("TUTTI_INTERFACE").value_or("")};
+  try {
+    const auto interfaces = wire::list_interfaces();
+    for (const wire::Interface& entry : interfaces) {
+      facts.interfaces.push_back({.name = entry.name,
+                                  .address = entry.address.host(),
+                                  .prefix_bits = entry.prefix_bits,
+                                  .up = entry.up,
+                                  .loopback = entry.address.is_loopback(),
+                                  .internal = wire::is_virtual_interface(entry.name)});
+    }
+    wire::BindWish wish{.wish = facts.wish, .meeting_point = meeting_address(environment)};
+    if (wish.meeting_point) wish.route = wire::route_to(*wish.meeting_point);
+    facts.used_between_hosts = wire::choose_address(interfaces, wish).host();
+    facts.used_on_one_host = facts.wish.empty() ? wire::Address::loopback().host() : facts.used_between_hosts;
+  } catch (const Error& error) {
+    facts.problem = error.what();
+  }
+  return facts;
+}
+
+LauncherFacts probe_launcher(const Environment& environment) {
+  LauncherFacts facts;
+  try {
+    const Detected detected = detect(environment);
+    facts.launcher = detected.launcher;
+    facts.rank = detected.rank;
+    facts.size = detected.size;
+    // A group of one meets nobody, whatever the launcher offers.
+    const MeetingPoint meeting = detected.size == 1 ? NoMeeting{} : detected.meeting;
+    facts.meeting = std::visit(DescribeMeeting{}, meeting);
+    facts.secret = describe_secret(environment, meeting);
+  } catch (const Error& error) {
+    facts.problem = error.what();
+  }
+  return facts;
+}
+
+TableFacts probe_table(const Environment& environment) {
+  TableFacts facts{.path = environment.get("TUTTI_TABLE").value_or("")};
+  try {
+    facts.rows = static_cast<int>(read_table(environment).rows.size());
+  } catch (const Error& error) {
+    facts.problem = error.what();
+  }
+  return facts;
+}
+
+}  // namespace tutti::cli

@@ -1,0 +1,19 @@
+// program.hpp: the program `tutti`: all commands under one name, and what becomes of mistakes.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+namespace CLI {
+class App;
+}
+
+namespace tutti::cli {
+
+/// All commands, ready to parse.
+std::unique_ptr<CLI::App> make_program();
+
+/// Everything from the words to the exit status: 0; 1 for what failed; 2 for the caller's mistakes.
+int run_program(int count, char** texts);
+
+}  // namespace tutti::cli
