@@ -1,0 +1,191 @@
+// carrier.cpp: moves the bytes of one body between the caller's arrays and the slots.
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/carrier.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernel/kernel.hpp"
+
+namespace tutti::shared {
+namespace {
+
+void copy(std::byte* to, const std::byte* from, std::int64_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+}  // namespace
+
+void Carrier::begin(const BodyStart& start, const Movement& movement, const std::vector<Place>& places,
+                    Greetings greetings, int door) {
+  greetings_ = greetings;
+  door_ = door;
+  start_ = start;
+  spec_ = start.spec;
+  move_ = movement;
+  places_ = &places;
+  const Spec& spec = *spec_;
+  element_ = static_cast<std::int64_t>(size_of(start.dtype));
+  source_count_ = move_.sources == Sources::none    ? 0
+                  : move_.sources == Sources::one   ? 1
+                  : move_.sources == Sources::lower ? spec.rank
+                                                    : spec.size - 1;
+  private_counts_ = joins_ = zeros_ = false;
+  own_from_ = start.input;
+  own_to_ = start.output;
+  own_count_ = 0;
+  message_count_ = output_count_ = spec.count;
+  switch (spec.verb) {
+    case Verb::broadcast: own_count_ = spec.rank == spec.root ? spec.count : 0; break;
+    case Verb::permute: begin_permute(); break;
+    case Verb::all_gather:
+    case Verb::gather:
+    case Verb::scatter:
+    case Verb::reduce_scatter:
+    case Verb::all_to_all: begin_blocks(); break;
+    default: break;
+  }
+  if (own_from_ == own_to_) own_count_ = 0;
+}
+
+void Carrier::begin_permute() {
+  zeros_ = move_.sources == Sources::none;
+  for (const auto& [from, to] : spec_->pairs) {
+    if (from != spec_->rank || to != spec_->rank) continue;
+    own_count_ = spec_->count;
+    zeros_ = false;
+  }
+}
+
+void Carrier::begin_blocks() {
+  const Spec& spec = *spec_;
+  const bool personal = spec.verb == Verb::all_to_all;
+  private_counts_ = personal && !spec.counts.empty();
+  sent_blocks_.assign(spec.counts, spec.count);
+  received_blocks_.assign(personal ? spec.recv_counts : spec.counts, spec.count);
+  joins_ = personal || spec.verb == Verb::all_gather || spec.verb == Verb::gather;
+  message_count_ = output_count_ = sent_blocks_.count(spec.rank);
+  const bool keeps_own = spec.verb != Verb::reduce_scatter && (!has_root(spec.verb) || spec.rank == spec.root);
+  if (!keeps_own) return;
+  if (private_counts_ && start_.input == start_.output) {
+    // What arrives would run over what has yet to leave.
+    const std::int64_t bytes = sent_blocks_.offset(spec.size) * element_;
+    std::byte* sent = sent_.reserve(static_cast<std::size_t>(bytes));
+    copy(sent, start_.input, bytes);
+    start_.input = sent;
+  }
+  own_from_ = start_.input + (move_.in_blocks ? sent_blocks_.offset(spec.rank) * element_ : 0);
+  own_to_ = start_.output + (joins_ ? received_blocks_.offset(spec.rank) * element_ : 0);
+  own_count_ = sent_blocks_.count(spec.rank);
+}
+
+std::byte* Carrier::message_of(int rank, int half) const {
+  const Place& place = (*places_)[static_cast<std::size_t>(rank)];
+  return move_.in_door ? place.seat->flags.doors[door_].greeting.payload : place.slots[half];
+}
+
+std::int64_t Carrier::taken_from(int rank) const { return joins_ ? received_blocks_.count(rank) : output_count_; }
+
+std::byte* Carrier::landing_of(int rank) const {
+  return start_.output + (joins_ ? received_blocks_.offset(rank) * element_ : 0);
+}
+
+void Carrier::copy_own(std::int64_t round) const {
+  const Part own = part(own_count_, round);
+  copy(own_to_ + own.begin * element_, own_from_ + own.begin * element_, own.count * element_);
+}
+
+// The input's part goes into the slot while, in place, its output has not been written yet: rounds are taken after they are left.
+void Carrier::leave(std::int64_t round, int half) {
+  if (round == 0) {
+    Native::Greeting& greeting = (*places_)[static_cast<std::size_t>(spec_->rank)].seat->flags.doors[door_].greeting;
+    greeting.digest = greetings_.digest;
+    greeting.previous = greetings_.previous;
+  }
+  if (move_.leaves) {
+    std::byte* message = message_of(spec_->rank, half);
+    if (!move_.in_blocks) {
+      const Part piece = part(message_count_, round);
+      copy(message, start_.input + piece.begin * element_, piece.count * element_);
+    } else {
+      for (int i = 1; i < spec_->size; ++i) {
+        const int peer = (spec_->rank + i) % spec_->size;
+        const Part piece = part(sent_blocks_.count(peer), round);
+        copy(message + peer * move_.stride, start_.input + (sent_blocks_.offset(peer) + piece.begin) * element_,
+             piece.count * element_);
+      }
+    }
+  }
+  if (own_count_ > 0) copy_own(round);
+}
+
+// Slices end between cache lines, so that no line of a slot is written by one rank and read by two.
+Carrier::Part Carrier::slice(int owner, std::int64_t count) const {
+  const std::int64_t line = 64 / element_;
+  const std::int64_t each = ((count + spec_->size - 1) / spec_->size + line - 1) / line * line;
+  const std::int64_t begin = std::min(owner * each, count);
+  return {begin, std::min(each, count - begin)};
+}
+
+/// `piece` of the arrays, which starts at `slot_offset` bytes in the slots.
+void Carrier::reduce_to(std::byte* to, Part piece, std::int64_t slot_offset, int half) {
+  if (piece.count == 0) return;
+  reduced_.clear();
+  for (int rank = 0; rank < move_.reduce_ranks; ++rank) {
+    reduced_.push_back(rank == spec_->rank ? start_.input + piece.begin * element_
+                                           : message_of(rank, half) + slot_offset);
+  }
+  if (reduced_.empty()) {
+    kernel::fill_identity(start_.op, start_.dtype, to, piece.count);  // exscan, rank 0
+    return;
+  }
+  if (reduced_.size() == 1) {
+    if (to != reduced_[0]) std::memcpy(to, reduced_[0], static_cast<std::size_t>(piece.count * element_));
+  } else {
+    kernel::reduce_many(start_.op, start_.dtype, to, reduced_, piece.count);
+  }
+  if (spec_->finish) kernel::divide(start_.dtype, to, to, start_.divisor, piece.count);
+}
+
+void Carrier::reduce(std::int64_t round, int half) {
+  const Part chunk = part(spec_->count, round);
+  const Part own = slice(spec_->rank, chunk.count);
+  // This rank alone reads its slice of its own slot, so the result may take its place.
+  reduce_to(message_of(spec_->rank, half) + own.begin * element_, {chunk.begin + own.begin, own.count},
+            own.begin * element_, half);
+}
+
+void Carrier::take(std::int64_t round, int half, int peer) {
+  if (move_.taking == Taking::nothing) return;
+  const std::byte* message = message_of(peer, half);
+  if (move_.two_shot) {
+    const Part chunk = part(spec_->count, round);
+    const Part theirs = slice(peer, chunk.count);
+    copy(start_.output + (chunk.begin + theirs.begin) * element_, message + theirs.begin * element_,
+         theirs.count * element_);
+  } else if (move_.taking == Taking::copy) {
+    const Part piece = part(taken_from(peer), round);
+    if (move_.in_blocks) message += spec_->rank * move_.stride;
+    copy(landing_of(peer) + piece.begin * element_, message, piece.count * element_);
+  }
+}
+
+void Carrier::finish(std::int64_t round, int half) {
+  if (move_.two_shot) {
+    if (move_.taking == Taking::reduce) take(round, half, spec_->rank);
+    return;
+  }
+  if (move_.taking == Taking::reduce) {
+    const Part piece = part(output_count_, round);
+    const std::int64_t begin = move_.in_blocks ? sent_blocks_.offset(spec_->rank) + piece.begin : piece.begin;
+    reduce_to(start_.output + piece.begin * element_, {begin, piece.count},
+              move_.in_blocks ? spec_->rank * move_.stride : 0, half);
+    return;
+  }
+  if (zeros_) {
+    const Part piece = part(output_count_, round);
+    kernel::fill_zero(start_.dtype, start_.output + piece.begin * element_, piece.count);
+  }
+}
+
+}  // namespace tutti::shared

@@ -1,0 +1,111 @@
+// carrier.hpp: moves the bytes of one body between the caller's arrays and the slots, when Steps says so.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine/aligned_buffer.hpp"
+#include "engine/body.hpp"
+#include "shared/movement.hpp"
+#include "shared/seat.hpp"
+
+namespace tutti::shared {
+
+/// Where blocks begin in an array. Like plan/layout.hpp's Blocks, but it keeps its memory from body to body.
+class BlockOffsets {
+ public:
+  void assign(const std::vector<std::int64_t>& counts, std::int64_t each) {
+    each_ = each;
+    begins_.clear();
+    if (counts.empty()) return;
+    begins_.push_back(0);
+    for (const std::int64_t count : counts) begins_.push_back(begins_.back() + count);
+  }
+  [[nodiscard]] std::int64_t offset(int i) const {
+    return begins_.empty() ? i * each_ : begins_[static_cast<std::size_t>(i)];
+  }
+  [[nodiscard]] std::int64_t count(int i) const { return begins_.empty() ? each_ : offset(i + 1) - offset(i); }
+
+ private:
+  std::int64_t each_ = 0;
+  std::vector<std::int64_t> begins_;
+};
+
+/// A member's seat, as this process sees it.
+struct Place {
+  Seat* seat = nullptr;
+  std::byte* slots[slot_count] = {};
+};
+
+class Carrier {
+ public:
+  /// `places` and what `start` points to outlive the work.
+  struct Greetings {  // what this rank's door says beside the stamp
+    std::uint32_t digest = 0;
+    std::uint32_t previous = 0;
+  };
+  void begin(const BodyStart& start, const Movement& movement, const std::vector<Place>& places, Greetings greetings,
+             int door);
+
+  // What Steps asks for.
+  void leave(std::int64_t round, int half);
+  [[nodiscard]] int reduce_sources() const { return spec_->size - 1; }
+  [[nodiscard]] int reduce_source(int i) const { return (spec_->rank + 1 + i) % spec_->size; }
+  void reduce(std::int64_t round, int half);
+  [[nodiscard]] int take_sources() const { return source_count_; }
+  [[nodiscard]] int take_source(int i) const {
+    switch (move_.sources) {
+      case Sources::one: return move_.one;
+      case Sources::lower: return i;
+      default: return reduce_source(i);
+    }
+  }
+  /// In round 0 everyone is expected, with or without elements: signatures are compared then.
+  [[nodiscard]] bool expects(int peer, std::int64_t round) const {
+    return round == 0 || !private_counts_ || spec_->recv_counts[static_cast<std::size_t>(peer)] > round * move_.chunk;
+  }
+  void take(std::int64_t round, int half, int peer);
+  void finish(std::int64_t round, int half);
+
+ private:
+  struct Part {  // of a message, in elements
+    std::int64_t begin = 0;
+    std::int64_t count = 0;
+  };
+  [[nodiscard]] Part part(std::int64_t total, std::int64_t round) const {
+    const std::int64_t begin = round * move_.chunk;
+    return {begin, std::clamp<std::int64_t>(total - begin, 0, move_.chunk)};
+  }
+  [[nodiscard]] Part slice(int owner, std::int64_t count) const;
+  [[nodiscard]] std::byte* message_of(int rank, int half) const;
+  [[nodiscard]] std::int64_t taken_from(int rank) const;  // elements
+  [[nodiscard]] std::byte* landing_of(int rank) const;    // where they go
+  void copy_own(std::int64_t round) const;
+  void reduce_to(std::byte* to, Part piece, std::int64_t slot_offset, int half);
+  void begin_blocks();
+  void begin_permute();
+
+  BodyStart start_;
+  const Spec* spec_ = nullptr;
+  Movement move_;
+  const std::vector<Place>* places_ = nullptr;
+  std::int64_t element_ = 1;  // bytes
+  int source_count_ = 0;
+  int door_ = 0;
+  Greetings greetings_;
+  bool private_counts_ = false;
+  bool joins_ = false;  // what comes from each rank has its own place in the output
+  bool zeros_ = false;  // permute: nothing arrives
+  BlockOffsets sent_blocks_, received_blocks_;
+  std::int64_t message_count_ = 0, output_count_ = 0;
+  const std::byte* own_from_ = nullptr;  // this rank's part for itself, where it must be copied
+  std::byte* own_to_ = nullptr;
+  std::int64_t own_count_ = 0;
+  std::vector<const void*> reduced_;  // operands of a reduction
+  AlignedBuffer sent_;                // an uneven exchange in place sends from a copy
+};
+
+}  // namespace tutti::shared

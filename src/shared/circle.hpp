@@ -1,0 +1,90 @@
+// circle.hpp: collectives of ranks that share a host, carried out in their common memory.
+// SPDX-License-Identifier: Apache-2.0
+//
+// One circle for each group (or for the members of one host in a larger group). A member's *seat* lies in its own memory and is
+// written by it alone; the others read it. Bodies are carried out one after the other, in the order in which they were started,
+// which is the same on every member. Ended bodies are used again: a repeated call allocates nothing.
+//
+// Thread rule: one thread at a time. Nothing blocks.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include <tutti/error.hpp>
+
+#include "engine/body.hpp"
+#include "shared/carrier.hpp"
+#include "shared/commons.hpp"
+#include "shared/steps.hpp"
+
+namespace tutti::shared {
+
+/// A peer is in the same call, but asked for something else.
+class SignatureDiffers : public Error {
+ public:
+  SignatureDiffers(const std::string& text, int peer, const Signature& theirs)
+      : Error(text), peer_(peer), theirs_(theirs) {}
+  [[nodiscard]] int peer() const { return peer_; }  // rank in the circle
+  [[nodiscard]] const Signature& theirs() const { return theirs_; }
+
+ private:
+  int peer_;
+  Signature theirs_;
+};
+
+class Circle {
+ public:
+  struct Parts {
+    Commons* commons = nullptr;  // outlives the circle
+    int rank = 0;
+    int size = 1;
+    SharedLimits limits{};  // the same on every member
+  };
+  /// Takes this member's seat. Throws Error when memory runs out.
+  explicit Circle(const Parts& parts);
+  /// The seat goes back to the commons: only when no peer looks at it any more (see is_vacant).
+  ~Circle();
+  Circle(const Circle&) = delete;
+  Circle& operator=(const Circle&) = delete;
+
+  /// Where this member's seat lies, for the others.
+  [[nodiscard]] std::uint64_t seat_offset() const;
+  /// One offset per member. Before the first body.
+  void connect(const std::vector<std::uint64_t>& offsets);
+
+  /// The spec counts members; every member starts the same bodies in the same order, or leaves some out.
+  Body& start(const BodyStart& start);
+  /// Only after poll() returned true or cancel().
+  void release(Body& body);
+  /// Whether all members have taken what this one left for them.
+  [[nodiscard]] bool is_vacant() { return steps_.all_taken(); }
+
+ private:
+  class SharedBody;
+  friend class SharedBody;
+
+  void identify(const BodyStart& start, const Movement& movement, Identity& identity);
+  void begin_oldest();
+  void progress();
+  void meet(const SharedBody& body, int peer);
+  void compare(int peer, const Identity& mine) const;
+  void leave_out(SharedBody& body);
+
+  Parts parts_;
+  Seat* own_ = nullptr;
+  std::vector<Place> places_;
+  Steps<Native> steps_;
+  std::vector<std::unique_ptr<SharedBody>> bodies_;  // all that were ever made
+  std::vector<SharedBody*> idle_;
+  std::deque<SharedBody*> queue_;  // the oldest first; it alone moves
+  bool begun_ = false;             // the oldest
+  // Numbering.
+  std::uint64_t sequence_ = 0;
+  std::uint64_t next_step_ = 1, bodies_of_call_ = 0;
+  Identity previous_;  // the body before
+};
+
+}  // namespace tutti::shared

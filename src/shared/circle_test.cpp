@@ -1,0 +1,170 @@
+// circle_test.cpp: every verb through shared memory, with members that take turns in one thread, in any order.
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/circle.hpp"
+
+#include <gtest/gtest.h>
+
+#include "kernel/reference.hpp"
+#include "shared/members.hpp"
+#include "shared/sample.hpp"
+
+namespace tutti::shared {
+namespace {
+
+constexpr SharedLimits small_limits{
+    .slot_bytes = 512, .chunk_bytes = 512, .one_shot_bytes_max = 128, .one_shot_ranks_max = 2};
+
+constexpr Verb all_verbs[] = {Verb::all_reduce,     Verb::reduce,  Verb::broadcast,  Verb::all_gather,
+                              Verb::gather,         Verb::scatter, Verb::all_to_all, Verb::scan,
+                              Verb::reduce_scatter, Verb::exscan,  Verb::permute,    Verb::barrier};
+
+constexpr bool may_be_uneven(Verb verb) {
+  return verb == Verb::all_gather || verb == Verb::gather || verb == Verb::reduce_scatter || verb == Verb::scatter ||
+         verb == Verb::all_to_all;
+}
+
+/// Everything that a shape can be, in some thousand draws that reach each of its values many times.
+SampleShape drawn_shape(Random& random, int size, std::int64_t count_max) {
+  SampleShape shape{.size = size};
+  shape.verb = all_verbs[random.below(std::size(all_verbs))];
+  shape.dtype = static_cast<DType>(random.below(dtype_count));
+  do {
+    shape.op = kernel::all_ops[random.below(std::size(kernel::all_ops))];
+  } while (!applies(shape.op, shape.dtype) || shape.op == Op::Kind::premul);
+  shape.root = static_cast<int>(random.below(static_cast<std::uint64_t>(size)));
+  shape.count = random.chance(0.1) ? 0 : random.chance(0.3) ? random.between(1, 8) : random.between(1, count_max);
+  shape.uneven = may_be_uneven(shape.verb) && random.chance(0.5);
+  shape.in_place = random.chance(0.5);
+  if (shape.verb == Verb::barrier) shape = {.verb = Verb::barrier, .size = size, .count = 0};
+  return shape;
+}
+
+/// Runs the sample on all members; they are polled in random order until all are done.
+void run(Members& members, Sample& sample, Random& random) {
+  std::vector<Body*> bodies;
+  for (int rank = 0; rank < members.size(); ++rank) bodies.push_back(&members[rank].start(sample.start(rank)));
+  poll_all(bodies, random);
+  for (int rank = 0; rank < members.size(); ++rank) {
+    ASSERT_EQ(sample.difference(rank), "");
+    members[rank].release(*bodies[static_cast<std::size_t>(rank)]);
+  }
+}
+
+class EveryVerb : public testing::TestWithParam<Verb> {};
+
+TEST_P(EveryVerb, GivesWhatItsDefinitionSaysForAllTypesCountsRanksAndRoots) {
+  Random random(7);
+  for (int size = 1; size <= 5; ++size) {
+    Members members(size, small_limits);
+    std::uint64_t sequence = 0;
+    for (int type = 0; type < dtype_count; ++type) {
+      // Around what fits into a door (48 bytes), a line, a slot (512), a one-shot (128), and several slots.
+      const auto element = static_cast<std::int64_t>(size_of(static_cast<DType>(type)));
+      for (const std::int64_t bytes : {0, 1, 16, 48, 49, 64, 80, 128, 129, 496, 512, 528, 1024, 1040, 3000}) {
+        for (const bool in_place : {false, true}) {
+          SampleShape shape{.verb = GetParam(), .dtype = static_cast<DType>(type), .size = size};
+          shape.count = (bytes + element - 1) / element;
+          shape.root = static_cast<int>(random.below(static_cast<std::uint64_t>(size)));
+          shape.in_place = in_place;
+          shape.uneven = may_be_uneven(shape.verb) && random.chance(0.5);
+          do {
+            shape.op = kernel::all_ops[random.below(8)];
+          } while (!applies(shape.op, shape.dtype));
+          if (shape.verb == Verb::barrier) shape.count = 0;
+          Sample sample(shape, ++sequence, random);
+          run(members, sample, random);
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Circle, EveryVerb, testing::ValuesIn(all_verbs),
+                         [](const auto& verb) { return std::string(name_of(verb.param)); });
+
+TEST(Circle, KeepsTheOrderOfCallsThatAreStartedTogether) {
+  Random random(11);
+  for (int size = 2; size <= 4; ++size) {
+    Members members(size, small_limits);
+    std::uint64_t sequence = 0;
+    for (int repeat = 0; repeat < 60; ++repeat) {
+      std::vector<Sample> samples;
+      std::vector<Body*> bodies;
+      for (int i = 0; i < 6; ++i) samples.emplace_back(drawn_shape(random, size, 600), ++sequence, random);
+      for (auto& sample : samples) {
+        for (int rank = 0; rank < size; ++rank) bodies.push_back(&members[rank].start(sample.start(rank)));
+      }
+      poll_all(bodies, random);
+      for (std::size_t i = 0; i < bodies.size(); ++i) {
+        const int rank = static_cast<int>(i) % size;
+        ASSERT_EQ(samples[i / static_cast<std::size_t>(size)].difference(rank), "");
+        members[rank].release(*bodies[i]);
+      }
+    }
+  }
+}
+
+TEST(Circle, RunsAsFarAheadAsItsSlotsAllow) {
+  // The root of a broadcast waits for nobody; slots and doors bound how many calls it can be ahead.
+  Random random(3);
+  Members members(2, small_limits);
+  std::vector<Sample> samples;
+  for (std::uint64_t i = 1; i <= 20; ++i)
+    samples.emplace_back(SampleShape{.verb = Verb::broadcast, .count = 100}, i, random);
+  std::vector<Body*> root, other;
+  for (auto& sample : samples) root.push_back(&members[0].start(sample.start(0)));
+  for (int i = 0; i < 5; ++i) root.back()->poll();
+  EXPECT_TRUE(root[1]->poll());
+  EXPECT_FALSE(root[2]->poll());
+  std::vector<int> awaited;
+  root[2]->add_waiting_for(awaited);
+  EXPECT_EQ(awaited, std::vector{1});
+  for (auto& sample : samples) other.push_back(&members[1].start(sample.start(1)));
+  std::vector<Body*> all(root);
+  all.insert(all.end(), other.begin(), other.end());
+  poll_all(all, random);
+  for (auto& sample : samples) EXPECT_EQ(sample.difference(1), "");
+}
+
+TEST(Circle, NamesThoseItWaitsFor) {
+  Random random(5);
+  Members members(3, small_limits);
+  Sample sample({.verb = Verb::all_reduce, .size = 3, .count = 100}, 1, random);
+  Body& first = members[0].start(sample.start(0));
+  EXPECT_FALSE(first.poll());
+  std::vector<int> awaited;
+  first.add_waiting_for(awaited);
+  EXPECT_EQ(awaited, (std::vector{1, 2}));
+  Body& third = members[2].start(sample.start(2));
+  EXPECT_FALSE(third.poll());
+  EXPECT_FALSE(first.poll());
+  awaited.clear();
+  first.add_waiting_for(awaited);
+  EXPECT_EQ(awaited, std::vector{1});
+}
+
+TEST(Circle, RingsAfterItPublishedAndNotOtherwise) {
+  Random random(5);
+  Members members(2, small_limits);
+  Sample sample({.verb = Verb::barrier, .size = 2, .count = 0}, 1, random);
+  Body& body = members[0].start(sample.start(0));
+  EXPECT_FALSE(body.poll());
+  const int rings = members.commons(0).rings();
+  EXPECT_GE(rings, 1);
+  EXPECT_FALSE(body.poll());
+  EXPECT_EQ(members.commons(0).rings(), rings);
+}
+
+TEST(Circle, IsVacantOnceAllHaveTakenWhatItLeft) {
+  Random random(5);
+  Members members(2, small_limits);
+  EXPECT_TRUE(members[0].is_vacant());
+  Sample sample({.verb = Verb::broadcast, .size = 2, .count = 3}, 1, random);
+  EXPECT_TRUE(members[0].start(sample.start(0)).poll());
+  EXPECT_FALSE(members[0].is_vacant());
+  EXPECT_TRUE(members[1].start(sample.start(1)).poll());
+  EXPECT_TRUE(members[0].is_vacant());
+}
+
+}  // namespace
+}  // namespace tutti::shared

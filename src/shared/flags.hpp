@@ -1,0 +1,49 @@
+// flags.hpp: the words by which the members of a circle tell each other how far they are.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Vocabulary. A *body* is one collective of the circle, a *round* moves one chunk of it. A *stamp* numbers the rounds of all
+// bodies: call sequence << 26 | step. Stamps of one circle only grow, but a rank may leave out bodies (refused, cancelled), so
+// nobody may conclude from one stamp that an earlier round took place. Therefore
+//   1. "this is here" is told by a flag that *equals* the stamp of the round;
+//   2. "this is over" is told by a flag that has *reached* it.
+// Each rank writes its own flags and slots only.
+//
+//   doors[i]    first flag of a body: round 0 has been left in the slot, or in the door itself; with the signature's digest
+//   posted[h]   a later round has been left in slot h
+//   reduced[h]  this rank's slice of that round is reduced, and lies in slot h
+//   taken       this rank reads nothing any more that belongs to this stamp or an earlier one
+//
+// Flags that are written at different times lie 128 bytes apart: processors fetch lines in pairs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tutti::shared {
+
+using Stamp = std::uint64_t;
+
+inline constexpr int step_bits = 26;
+inline constexpr int door_count = 8;
+inline constexpr int slot_count = 2;
+
+/// Stamps may wrap around; those that meet are never far apart.
+constexpr bool reached(Stamp seen, Stamp wanted) { return static_cast<std::int64_t>(seen - wanted) >= 0; }
+
+/// `Policy::Flag` is an atomic word: load_acquire(), store_release(). `Policy::Greeting` is what lies beside a door's stamp.
+template <class Policy>
+struct Flags {
+  struct alignas(128) Door {
+    typename Policy::Flag stamp;
+    typename Policy::Greeting greeting;
+  };
+  struct alignas(128) Line {
+    typename Policy::Flag stamp;
+  };
+  Door doors[door_count];
+  Line posted[slot_count];
+  Line reduced[slot_count];
+  Line taken;
+};
+
+}  // namespace tutti::shared

@@ -1,0 +1,20 @@
+// limits.hpp: the sizes by which shared memory chooses its way. One table, the same on every rank of a group.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace tutti::shared {
+
+/// Agreed on when the group is made. They change how bytes move, never the order of a reduction.
+struct SharedLimits {
+  std::int64_t slot_bytes = 256 << 10;  // of each of a rank's two slots; the largest piece that moves at once
+  std::int64_t chunk_bytes =
+      128 << 10;  // arrays are cut into pieces of about this size, one in flight while the next is put in
+  /// Up to here everyone reduces everything by itself; beyond, everyone reduces a slice and the others fetch it.
+  std::int64_t one_shot_bytes_max = 16 << 10;
+  int one_shot_ranks_max = 2;  // so few ranks do so at any size
+  friend bool operator==(const SharedLimits&, const SharedLimits&) = default;
+};
+
+}  // namespace tutti::shared

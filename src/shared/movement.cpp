@@ -1,0 +1,120 @@
+// movement.cpp: how a collective's arrays travel through the slots.
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/movement.hpp"
+
+#include <algorithm>
+
+namespace tutti::shared {
+namespace {
+
+constexpr std::int64_t line_bytes = 64;
+// What an uneven all_to_all sets aside: a rank does not know how many rounds the others have.
+constexpr std::uint64_t unknown_span = 1u << 24;
+
+constexpr std::int64_t divided_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
+
+std::int64_t longest_of(const std::vector<std::int64_t>& counts, std::int64_t otherwise) {
+  return counts.empty() ? otherwise : *std::max_element(counts.begin(), counts.end());
+}
+
+void set_parts(const Spec& spec, Movement& m) {
+  const bool at_root = spec.rank == spec.root;
+  const bool last = spec.rank + 1 == spec.size;
+  const auto to_root = [&] {
+    m.leaves = !at_root;
+    m.sources = at_root ? Sources::all : Sources::none;
+  };
+  const auto from_root = [&] {
+    m.leaves = at_root;
+    m.sources = at_root ? Sources::none : Sources::one;
+    m.one = spec.root;
+    m.taking = Taking::copy;
+  };
+  const auto from_all = [&](Taking taking) {
+    m.leaves = true;
+    m.sources = Sources::all;
+    m.taking = taking;
+  };
+  m.reduce_ranks = spec.size;
+  switch (spec.verb) {
+    case Verb::all_reduce: from_all(Taking::reduce); break;
+    case Verb::reduce:
+      to_root();
+      m.taking = at_root ? Taking::reduce : Taking::nothing;
+      break;
+    case Verb::broadcast: from_root(); break;
+    case Verb::all_gather: from_all(Taking::copy); break;
+    case Verb::gather:
+      to_root();
+      m.taking = Taking::copy;
+      break;
+    case Verb::reduce_scatter: from_all(Taking::reduce); break;
+    case Verb::scatter: from_root(); break;
+    case Verb::all_to_all: from_all(Taking::copy); break;
+    case Verb::scan:
+    case Verb::exscan:
+      m.leaves = !last;
+      m.sources = Sources::lower;
+      m.taking = Taking::reduce;
+      m.reduce_ranks = spec.rank + (spec.verb == Verb::scan ? 1 : 0);
+      break;
+    case Verb::permute:
+      m.taking = Taking::copy;
+      for (const auto& [from, to] : spec.pairs) {
+        if (from == spec.rank && to != spec.rank) m.leaves = true;
+        if (to == spec.rank && from != spec.rank) m.one = from;
+      }
+      m.sources = m.one < 0 ? Sources::none : Sources::one;
+      break;
+    default: m.sources = Sources::all; break;  // barrier
+  }
+  m.in_blocks = spec.verb == Verb::reduce_scatter || spec.verb == Verb::scatter || spec.verb == Verb::all_to_all;
+}
+
+}  // namespace
+
+Movement movement_of(const Spec& spec, std::int64_t element_bytes, const SharedLimits& limits) {
+  Movement m;
+  set_parts(spec, m);
+  // All ranks know all counts, but for an uneven all_to_all: there everyone knows its own.
+  const bool private_counts = spec.verb == Verb::all_to_all && !spec.counts.empty();
+  std::int64_t longest = longest_of(spec.counts, spec.count);
+  if (private_counts) longest = std::max(longest, longest_of(spec.recv_counts, 0));
+  const std::int64_t parts = m.in_blocks ? spec.size : 1;
+
+  m.in_door = !private_counts && longest * element_bytes * parts <= inline_bytes;
+  if (m.in_door) {
+    m.chunk = longest;
+    m.stride = longest * element_bytes;
+    return m;
+  }
+  const bool reduces_all = spec.verb == Verb::all_reduce || spec.verb == Verb::reduce;
+  m.two_shot =
+      reduces_all && spec.size > limits.one_shot_ranks_max && longest * element_bytes > limits.one_shot_bytes_max;
+  if (m.two_shot) m.leaves = true;  // the root's array, too, is needed by the owners of slices
+
+  const std::int64_t room = limits.slot_bytes / parts / line_bytes * line_bytes;
+  const std::int64_t piece = std::clamp(limits.chunk_bytes / parts / line_bytes * line_bytes, line_bytes, room);
+  m.stride = room;
+  m.chunk = piece / element_bytes;
+  if (private_counts) {
+    m.rounds = std::max<std::int64_t>(1, divided_up(longest, m.chunk));
+    m.span = unknown_span;
+    return m;
+  }
+  m.rounds = std::max<std::int64_t>(1, divided_up(longest, m.chunk));
+  // Rounds of about the same length, cut between cache lines.
+  const std::int64_t line_elements = line_bytes / element_bytes;
+  m.chunk = divided_up(divided_up(longest, m.rounds), line_elements) * line_elements;
+  m.rounds = std::max<std::int64_t>(1, divided_up(longest, m.chunk));
+  m.span = static_cast<std::uint64_t>(m.rounds);
+  return m;
+}
+
+const char* name_of(const Movement& movement) {
+  if (movement.in_door) return "one line over shared memory";
+  if (movement.two_shot) return "two-shot over shared memory";
+  return movement.in_blocks ? "blocks through shared memory" : "one-shot over shared memory";
+}
+
+}  // namespace tutti::shared

@@ -1,0 +1,42 @@
+// movement.hpp: how a collective's arrays travel through the slots: pieces, rounds, who hears whom. Pure arithmetic.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A rank's *message* is what it has for the others: one array that all readers read (all_reduce, all_gather, …), or one block
+// for each of them (all_to_all, scatter, reduce_scatter), which then share the slot: reader k finds its part at k × stride.
+// Round r carries elements [r × chunk, (r + 1) × chunk) of the message, or of each of its blocks.
+#pragma once
+
+#include <cstdint>
+
+#include "plan/plan.hpp"
+#include "shared/limits.hpp"
+
+namespace tutti::shared {
+
+inline constexpr std::int64_t inline_bytes = 48;  // fit into a door, beside the stamp
+
+enum class Sources : std::uint8_t { none, all, lower, one };  // of whom a rank takes: lower are the ranks before it
+enum class Taking : std::uint8_t { nothing, copy, reduce };
+
+struct Movement {
+  bool leaves = false;     // has a message
+  bool in_blocks = false;  // … of one block for each reader
+  bool in_door = false;    // … that fits into the door
+  bool two_shot = false;   // owners reduce slices; `sources` then are those whose slices are fetched
+  Sources sources = Sources::none;
+  Taking taking = Taking::nothing;
+  int one = -1;             // Sources::one
+  int reduce_ranks = 0;     // Taking::reduce: of ranks 0 … n−1, in this order
+  std::int64_t chunk = 0;   // elements
+  std::int64_t stride = 0;  // bytes from block to block in the slot
+  std::int64_t rounds = 1;  // on this rank
+  std::uint64_t span = 1;   // stamps set aside, the same on every rank
+};
+
+/// What moves on `spec.rank`. chunk, stride, in_door, two_shot and span come out alike on every rank.
+Movement movement_of(const Spec& spec, std::int64_t element_bytes, const SharedLimits& limits);
+
+/// "one-shot in shared memory".
+const char* name_of(const Movement& movement);
+
+}  // namespace tutti::shared

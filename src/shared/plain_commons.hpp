@@ -1,0 +1,33 @@
+// plain_commons.hpp: for the tests: memory in common of ranks that live in one process and share its one mapping.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "shared/commons.hpp"
+
+namespace tutti::shared {
+
+/// Offsets are addresses. The thread sanitizer sees all ranks use the same ones.
+class PlainCommons final : public Commons {
+ public:
+  std::byte* allocate(std::size_t bytes) override {
+    return static_cast<std::byte*>(::operator new (bytes, std::align_val_t{4096}));
+  }
+  void free(std::byte* block) override { ::operator delete (block, std::align_val_t{4096}); }
+  [[nodiscard]] std::uint64_t offset_of(const std::byte* own) const override {
+    return reinterpret_cast<std::uint64_t>(own);
+  }
+  [[nodiscard]] std::byte* at(int, std::uint64_t offset, std::size_t) const override {
+    return reinterpret_cast<std::byte*>(offset);
+  }
+  void ring_all() override { rings_.fetch_add(1, std::memory_order_relaxed); }
+  [[nodiscard]] int rings() const { return rings_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<int> rings_ = 0;
+};
+
+}  // namespace tutti::shared

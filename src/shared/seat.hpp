@@ -1,0 +1,87 @@
+// seat.hpp: what one member keeps in its memory for a circle: flags, a log of signatures, two slots.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include <tutti/request.hpp>
+
+#include "shared/flags.hpp"
+#include "shared/limits.hpp"
+#include "shared/movement.hpp"
+
+namespace tutti::shared {
+
+/// The processor's atomics.
+struct Native {
+  struct Flag {
+    std::atomic<std::uint64_t> word{0};
+    [[nodiscard]] std::uint64_t load_acquire() const { return word.load(std::memory_order_acquire); }
+    void store_release(std::uint64_t value) { word.store(value, std::memory_order_release); }
+  };
+  /// Digests of this body's signature and of that before, so that ranks which disagreed without noticing find out next
+  /// time; and the message, if it is short.
+  struct Greeting {
+    std::uint32_t digest = 0;
+    std::uint32_t previous = 0;
+    alignas(16) std::byte payload[inline_bytes];
+  };
+};
+static_assert(sizeof(std::atomic<std::uint64_t>) == 8 && std::atomic<std::uint64_t>::is_always_lock_free);
+
+/// Which body of which call, and what the call is.
+struct Identity {
+  Stamp first = 0;
+  std::uint64_t turn = 0;
+  std::uint32_t phase = 0;
+  std::uint32_t digest = 0;
+  Signature signature{};
+};
+
+std::uint32_t digest_of(const Signature& signature, std::uint32_t phase);
+
+/// The last bodies' signatures in full. Only looked at when digests differ, while its owner may write on: an entry counts if
+/// its stamp is the same before and after.
+class SignatureLog {
+ public:
+  void write(const Identity& identity);
+  struct Found {
+    std::uint32_t phase = 0;
+    Signature signature{};
+  };
+  [[nodiscard]] std::optional<Found> read(Stamp first, std::uint64_t turn) const;
+
+ private:
+  static constexpr std::size_t word_count = sizeof(Signature) / 8 + 1;
+  struct alignas(64) Entry {
+    std::atomic<std::uint64_t> stamp{0};
+    std::array<std::atomic<std::uint64_t>, word_count> words{};
+  };
+  static constexpr std::size_t entry_count = 32;
+  Entry entries_[entry_count];
+};
+
+struct Seat {
+  Flags<Native> flags;
+  SignatureLog log;
+
+  [[nodiscard]] static std::size_t bytes(const SharedLimits& limits) {
+    return slots_begin() + slot_count * static_cast<std::size_t>(limits.slot_bytes);
+  }
+  [[nodiscard]] std::byte* slot(int half, const SharedLimits& limits) {
+    return reinterpret_cast<std::byte*>(this) + slots_begin() +
+           static_cast<std::size_t>(half) * static_cast<std::size_t>(limits.slot_bytes);
+  }
+
+ private:
+  static constexpr std::size_t page = 4096;
+  static constexpr std::size_t slots_begin();
+};
+
+constexpr std::size_t Seat::slots_begin() { return (sizeof(Seat) + page - 1) / page * page; }
+
+}  // namespace tutti::shared

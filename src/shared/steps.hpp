@@ -1,0 +1,227 @@
+// steps.hpp: the protocol: which round may be left, reduced, or taken now, and which flag says so.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A body goes through its rounds; in each, a rank *leaves* its piece in its slot, *reduces* its slice where slices are owned
+// (two-shot), and *takes* what it needs of the others. Invariants:
+//   1. a slot or door is written only when every peer's `taken` has reached what it held before;
+//   2. a rank leaves round r of a body only after it took round r−2, and round 0 only after its earlier bodies ended;
+//   3. a peer's piece is read only while the flag equals the round's stamp: then by 1 it stays until this rank has taken it.
+// No deadlock: of all rounds that any rank has yet to leave, reduce or take, the earliest can always go on.
+//
+// Templated on the atomics, so that a test can run the very same code through every interleaving.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "shared/flags.hpp"
+
+namespace tutti::shared {
+
+/// One body, as the flags see it.
+struct Run {
+  Stamp first = 0;         // stamp of round 0
+  std::uint64_t span = 1;  // stamps set aside for it: the same on all ranks, at least their numbers of rounds
+  std::uint64_t turn = 0;  // decides which door, and which slot comes first
+  std::int64_t rounds = 1;
+  bool leaves = true;     // something for the others, in every round
+  bool in_slots = true;   // … in the slots; otherwise in the door
+  bool hears_all = true;  // takes (or, two-shot, reduces) from every peer
+  bool two_shot = false;
+};
+
+template <class Policy>
+class Steps {
+ public:
+  using Seat = Flags<Policy>;
+
+  Steps() = default;
+  /// `seats[rank]` is this rank's own.
+  Steps(int rank, std::vector<Seat*> seats) : rank_(rank), seats_(std::move(seats)) {}
+
+  void begin(const Run& run) {
+    run_ = run;
+    left_ = reduced_ = taken_ = 0;
+    reduce_source_ = take_source_ = 0;
+    heard_all_ = true;
+    // Whatever bodies were left out before this one: their pieces will not be read here.
+    if (own_taken_ != run.first - 1) tell_taken(run.first - 1);
+  }
+
+  /// Does all that can be done now; true when the last round is taken. Whether anything happened: `moved()`.
+  template <class Work>
+  bool advance(Work& work) {
+    moved_ = false;
+    for (;;) {
+      bool again = leave(work);
+      if (run_.two_shot) again |= reduce(work);
+      again |= take(work);
+      if (taken_ == run_.rounds) return true;
+      if (!again) return false;
+    }
+  }
+  [[nodiscard]] bool moved() const { return moved_; }
+
+  /// Gives the body up: nothing of it is read any more.
+  void abandon() { tell_taken(run_.first + run_.span - 1); }
+
+  [[nodiscard]] std::int64_t rounds_taken() const { return taken_; }
+
+  /// Calls `visit(peer)` for those that keep the next step from being made.
+  template <class Work, class Visit>
+  void visit_awaited(const Work& work, Visit visit) const {
+    if (taken_ == run_.rounds) return;
+    if (left_ == taken_) {
+      for (int peer = 0; peer < size(); ++peer) {
+        if (peer != rank_ && !reached(seat(peer).taken.stamp.load_acquire(), held_before(left_))) visit(peer);
+      }
+    } else if (run_.two_shot && reduced_ == taken_) {
+      for (int i = 0; i < work.reduce_sources(); ++i) {
+        if (!is_left(work.reduce_source(i), reduced_)) visit(work.reduce_source(i));
+      }
+    } else {
+      for (int i = 0; i < work.take_sources(); ++i) {
+        const int peer = work.take_source(i);
+        if (work.expects(peer, taken_) && !is_ready(peer, taken_)) visit(peer);
+      }
+    }
+  }
+
+  /// Whether every peer has taken all that this rank ever left.
+  [[nodiscard]] bool all_taken() {
+    bool all = true;
+    for (const Stamp stamp : in_slot_) all = all && all_took(stamp);
+    for (const Stamp stamp : in_door_) all = all && all_took(stamp);
+    return all;
+  }
+
+  [[nodiscard]] int half_of(std::int64_t round) const {
+    return static_cast<int>((run_.turn + static_cast<std::uint64_t>(round)) % slot_count);
+  }
+  [[nodiscard]] int door() const { return static_cast<int>(run_.turn % door_count); }
+
+ private:
+  [[nodiscard]] int size() const { return static_cast<int>(seats_.size()); }
+  [[nodiscard]] Seat& seat(int rank) const { return *seats_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] Stamp stamp_of(std::int64_t round) const { return run_.first + static_cast<std::uint64_t>(round); }
+
+  // What was in the places that the round is to be left in.
+  [[nodiscard]] Stamp held_before(std::int64_t round) const {
+    const Stamp slot = run_.leaves && run_.in_slots ? in_slot_[half_of(round)] : low_taken_;
+    const Stamp door_stamp = round == 0 ? in_door_[door()] : low_taken_;
+    return reached(slot, door_stamp) ? slot : door_stamp;
+  }
+
+  // What has been seen once need not be looked at again: in a steady stream of small calls no line of `taken` is read.
+  bool all_took(Stamp stamp) {
+    if (reached(low_taken_, stamp)) return true;
+    Stamp lowest = stamp + (Stamp{1} << 62);
+    for (int i = 0; i < size(); ++i) {
+      const int peer = (laggard_ + i) % size();
+      if (peer == rank_) continue;
+      const Stamp seen = seat(peer).taken.stamp.load_acquire();
+      if (!reached(seen, stamp)) {
+        laggard_ = peer;
+        return false;
+      }
+      if (reached(lowest, seen)) lowest = seen;
+    }
+    low_taken_ = lowest;
+    return true;
+  }
+
+  template <class Work>
+  bool leave(Work& work) {
+    if (left_ == run_.rounds || left_ == taken_ + slot_count) return false;
+    if (!all_took(held_before(left_))) return false;
+    const int half = half_of(left_);
+    const Stamp stamp = stamp_of(left_);
+    work.leave(left_, half);
+    if (run_.leaves && run_.in_slots) in_slot_[half] = stamp;
+    if (left_ == 0) {
+      in_door_[door()] = stamp;
+      seat(rank_).doors[door()].stamp.store_release(stamp);
+    } else if (run_.leaves) {
+      seat(rank_).posted[half].stamp.store_release(stamp);
+    }
+    ++left_;
+    moved_ = true;
+    return true;
+  }
+
+  [[nodiscard]] bool is_left(int peer, std::int64_t round) const {
+    if (round == 0) return seat(peer).doors[door()].stamp.load_acquire() == run_.first;
+    return seat(peer).posted[half_of(round)].stamp.load_acquire() == stamp_of(round);
+  }
+  [[nodiscard]] bool is_ready(int peer, std::int64_t round) const {
+    if (!run_.two_shot) return is_left(peer, round);
+    return seat(peer).reduced[half_of(round)].stamp.load_acquire() == stamp_of(round);
+  }
+
+  // Invariant 2, read from the other side.
+  void heard_all(std::int64_t round) {
+    const Stamp implied = round < 2 ? run_.first - 1 : stamp_of(round - 2);
+    if (run_.hears_all && reached(implied, low_taken_)) low_taken_ = implied;
+  }
+
+  template <class Work>
+  bool reduce(Work& work) {
+    if (reduced_ == left_) return false;
+    for (; reduce_source_ < work.reduce_sources(); ++reduce_source_) {
+      const int peer = work.reduce_source(reduce_source_);
+      if (!is_left(peer, reduced_)) return false;
+      if (reduced_ == 0) work.meet(peer, door());
+    }
+    heard_all(reduced_);
+    work.reduce(reduced_, half_of(reduced_));
+    seat(rank_).reduced[half_of(reduced_)].stamp.store_release(stamp_of(reduced_));
+    reduce_source_ = 0;
+    ++reduced_;
+    moved_ = true;
+    return true;
+  }
+
+  template <class Work>
+  bool take(Work& work) {
+    if (taken_ == (run_.two_shot ? reduced_ : left_)) return false;
+    for (; take_source_ < work.take_sources(); ++take_source_) {
+      const int peer = work.take_source(take_source_);
+      if (!work.expects(peer, taken_)) {
+        heard_all_ = false;
+        continue;
+      }
+      if (!is_ready(peer, taken_)) return false;
+      if (taken_ == 0 && !run_.two_shot) work.meet(peer, door());
+      work.take(taken_, half_of(taken_), peer);
+      moved_ = true;
+    }
+    if (!run_.two_shot && heard_all_) heard_all(taken_);
+    work.finish(taken_, half_of(taken_));
+    heard_all_ = true;
+    take_source_ = 0;
+    ++taken_;
+    tell_taken(taken_ == run_.rounds ? run_.first + run_.span - 1 : stamp_of(taken_ - 1));
+    moved_ = true;
+    return true;
+  }
+
+  void tell_taken(Stamp stamp) {
+    own_taken_ = stamp;
+    seat(rank_).taken.stamp.store_release(stamp);
+  }
+
+  int rank_ = 0;
+  std::vector<Seat*> seats_;
+  Run run_;
+  std::int64_t left_ = 0, reduced_ = 0, taken_ = 0;  // rounds
+  int reduce_source_ = 0, take_source_ = 0;          // how far this round has come through its sources
+  bool heard_all_ = true;                            // no source was passed over in this round
+  bool moved_ = false;
+  // Across bodies.
+  Stamp in_slot_[slot_count] = {}, in_door_[door_count] = {};  // stamps of what was left there last
+  Stamp low_taken_ = 0;                                        // every peer's `taken` has reached this
+  Stamp own_taken_ = 0;
+  int laggard_ = 0;  // the peer that was not yet there when last looked
+};
+
+}  // namespace tutti::shared
