@@ -1,0 +1,51 @@
+// cluster.hpp: the machine that is simulated: how ranks lie on hosts, and how fast everything is.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A rank is one thread: what it does for messages, copies and reductions happens one after the other on its core. Hosts
+// have a network card that all ranks of the host share, one message after the other and each direction for itself. Bytes
+// flow through: the receiver works on the first of them while the last are still on their way.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/cost.hpp"
+
+namespace tutti::sim {
+
+struct SlowRank {
+  int rank = 0;
+  double factor = 1;  // all that the rank does itself takes so much longer
+};
+
+struct Cluster {
+  int ranks = 8;
+  int ranks_per_host = 8;  // consecutive ranks; the last host may have fewer
+  int cores = 0;           // per host, for the ranks to share; 0: one for each rank
+  /// inside.seconds_per_byte: the time that a core spends on a byte, at each end of a message; between hosts the card
+  /// takes between.seconds_per_byte besides.
+  CostModel speed{};
+  double copy_seconds_per_byte = 1 / 8e9;
+  /// What leaves the hosts shares a network core of hosts × bandwidth ÷ oversubscription.
+  double oversubscription = 1;
+  std::int64_t eager_bytes_max = 64 << 10;  // a longer message is announced and waits for its receiver
+  double wake = 20e-6;                      // until a rank that waited has a core again, where ranks share cores
+  std::vector<SlowRank> slow{};
+  int dead = -1;  // a rank that does nothing at all
+
+  [[nodiscard]] int hosts() const { return (ranks + ranks_per_host - 1) / ranks_per_host; }
+  [[nodiscard]] int host_of(int rank) const { return rank / ranks_per_host; }
+  [[nodiscard]] bool shares_cores() const { return cores > 0 && cores < ranks_per_host; }
+  [[nodiscard]] std::vector<int> node_of() const;
+  /// Every rank and every host is like the others, so that ranks which act alike need not all be simulated.
+  [[nodiscard]] bool uniform() const { return slow.empty() && dead < 0 && ranks % ranks_per_host == 0; }
+};
+
+/// InvalidArgument that names the option which makes no sense.
+void check(const Cluster& cluster);
+
+/// "4096 ranks on 512 hosts of 8; between hosts 25 µs and 1.2 GB/s, …".
+std::string describe(const Cluster& cluster);
+
+}  // namespace tutti::sim

@@ -1,0 +1,216 @@
+// command.cpp: `tutti sim`: what the plans of a collective do on a cluster that one does not have.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/command.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <tutti/error.hpp>
+
+#include "launch/command.hpp"
+#include "launch/sizes.hpp"
+#include "sim/experiment.hpp"
+#include "sim/plot.hpp"
+#include "sim/report.hpp"
+
+namespace tutti::sim {
+
+namespace {
+
+// As typed; times in microseconds, speeds in GB/s.
+struct Words {
+  std::string verb = "all_reduce", ranks = "8", bytes = "1M", eager = "64K", dead, plot;
+  std::vector<std::string> algorithms, slow;
+  int hosts = 0, ranks_per_host = 8, cores = 0;
+  double latency = CostModel{}.between.latency * 1e6, bandwidth = 1e-9 / CostModel{}.between.seconds_per_byte;
+  double inside_latency = CostModel{}.inside.latency * 1e6;
+  double inside_bandwidth = 1e-9 / CostModel{}.inside.seconds_per_byte;
+  double overhead = CostModel{}.overhead * 1e6, wake = Cluster{}.wake * 1e6, oversubscription = 1;
+  double reduce_bandwidth = 1e-9 / CostModel{}.reduce_seconds_per_byte;
+  double copy_bandwidth = 1e-9 / Cluster{}.copy_seconds_per_byte;
+  bool json = false, every_rank = false;
+};
+
+int number_of(const std::string& option, const std::string& text, const char* example) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc{} && end == text.data() + text.size() && value >= 0) return value;
+  throw InvalidArgument(fmt::format("{} {}: \"{}\" is not a rank; an example is {}", option, text, text, example));
+}
+
+SlowRank slow_rank(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  double factor = 0;
+  try {
+    if (colon != std::string::npos) factor = std::stod(text.substr(colon + 1));
+  } catch (const std::exception&) {
+  }
+  if (factor <= 0) throw InvalidArgument(fmt::format("--slow {}: RANK:FACTOR is needed, such as 3:4", text));
+  return {.rank = number_of("--slow", text.substr(0, colon), "3:4"), .factor = factor};
+}
+
+Cluster cluster_of(const Words& words) {
+  for (const auto& [name, value] :
+       {std::pair{"--bandwidth", words.bandwidth}, std::pair{"--inside-bandwidth", words.inside_bandwidth},
+        std::pair{"--reduce-bandwidth", words.reduce_bandwidth}, std::pair{"--copy-bandwidth", words.copy_bandwidth}}) {
+    if (!(value > 0)) throw InvalidArgument(fmt::format("{} {}: more than 0 GB/s is needed", name, value));
+  }
+  for (const auto& [name, value] :
+       {std::pair{"--latency", words.latency}, std::pair{"--inside-latency", words.inside_latency},
+        std::pair{"--overhead", words.overhead}, std::pair{"--wake", words.wake}}) {
+    if (!(value >= 0)) throw InvalidArgument(fmt::format("{} {}: a time in µs is needed", name, value));
+  }
+  Cluster cluster;
+  cluster.cores = words.cores;
+  cluster.speed = {.inside = {.latency = words.inside_latency * 1e-6, .seconds_per_byte = 1e-9 / words.inside_bandwidth},
+                   .between = {.latency = words.latency * 1e-6, .seconds_per_byte = 1e-9 / words.bandwidth},
+                   .overhead = words.overhead * 1e-6,
+                   .reduce_seconds_per_byte = 1e-9 / words.reduce_bandwidth};
+  cluster.copy_seconds_per_byte = 1e-9 / words.copy_bandwidth;
+  cluster.oversubscription = words.oversubscription;
+  cluster.eager_bytes_max = launch::parse_size("--eager", words.eager);
+  cluster.wake = words.wake * 1e-6;
+  for (const std::string& text : words.slow) cluster.slow.push_back(slow_rank(text));
+  return cluster;
+}
+
+Experiment experiment_of(const Words& words) {
+  Experiment experiment{.verb = verb_from_name(words.verb), .cluster = cluster_of(words)};
+  if (experiment.verb == Verb::send || experiment.verb == Verb::recv)
+    throw InvalidArgument(fmt::format("{} is no collective: there is nothing to plan", words.verb));
+  for (const std::string& name : words.algorithms) {
+    if (name == "selected") experiment.selected_only = true;
+    else if (name != "all") experiment.algorithms.push_back(algorithm_from_name(name));
+  }
+  experiment.every_rank = words.every_rank;
+  if (!words.dead.empty()) {
+    const std::size_t colon = words.dead.find(':');
+    const std::string how = colon == std::string::npos ? "" : words.dead.substr(colon + 1);
+    if (colon != std::string::npos && how != "host")
+      throw InvalidArgument(fmt::format("--dead {}: RANK or RANK:host is needed", words.dead));
+    experiment.cluster.dead = number_of("--dead", words.dead.substr(0, colon), "3");
+    experiment.silent_death = how == "host";
+  }
+  return experiment;
+}
+
+void place(Cluster& cluster, const Words& words, std::int64_t ranks) {
+  if (ranks < 1 || ranks > 16384)
+    throw InvalidArgument(fmt::format("--ranks {}: 1 to 16384 ranks can be simulated", ranks));
+  cluster.ranks = static_cast<int>(ranks);
+  if (words.hosts < 0 || words.hosts > ranks)
+    throw InvalidArgument(fmt::format("--hosts {}: 1 to {} hosts are needed for {} ranks", words.hosts, ranks, ranks));
+  if (words.ranks_per_host < 1)
+    throw InvalidArgument(fmt::format("--ranks-per-host {}: at least 1 is needed", words.ranks_per_host));
+  cluster.ranks_per_host = words.hosts > 0 ? (cluster.ranks + words.hosts - 1) / words.hosts
+                                           : std::min(words.ranks_per_host, cluster.ranks);
+}
+
+void write_plot(const std::string& file, const Experiment& experiment, const std::vector<std::vector<Trial>>& calls) {
+  const bool over_ranks = calls.front().front().ranks != calls.back().front().ranks;
+  const Trial& last = calls.back().front();
+  Plot plot{.title = fmt::format("{}: simulated time", name_of(experiment.verb)),
+            .x_name = over_ranks ? "ranks" : "bytes"};
+  plot.subtitle = over_ranks ? fmt::format("{}; {}", bytes_text(last.bytes), describe(experiment.cluster))
+                             : describe(experiment.cluster);
+  for (const auto& trials : calls) {
+    const double x = static_cast<double>(over_ranks ? trials[0].ranks : std::max<std::int64_t>(1, trials[0].bytes));
+    const std::size_t every = (calls.size() + 11) / 12;
+    if ((plot.x_marks.size() + static_cast<std::size_t>(&trials - calls.data())) % 1 == 0 &&
+        static_cast<std::size_t>(&trials - calls.data()) % every == 0) {
+      plot.x_marks.push_back(x);
+      plot.x_labels.push_back(over_ranks ? std::to_string(trials[0].ranks) : bytes_text(trials[0].bytes));
+    }
+    for (const Trial& trial : trials) {
+      const std::string name(name_of(trial.choice.algorithm));
+      auto curve = std::find_if(plot.curves.begin(), plot.curves.end(), [&](const Curve& c) { return c.name == name; });
+      if (curve == plot.curves.end()) curve = plot.curves.insert(curve, {.name = name, .points = {}});
+      curve->points.push_back(
+          {.x = x, .y = std::max(trial.outcome.seconds, 1e-9), .ringed = trial.selected, .solid = trial.simulated});
+    }
+  }
+  std::sort(plot.curves.begin(), plot.curves.end(), [](const Curve& a, const Curve& b) { return a.name < b.name; });
+  std::ofstream out(file);
+  out << svg_of(plot);
+  out.close();
+  if (!out) throw Error(fmt::format("--plot {}: the file cannot be written", file));
+}
+
+void simulate_all(const Words& words) {
+  Experiment experiment = experiment_of(words);
+  const auto ranks = launch::parse_sizes("--ranks", words.ranks), bytes = launch::parse_sizes("--bytes", words.bytes);
+  std::vector<std::vector<Trial>> calls;
+  for (const std::int64_t n : ranks) {
+    place(experiment.cluster, words, n);
+    for (const std::int64_t size : bytes) {
+      experiment.bytes = experiment.verb == Verb::barrier ? 0 : size;
+      calls.push_back(run(experiment));
+      if (!words.json) continue;
+      for (const Trial& trial : calls.back()) fmt::print("{}\n", json_of(experiment, trial));
+      std::fflush(stdout);
+    }
+  }
+  if (!words.json && calls.size() == 1) fmt::print("{}", table_of(experiment, calls.front()));
+  if (!words.json && calls.size() > 1)
+    fmt::print("{}\n{}\n\n{}", name_of(experiment.verb), describe(experiment.cluster), table_of(calls));
+  if (!words.plot.empty()) write_plot(words.plot, experiment, calls);
+}
+
+}  // namespace
+
+void add_command(CLI::App& tutti) {
+  auto words = std::make_shared<Words>();
+  CLI::App* sim = tutti.add_subcommand("sim", "Simulate a collective on up to 16384 ranks, by every algorithm.");
+  sim->add_option("verb", words->verb, "all_reduce, broadcast, all_to_all, …")->required();
+  sim->add_option("-n,--ranks", words->ranks, "ranks; a range 8:1024 or a list 8,64 for several")->capture_default_str();
+  sim->add_option("--bytes", words->bytes, "the whole array, all blocks together; also a range or a list")
+      ->capture_default_str();
+  sim->add_option("--algorithm", words->algorithms, "all (default), selected, or names as in docs/algorithms.md")
+      ->delimiter(',');
+  const char* const topology = "Cluster";
+  sim->add_option("--hosts", words->hosts, "hosts; instead of --ranks-per-host")->group(topology);
+  sim->add_option("--ranks-per-host", words->ranks_per_host, "consecutive ranks on a host")
+      ->capture_default_str()
+      ->group(topology);
+  sim->add_option("--cores", words->cores, "cores of a host that its ranks share; 0: one for each")
+      ->capture_default_str()
+      ->group(topology);
+  const auto figure = [&](const char* name, double& value, const char* text) {
+    sim->add_option(name, value, text)->capture_default_str()->group(topology);
+  };
+  figure("--latency", words->latency, "between hosts, µs");
+  figure("--bandwidth", words->bandwidth, "of a host's network card, each way, GB/s");
+  figure("--inside-latency", words->inside_latency, "inside a host, µs");
+  figure("--inside-bandwidth", words->inside_bandwidth, "at which a core puts bytes in or takes them out, GB/s");
+  figure("--overhead", words->overhead, "that a rank spends per message, at each end, µs");
+  figure("--reduce-bandwidth", words->reduce_bandwidth, "at which a core reduces, GB/s");
+  figure("--copy-bandwidth", words->copy_bandwidth, "at which a core copies, GB/s");
+  figure("--oversubscription", words->oversubscription, "of the network core: 4 means a quarter of what hosts could send");
+  figure("--wake", words->wake, "until a waiting rank gets a core, where ranks share cores, µs");
+  sim->add_option("--eager", words->eager, "longer messages wait for their receiver")->capture_default_str()->group(topology);
+  sim->add_option("--slow", words->slow, "RANK:FACTOR: this rank takes FACTOR times as long; may be repeated")
+      ->group("What goes wrong");
+  sim->add_option("--dead", words->dead, "RANK: dead before the call; RANK:host: its host is gone, too")
+      ->group("What goes wrong");
+  sim->add_flag("--every-rank", words->every_rank, "simulate all ranks, also where one host can stand for all");
+  sim->add_flag("--json", words->json, "one JSON object per line and algorithm");
+  sim->add_option("--plot", words->plot, "write curves over bytes or ranks to this file (SVG)");
+  sim->footer(launch::examples({
+      {"tutti sim all_reduce --ranks 4096 --bytes 1M", "every algorithm on 512 hosts of 8"},
+      {"tutti sim broadcast --ranks 8:16384 --bytes 64K --plot scale.svg", "how it grows, as a picture"},
+      {"tutti sim all_reduce --ranks 64 --bytes 8:64M --ranks-per-host 1", "where each algorithm wins"},
+      {"tutti sim all_reduce --ranks 64 --slow 5:10", "one rank is ten times slower"},
+      {"tutti sim all_reduce --ranks 4096 --dead 17", "how fast everybody knows"},
+  }));
+  sim->callback([words] { simulate_all(*words); });
+}
+
+}  // namespace tutti::sim

@@ -1,0 +1,169 @@
+// draft.cpp: a plan with its sub-requests written out.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/draft.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <unordered_map>
+
+#include "base/hash.hpp"
+#include "plan/layout.hpp"
+
+namespace tutti::sim {
+
+namespace {
+
+// Where a piece lies, comparable with others of the same plan: input and output are one memory when the call is in place.
+struct Address {
+  int memory = 0;
+  std::int64_t offset = 0;
+  friend bool operator==(const Address&, const Address&) = default;
+};
+
+Address address_of(const Placement& place, const Piece& piece, std::int64_t more = 0) {
+  if (piece.space == Space::scratch) return {2, piece.offset + more};
+  if (!place.shared) return {piece.space == Space::input ? 0 : 1, piece.offset + more};
+  return {1, (piece.space == Space::input ? place.input_begin : place.output_begin) + piece.offset + more};
+}
+
+// The request that the engine makes of a call (Execution::begin_call).
+Spec spec_of(const Plan& plan, const Call& call, const Table& table, std::int64_t element_bytes) {
+  const auto me = std::find(call.members.begin(), call.members.end(), plan.spec.rank) - call.members.begin();
+  Spec spec{.verb = call.verb,
+            .rank = static_cast<int>(me),
+            .size = static_cast<int>(call.members.size()),
+            .root = call.root,
+            .finish = call.finish};
+  std::int64_t own_block = 0;
+  if (call.counts.size() == 1) {
+    spec.count = call.counts[0];
+  } else if (!call.counts.empty()) {
+    spec.counts = call.counts;
+    own_block = std::accumulate(call.counts.begin(), call.counts.begin() + me, std::int64_t{0});
+  }
+  const Placement place = placement_of(plan.spec);
+  const bool joins = call.verb == Verb::all_gather || call.verb == Verb::gather;
+  const bool splits = call.verb == Verb::reduce_scatter || call.verb == Verb::scatter;
+  spec.in_place =
+      address_of(place, call.from, splits ? own_block : 0) == address_of(place, call.to, joins ? own_block : 0);
+
+  const std::int64_t count = spec.counts.empty()
+                                 ? spec.count
+                                 : std::accumulate(spec.counts.begin(), spec.counts.end(), std::int64_t{0});
+  const Choice choice = select({.verb = spec.verb,
+                                .bytes = count * element_bytes,
+                                .uneven = !spec.counts.empty(),
+                                .topology = Topology::on_one_node(spec.size)},
+                               table);
+  spec.algorithm = choice.algorithm;
+  spec.segment = choice.segment(element_bytes);
+  return spec;
+}
+
+class Writer {
+ public:
+  Writer(std::int64_t element_bytes, const Table& table, Draft& draft)
+      : element_bytes_(element_bytes), table_(table), draft_(draft) {}
+
+  // `world_of`: rank in the plan's group → rank in the world; empty: the same. The plan of a sub-request begins at `entry`
+  // and ends at a join of its own, `exit`.
+  void write(const Plan& plan, const std::vector<int>& world_of, std::uint32_t entry, std::uint32_t* exit) {
+    std::vector<std::uint32_t> first(plan.steps.size()), last(plan.steps.size());
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+      first[i] = static_cast<std::uint32_t>(draft_.nodes.size());
+      last[i] = plan.steps[i].act == Act::call ? write_call(plan, plan.steps[i]) : first[i];
+      if (plan.steps[i].act != Act::call) draft_.nodes.push_back(node_of(plan.steps[i], world_of));
+      if (exit != nullptr && plan.steps[i].needs == 0) edge(entry, first[i]);
+    }
+    if (exit != nullptr) *exit = join();
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+      const std::uint32_t begin = plan.unlock_begin[i], end = plan.unlock_begin[i + 1];
+      for (std::uint32_t k = begin; k < end; ++k) edge(last[i], first[plan.unlocks[k]]);
+      if (exit != nullptr && begin == end) edge(last[i], *exit);
+    }
+    if (exit != nullptr && plan.steps.empty()) edge(entry, *exit);
+  }
+
+ private:
+  std::uint32_t write_call(const Plan& plan, const Step& step) {
+    const Call& call = plan.calls[static_cast<std::size_t>(step.call)];
+    const std::uint32_t entry = join();
+    std::uint32_t exit = entry;
+    write(make_plan(spec_of(plan, call, table_, element_bytes_)), call.members, entry, &exit);
+    return exit;
+  }
+  Draft::Node node_of(const Step& step, const std::vector<int>& world_of) const {
+    const auto world = [&](int rank) { return world_of.empty() ? rank : world_of[static_cast<std::size_t>(rank)]; };
+    const std::int64_t to_bytes = step.to.count * element_bytes_;
+    switch (step.act) {
+      case Act::send: return {.work = Work::send, .peer = world(step.peer), .bytes = step.from.count * element_bytes_};
+      case Act::recv: return {.work = Work::recv, .peer = world(step.peer), .bytes = to_bytes};
+      case Act::reduce:
+      case Act::finish: return {.work = Work::local, .reduced_bytes = to_bytes};
+      default: return {.work = Work::local, .bytes = to_bytes};
+    }
+  }
+  std::uint32_t join() {
+    draft_.nodes.emplace_back();
+    return static_cast<std::uint32_t>(draft_.nodes.size() - 1);
+  }
+  void edge(std::uint32_t before, std::uint32_t after) { draft_.edges.push_back({before, after}); }
+
+  std::int64_t element_bytes_;
+  const Table& table_;
+  Draft& draft_;
+};
+
+// What a node waits for and what waits for it, as sums that do not depend on the order: equal sets have equal sums; that
+// different ones do not is left to 128 bits.
+struct Neighbours {
+  std::uint64_t before = 0, after = 0;
+  friend bool operator==(const Neighbours&, const Neighbours&) = default;
+};
+struct HashOfNeighbours {
+  std::size_t operator()(const Neighbours& n) const { return n.before ^ (n.after * 0x9e3779b97f4a7c15u); }
+};
+
+}  // namespace
+
+Draft write_out(const Plan& plan, std::int64_t element_bytes, const Table& table) {
+  Draft draft;
+  draft.nodes.reserve(plan.steps.size());
+  draft.edges.reserve(plan.unlocks.size());
+  Writer(element_bytes, table, draft).write(plan, {}, 0, nullptr);
+  return draft;
+}
+
+void join_twins(Draft& draft) {
+  const auto mark = [](std::uint32_t node, std::uint64_t side) { return scramble(side << 32 | node); };
+  std::vector<Neighbours> around(draft.nodes.size());
+  for (const Draft::Edge& edge : draft.edges) {
+    around[edge.after].before += mark(edge.before, 1);
+    around[edge.before].after += mark(edge.after, 2);
+  }
+  constexpr std::uint32_t gone = UINT32_MAX;
+  std::unordered_map<Neighbours, std::uint32_t, HashOfNeighbours> first_of;
+  std::vector<std::uint32_t> becomes(draft.nodes.size());
+  std::uint32_t kept = 0;
+  for (std::uint32_t i = 0; i < draft.nodes.size(); ++i) {
+    const Draft::Node node = draft.nodes[i];
+    if (node.work == Work::local) {
+      const auto [twin, alone] = first_of.try_emplace(around[i], kept);
+      if (!alone) {
+        draft.nodes[twin->second].bytes += node.bytes;
+        draft.nodes[twin->second].reduced_bytes += node.reduced_bytes;
+        becomes[i] = gone;
+        continue;
+      }
+    }
+    draft.nodes[kept] = node;
+    becomes[i] = kept++;
+  }
+  draft.nodes.resize(kept);
+  std::erase_if(draft.edges, [&](Draft::Edge& edge) {
+    edge = {becomes[edge.before], becomes[edge.after]};
+    return edge.before == gone || edge.after == gone;
+  });
+}
+
+}  // namespace tutti::sim
