@@ -151,15 +151,14 @@ void Circle::progress() {
     SharedBody& body = *queue_.front();
     if (!begun_) begin_oldest();
     const bool done = steps_.advance(body.work);
+    published |= steps_.published();
     if (done) {
-      published = true;
       body.stage = SharedBody::Stage::done;
       previous_ = body.identity;
       queue_.pop_front();
       begun_ = false;
       looks = 0;
     } else if (steps_.moved()) {
-      published = true;
       looks = 0;
     } else if (++looks == looks_per_poll) {
       break;

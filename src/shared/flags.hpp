@@ -24,23 +24,23 @@ namespace tutti::shared {
 using Stamp = std::uint64_t;
 
 inline constexpr int step_bits = 26;
-inline constexpr int door_count = 8;
 inline constexpr int slot_count = 2;
 
 /// Stamps may wrap around; those that meet are never far apart.
 constexpr bool reached(Stamp seen, Stamp wanted) { return static_cast<std::int64_t>(seen - wanted) >= 0; }
 
-/// `Policy::Flag` is an atomic word: load_acquire(), store_release(). `Policy::Greeting` is what lies beside a door's stamp.
+/// `Policy::LongWord` is an atomic word, `Policy::Greeting` what lies beside a door's stamp, `Policy::doors` their number.
 template <class Policy>
 struct Flags {
+  using Word = typename Policy::LongWord;
   struct alignas(128) Door {
-    typename Policy::Flag stamp;
+    Word stamp{0};
     typename Policy::Greeting greeting;
   };
   struct alignas(128) Line {
-    typename Policy::Flag stamp;
+    Word stamp{0};
   };
-  Door doors[door_count];
+  Door doors[Policy::doors];
   Line posted[slot_count];
   Line reduced[slot_count];
   Line taken;

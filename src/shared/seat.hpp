@@ -13,16 +13,12 @@
 #include "shared/flags.hpp"
 #include "shared/limits.hpp"
 #include "shared/movement.hpp"
+#include "shm/atomics.hpp"
 
 namespace tutti::shared {
 
-/// The processor's atomics.
-struct Native {
-  struct Flag {
-    std::atomic<std::uint64_t> word{0};
-    [[nodiscard]] std::uint64_t load_acquire() const { return word.load(std::memory_order_acquire); }
-    void store_release(std::uint64_t value) { word.store(value, std::memory_order_release); }
-  };
+struct Native : shm::MachineAtomics {
+  static constexpr int doors = 8;
   /// Digests of this body's signature and of that before, so that ranks which disagreed without noticing find out next
   /// time; and the message, if it is short.
   struct Greeting {
@@ -31,7 +27,7 @@ struct Native {
     alignas(16) std::byte payload[inline_bytes];
   };
 };
-static_assert(sizeof(std::atomic<std::uint64_t>) == 8 && std::atomic<std::uint64_t>::is_always_lock_free);
+static_assert(sizeof(Native::LongWord) == 8 && Native::LongWord::is_always_lock_free);
 
 /// Which body of which call, and what the call is.
 struct Identity {

@@ -11,6 +11,7 @@
 // Templated on the atomics, so that a test can run the very same code through every interleaving.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -48,10 +49,10 @@ class Steps {
     if (own_taken_ != run.first - 1) tell_taken(run.first - 1);
   }
 
-  /// Does all that can be done now; true when the last round is taken. Whether anything happened: `moved()`.
+  /// Does all that can be done now; true when the last round is taken.
   template <class Work>
   bool advance(Work& work) {
-    moved_ = false;
+    moved_ = published_ = false;
     for (;;) {
       bool again = leave(work);
       if (run_.two_shot) again |= reduce(work);
@@ -60,7 +61,9 @@ class Steps {
       if (!again) return false;
     }
   }
+  /// Whether the last advance() came any further, and whether it said something that others may wait for.
   [[nodiscard]] bool moved() const { return moved_; }
+  [[nodiscard]] bool published() const { return published_; }
 
   /// Gives the body up: nothing of it is read any more.
   void abandon() { tell_taken(run_.first + run_.span - 1); }
@@ -73,7 +76,7 @@ class Steps {
     if (taken_ == run_.rounds) return;
     if (left_ == taken_) {
       for (int peer = 0; peer < size(); ++peer) {
-        if (peer != rank_ && !reached(seat(peer).taken.stamp.load_acquire(), held_before(left_))) visit(peer);
+        if (peer != rank_ && !reached(seat(peer).taken.stamp.load(acquire), held_before(left_))) visit(peer);
       }
     } else if (run_.two_shot && reduced_ == taken_) {
       for (int i = 0; i < work.reduce_sources(); ++i) {
@@ -98,9 +101,11 @@ class Steps {
   [[nodiscard]] int half_of(std::int64_t round) const {
     return static_cast<int>((run_.turn + static_cast<std::uint64_t>(round)) % slot_count);
   }
-  [[nodiscard]] int door() const { return static_cast<int>(run_.turn % door_count); }
+  [[nodiscard]] int door() const { return static_cast<int>(run_.turn % Policy::doors); }
 
  private:
+  static constexpr auto acquire = std::memory_order_acquire, release = std::memory_order_release;
+
   [[nodiscard]] int size() const { return static_cast<int>(seats_.size()); }
   [[nodiscard]] Seat& seat(int rank) const { return *seats_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] Stamp stamp_of(std::int64_t round) const { return run_.first + static_cast<std::uint64_t>(round); }
@@ -119,7 +124,7 @@ class Steps {
     for (int i = 0; i < size(); ++i) {
       const int peer = (laggard_ + i) % size();
       if (peer == rank_) continue;
-      const Stamp seen = seat(peer).taken.stamp.load_acquire();
+      const Stamp seen = seat(peer).taken.stamp.load(acquire);
       if (!reached(seen, stamp)) {
         laggard_ = peer;
         return false;
@@ -140,22 +145,22 @@ class Steps {
     if (run_.leaves && run_.in_slots) in_slot_[half] = stamp;
     if (left_ == 0) {
       in_door_[door()] = stamp;
-      seat(rank_).doors[door()].stamp.store_release(stamp);
+      seat(rank_).doors[door()].stamp.store(stamp, release);
     } else if (run_.leaves) {
-      seat(rank_).posted[half].stamp.store_release(stamp);
+      seat(rank_).posted[half].stamp.store(stamp, release);
     }
     ++left_;
-    moved_ = true;
+    moved_ = published_ = true;
     return true;
   }
 
   [[nodiscard]] bool is_left(int peer, std::int64_t round) const {
-    if (round == 0) return seat(peer).doors[door()].stamp.load_acquire() == run_.first;
-    return seat(peer).posted[half_of(round)].stamp.load_acquire() == stamp_of(round);
+    if (round == 0) return seat(peer).doors[door()].stamp.load(acquire) == run_.first;
+    return seat(peer).posted[half_of(round)].stamp.load(acquire) == stamp_of(round);
   }
   [[nodiscard]] bool is_ready(int peer, std::int64_t round) const {
     if (!run_.two_shot) return is_left(peer, round);
-    return seat(peer).reduced[half_of(round)].stamp.load_acquire() == stamp_of(round);
+    return seat(peer).reduced[half_of(round)].stamp.load(acquire) == stamp_of(round);
   }
 
   // Invariant 2, read from the other side.
@@ -171,13 +176,14 @@ class Steps {
       const int peer = work.reduce_source(reduce_source_);
       if (!is_left(peer, reduced_)) return false;
       if (reduced_ == 0) work.meet(peer, door());
+      moved_ = true;
     }
     heard_all(reduced_);
     work.reduce(reduced_, half_of(reduced_));
-    seat(rank_).reduced[half_of(reduced_)].stamp.store_release(stamp_of(reduced_));
+    seat(rank_).reduced[half_of(reduced_)].stamp.store(stamp_of(reduced_), release);
     reduce_source_ = 0;
     ++reduced_;
-    moved_ = true;
+    moved_ = published_ = true;
     return true;
   }
 
@@ -201,13 +207,13 @@ class Steps {
     take_source_ = 0;
     ++taken_;
     tell_taken(taken_ == run_.rounds ? run_.first + run_.span - 1 : stamp_of(taken_ - 1));
-    moved_ = true;
+    moved_ = published_ = true;
     return true;
   }
 
   void tell_taken(Stamp stamp) {
     own_taken_ = stamp;
-    seat(rank_).taken.stamp.store_release(stamp);
+    seat(rank_).taken.stamp.store(stamp, release);
   }
 
   int rank_ = 0;
@@ -216,10 +222,10 @@ class Steps {
   std::int64_t left_ = 0, reduced_ = 0, taken_ = 0;  // rounds
   int reduce_source_ = 0, take_source_ = 0;          // how far this round has come through its sources
   bool heard_all_ = true;                            // no source was passed over in this round
-  bool moved_ = false;
+  bool moved_ = false, published_ = false;
   // Across bodies.
-  Stamp in_slot_[slot_count] = {}, in_door_[door_count] = {};  // stamps of what was left there last
-  Stamp low_taken_ = 0;                                        // every peer's `taken` has reached this
+  Stamp in_slot_[slot_count] = {}, in_door_[Policy::doors] = {};  // stamps of what was left there last
+  Stamp low_taken_ = 0;                                           // every peer's `taken` has reached this
   Stamp own_taken_ = 0;
   int laggard_ = 0;  // the peer that was not yet there when last looked
 };
