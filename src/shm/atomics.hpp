@@ -14,6 +14,19 @@ struct MachineAtomics {
   using Word = std::atomic<std::uint32_t>;
   using LongWord = std::atomic<std::uint64_t>;
 
+  /// Memory that the protocol protects.
+  template <class T>
+  class Plain {
+   public:
+    Plain() = default;
+    Plain(T value) : value_(value) {}  // NOLINT: as plain as it gets
+    [[nodiscard]] T get() const { return value_; }
+    void set(T value) { value_ = value; }
+
+   private:
+    T value_{};
+  };
+
   /// Between a store and a later load of something else: one of two ranks that do this with exchanged roles sees the
   /// other's store.
   static void fence() {
