@@ -122,7 +122,8 @@ Mailbox::Match Mailbox::match(int peer, const Envelope& envelope) {
   Transfer* const receive = posted_.find(peer, envelope);
   if (receive == nullptr) return {};
   posted_.remove(*receive);
-  return {settle(*receive, peer, envelope), receive};
+  const bool from_anyone = receive->peer == any_peer;
+  return {settle(*receive, peer, envelope), receive, from_anyone};
 }
 
 Mailbox::Found Mailbox::post(Transfer& receive) {

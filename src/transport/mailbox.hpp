@@ -77,6 +77,7 @@ class Mailbox {
   struct Match {
     Fit fit = Fit::none;
     Transfer* receive = nullptr;  // no longer linked
+    bool from_anyone = false;     // it was posted for any_peer
   };
 
   explicit Mailbox(int rank) : rank_(rank) {}

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -38,6 +39,8 @@ class Slots {
     slot = Slot{.value = T{}, .generation = slot.generation + 1, .used = false};
     free_.push_back(static_cast<std::uint32_t>(number));
   }
+
+  [[nodiscard]] std::size_t count() const { return slots_.size() - free_.size(); }
 
   // Calls visit(number, value) for each; it may remove the one it is called with.
   template <class Visit>

@@ -161,6 +161,16 @@ bool TcpTransport::deliver_to_self() {
   return true;
 }
 
+bool TcpTransport::has_transfers() const {
+  if (sender_.outbound_count() > 0 || receiver_.inbound_count() > 0 || !self_sends_.empty()) return true;
+  const auto is_writing = [](const Link* link) { return !link->output.empty(); };
+  const auto is_reading = [](const Link* link) { return link->incoming.kind != Incoming::Kind::none; };
+  return std::any_of(peers_.begin(), peers_.end(), [&](const Peer& peer) {
+    return std::any_of(peer.streams.begin(), peer.streams.end(), is_writing) ||
+           std::any_of(peer.incoming.begin(), peer.incoming.end(), is_reading);
+  });
+}
+
 TcpTransport::Statistics TcpTransport::statistics() const {
   return {.held_bytes = receiver_.mailbox().held_bytes(),
           .held_bytes_peak = receiver_.held_bytes_peak(),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -58,6 +59,7 @@ class TcpTransport final : public Transport, private LinkOwner {
   bool poll() override;
   void wait(TimePoint until, Events events) override { wiring_.wait(until, events); }
   void wake() override { wiring_.wake(); }
+  void watch(int descriptor) override { wiring_.watch(descriptor); }
   void close(TimePoint deadline) override;
   void abandon() override { wiring_.abandon(); }
 
@@ -70,6 +72,17 @@ class TcpTransport final : public Transport, private LinkOwner {
     std::size_t turned_away_count = 0;  // strangers that could not prove themselves
   };
   [[nodiscard]] Statistics statistics() const;
+
+  // For a transport that serves some of the peers itself and leaves the others to this one (host.hpp). They share the
+  // mailbox, because a receive from any_peer may take a message of either; a message belongs to whoever serves its sender.
+  [[nodiscard]] Mailbox& mailbox() { return receiver_.mailbox(); }
+  void use(Arrival& arrival, Transfer& receive) { receiver_.use(arrival, receive); }
+  void discard(Arrival& arrival) { receiver_.discard(arrival); }
+  // Told of a peer that is lost or has said goodbye, before its transfers fail.
+  using Departure = std::function<void(int peer, const std::string& reason)>;
+  void on_departure(Departure departure) { departure_ = std::move(departure); }
+  // Whether messages are under way. Receives that wait for one are the mailbox's to tell.
+  [[nodiscard]] bool has_transfers() const;
 
  private:
   bool admit(Link& link) override;
@@ -99,6 +112,7 @@ class TcpTransport final : public Transport, private LinkOwner {
   TcpOptions options_;
   const Clock& clock_;
   TransportListener* listener_ = nullptr;
+  Departure departure_;
   std::vector<Peer> peers_;
   Wiring wiring_;
   Sender sender_;

@@ -126,6 +126,7 @@ void TcpTransport::lose(Peer& peer, const Link& link, const std::string& reason)
 void TcpTransport::let_go(Peer& peer, Peer::Standing standing, std::string reason) {
   peer.standing = standing;
   peer.reason = std::move(reason);
+  if (departure_) departure_(peer.rank, peer.reason);
   sender_.fail_all(peer);
   receiver_.fail_all(peer);
   peer.for_each_link([&](Link& link) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "transport/stage.hpp"
 #include "transport/tcp_link.hpp"
 #include "transport/tcp_wiring.hpp"
 #include "wire/address.hpp"
@@ -41,28 +42,5 @@ struct Peer {
     for (Link* link : incoming) visit(*link);
   }
 };
-
-// A message costs its bytes and something for its entry, so that many small ones are bounded too.
-inline constexpr std::int64_t message_cost_bytes = 256;
-constexpr std::int64_t credit_cost(std::int64_t bytes) { return bytes + message_cost_bytes; }
-
-// Where a pending transfer is: what Transfer::handle points at.
-enum class Stage : std::uint8_t { sending, announced, to_self, kept_for_self, posted, taken };
-inline constexpr Stage stages[] = {Stage::sending,       Stage::announced, Stage::to_self,
-                                   Stage::kept_for_self, Stage::posted,    Stage::taken};
-inline void set_stage(Transfer& transfer, Stage stage) {
-  transfer.handle = const_cast<Stage*>(&stages[static_cast<std::size_t>(stage)]);
-}
-inline Stage stage_of(const Transfer& transfer) { return *static_cast<const Stage*>(transfer.handle); }
-
-inline void finish(Transfer& transfer) {
-  transfer.state = Transfer::State::done;
-  transfer.handle = nullptr;
-}
-inline void fail(Transfer& transfer, std::string error) {
-  transfer.state = Transfer::State::failed;
-  transfer.error = std::move(error);
-  transfer.handle = nullptr;
-}
 
 }  // namespace tutti::transport

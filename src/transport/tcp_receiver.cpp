@@ -30,7 +30,6 @@ void Receiver::recv(Transfer& transfer) {
   fail(transfer, setup_.peers[static_cast<std::size_t>(transfer.peer)].reason);
 }
 
-// A receive found a message that had come in before it.
 void Receiver::use(Arrival& arrival, Transfer& receive) {
   if (arrival.peer == setup_.rank) return take_from_self(arrival, &receive);
   Peer& peer = setup_.peers[static_cast<std::size_t>(arrival.peer)];
@@ -48,7 +47,7 @@ void Receiver::use(Arrival& arrival, Transfer& receive) {
   }
 }
 
-// Nobody will receive it. The entry goes back to the mailbox now, or once the last of its bytes is read.
+// The entry goes back to the mailbox now, or once the last of its bytes is read.
 void Receiver::discard(Arrival& arrival) {
   if (arrival.peer == setup_.rank) return take_from_self(arrival, nullptr);
   Peer& peer = setup_.peers[static_cast<std::size_t>(arrival.peer)];

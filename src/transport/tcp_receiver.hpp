@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -45,7 +46,13 @@ class Receiver {
   bool deliver_to_self(Transfer& send);
   void cancel_to_self(Transfer& send);
 
+  // A receive found a message that had come in before it; or nobody wants the message.
+  void use(Arrival& arrival, Transfer& receive);
+  void discard(Arrival& arrival);
+
   [[nodiscard]] const Mailbox& mailbox() const { return mailbox_; }
+  [[nodiscard]] Mailbox& mailbox() { return mailbox_; }
+  [[nodiscard]] std::size_t inbound_count() const { return inbound_.count(); }
   [[nodiscard]] std::int64_t held_bytes_peak() const { return held_bytes_peak_; }
 
  private:
@@ -58,8 +65,6 @@ class Receiver {
   };
 
   void grant(Transfer& receive, Peer& peer, std::uint64_t message);
-  void use(Arrival& arrival, Transfer& receive);
-  void discard(Arrival& arrival);
   void tell_sender(Peer& peer, FrameType type, const Numbers& numbers);
   void give_credit_back(Peer& peer, std::int64_t cost);
   void take_from_self(Arrival& arrival, Transfer* receive);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -39,6 +40,7 @@ class Sender {
   bool refill(Peer& peer, Link& link);
   void frame_written(OutgoingFrame& frame);
 
+  [[nodiscard]] std::size_t outbound_count() const { return outbound_.count(); }
   Link& open_link(Peer& peer, LinkKind kind, std::uint32_t stream);
 
  private:

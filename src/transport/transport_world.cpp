@@ -1,4 +1,4 @@
-// transport_world.cpp: worlds over tcp (IPv4 and IPv6) and simulated, and parcels with known content.
+// transport_world.cpp: worlds over tcp (IPv4 and IPv6), shared memory, both and simulated, and parcels with known content.
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/transport_world.hpp"
 
@@ -19,31 +19,9 @@ using namespace std::chrono_literals;
 // A test that fails waits this long; sanitizers on a busy machine need much.
 constexpr Duration patience = 30s;
 
-class TcpWorld final : public TransportWorld {
+// Ranks that are driven by the machine's clock.
+class LiveWorld : public TransportWorld {
  public:
-  TcpWorld(int size, const wire::Address& address) {
-    // Small limits, so that small tests reach every path.
-    const TcpOptions options{.streams = 3, .eager_bytes_max = 4096, .credit_bytes = 64 << 10, .chunk_bytes = 50'000};
-    eager_bytes_max = options.eager_bytes_max;
-    credit_bytes = options.credit_bytes;
-    std::vector<wire::Listener> doors;
-    std::vector<wire::Address> table;
-    for (int rank = 0; rank < size; ++rank) table.push_back(doors.emplace_back(open_listener(address)).address());
-    const wire::Secret secret = wire::make_secret();
-    listeners = std::vector<Recorder>(static_cast<std::size_t>(size));
-    for (int rank = 0; rank < size; ++rank) {
-      const auto index = static_cast<std::size_t>(rank);
-      endpoints_.push_back(std::make_unique<TcpTransport>(TcpSetup{.rank = rank,
-                                                                   .listener = std::move(doors[index]),
-                                                                   .table = table,
-                                                                   .secret = secret,
-                                                                   .clock = steady_clock(),
-                                                                   .world = 77,
-                                                                   .options = options}));
-      endpoints_.back()->listen(&listeners[index]);
-    }
-  }
-
   Transport& at(int rank) override { return *endpoints_[static_cast<std::size_t>(rank)]; }
   const Clock& clock() override { return steady_clock(); }
 
@@ -64,15 +42,23 @@ class TcpWorld final : public TransportWorld {
 
   // Quiet for a while: what the kernel still moves between the sockets makes itself heard within it.
   void settle() override {
-    for (TimePoint quiet_since = clock().now(); clock().now() - quiet_since < 12ms;) {
-      if (step()) quiet_since = clock().now();
-      rest(1ms);
+    for (TimePoint quiet_since = clock().now(); clock().now() - quiet_since < quiet_;) {
+      if (step()) {
+        quiet_since = clock().now();
+      } else {
+        rest(1ms);
+      }
     }
   }
 
   void kill(int rank) override { endpoints_[static_cast<std::size_t>(rank)].reset(); }
-  std::int64_t held_bytes(int rank) override {
-    return endpoints_[static_cast<std::size_t>(rank)]->statistics().held_bytes;
+
+ protected:
+  Duration quiet_ = 12ms;
+  void add(std::unique_ptr<Transport> endpoint) { endpoints_.push_back(std::move(endpoint)); }
+  void listen() {
+    listeners = std::vector<Recorder>(endpoints_.size());
+    for (std::size_t rank = 0; rank < endpoints_.size(); ++rank) endpoints_[rank]->listen(&listeners[rank]);
   }
 
  private:
@@ -81,7 +67,33 @@ class TcpWorld final : public TransportWorld {
     (*living)->wait(clock().now() + duration, Transport::Events::all);
   }
 
-  std::vector<std::unique_ptr<TcpTransport>> endpoints_;
+  std::vector<std::unique_ptr<Transport>> endpoints_;
+};
+
+// Small limits, so that small tests reach every path.
+constexpr TcpOptions small_tcp{.streams = 3, .eager_bytes_max = 4096, .credit_bytes = 64 << 10, .chunk_bytes = 50'000};
+
+class TcpWorld final : public LiveWorld {
+ public:
+  TcpWorld(int size, const wire::Address& address) {
+    eager_bytes_max = small_tcp.eager_bytes_max;
+    credit_bytes = small_tcp.credit_bytes;
+    for (auto& endpoint : make_tcp_endpoints(size, address, small_tcp)) add(std::move(endpoint));
+    listen();
+  }
+  std::int64_t held_bytes(int rank) override { return dynamic_cast<TcpTransport&>(at(rank)).statistics().held_bytes; }
+};
+
+class HostWorld final : public LiveWorld {
+ public:
+  HostWorld(int size, const HostWorldOptions& options) {
+    eager_bytes_max = options.host.eager_bytes_max;
+    credit_bytes = options.host.credit_bytes;
+    if (size <= options.ranks_per_host) quiet_ = 3ms;  // what one rank wrote into shared memory, the next poll finds
+    for (auto& endpoint : make_host_endpoints(size, options)) add(std::move(endpoint));
+    listen();
+  }
+  std::int64_t held_bytes(int rank) override { return dynamic_cast<HostTransport&>(at(rank)).held_bytes(); }
 };
 
 class SimulatedWorld final : public TransportWorld {
@@ -138,6 +150,54 @@ void write_pattern(std::span<std::byte> bytes, std::uint64_t seed) {
 
 }  // namespace
 
+std::vector<std::unique_ptr<TcpTransport>> make_tcp_endpoints(int size, const wire::Address& address,
+                                                              const TcpOptions& options) {
+  std::vector<wire::Listener> doors;
+  std::vector<wire::Address> table;
+  for (int rank = 0; rank < size; ++rank) table.push_back(doors.emplace_back(open_listener(address)).address());
+  const wire::Secret secret = wire::make_secret();
+  std::vector<std::unique_ptr<TcpTransport>> endpoints;
+  for (int rank = 0; rank < size; ++rank) {
+    endpoints.push_back(
+        std::make_unique<TcpTransport>(TcpSetup{.rank = rank,
+                                                .listener = std::move(doors[static_cast<std::size_t>(rank)]),
+                                                .table = table,
+                                                .secret = secret,
+                                                .clock = steady_clock(),
+                                                .world = 77,
+                                                .options = options}));
+  }
+  return endpoints;
+}
+
+std::vector<std::unique_ptr<HostTransport>> make_host_endpoints(int size, const HostWorldOptions& options) {
+  std::vector<std::shared_ptr<shm::Arena>> arenas;
+  std::vector<shm::ArenaAddress> addresses;
+  std::vector<std::uint64_t> boards;
+  for (int rank = 0; rank < size; ++rank) {
+    arenas.push_back(std::make_shared<shm::Arena>(shm::ArenaOptions{.bytes = 64 << 20}));
+    addresses.push_back(arenas.back()->address());
+    boards.push_back(lay_out_board(*arenas.back(), size));
+  }
+  auto inner = make_tcp_endpoints(size, wire::Address::loopback(), small_tcp);
+  std::vector<std::unique_ptr<HostTransport>> endpoints;
+  for (int rank = 0; rank < size; ++rank) {
+    std::vector<std::uint64_t> reached = boards;
+    for (int peer = 0; peer < size; ++peer) {
+      if (peer / options.ranks_per_host != rank / options.ranks_per_host)
+        reached[static_cast<std::size_t>(peer)] = no_board;
+    }
+    const auto index = static_cast<std::size_t>(rank);
+    endpoints.push_back(std::make_unique<HostTransport>(
+        HostSetup{.neighbours = std::make_shared<shm::Neighbours>(arenas[index], rank, addresses),
+                  .inner = std::move(inner[index]),
+                  .boards = std::move(reached),
+                  .clock = steady_clock(),
+                  .options = options.host}));
+  }
+  return endpoints;
+}
+
 std::vector<WorldKind> all_world_kinds() {
   return {
       {"tcp_ipv4",
@@ -147,6 +207,20 @@ std::vector<WorldKind> all_world_kinds() {
       {"tcp_ipv6",
        [](int size) -> std::unique_ptr<TransportWorld> {
          return std::make_unique<TcpWorld>(size, wire::Address::loopback_v6());
+       }},
+      {"host",
+       [](int size) -> std::unique_ptr<TransportWorld> {
+         return std::make_unique<HostWorld>(size, HostWorldOptions{.host = small_host});
+       }},
+      {"host_without_cross_memory",
+       [](int size) -> std::unique_ptr<TransportWorld> {
+         HostOptions options = small_host;
+         options.cross_memory = false;
+         return std::make_unique<HostWorld>(size, HostWorldOptions{.host = options});
+       }},
+      {"hosts_of_two_ranks",
+       [](int size) -> std::unique_ptr<TransportWorld> {
+         return std::make_unique<HostWorld>(size, HostWorldOptions{.host = small_host, .ranks_per_host = 2});
        }},
       {"simulated", [](int size) -> std::unique_ptr<TransportWorld> { return std::make_unique<SimulatedWorld>(size); }},
   };

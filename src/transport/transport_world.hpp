@@ -13,7 +13,9 @@
 
 #include <tutti/transport.hpp>
 
+#include "transport/host.hpp"
 #include "transport/mailbox.hpp"
+#include "transport/tcp.hpp"
 
 namespace tutti::transport {
 
@@ -55,6 +57,21 @@ struct WorldKind {
   std::unique_ptr<TransportWorld> (*make)(int size);
 };
 std::vector<WorldKind> all_world_kinds();
+
+std::vector<std::unique_ptr<TcpTransport>> make_tcp_endpoints(int size, const wire::Address& address,
+                                                              const TcpOptions& options);
+
+// Small limits, so that small tests reach every path.
+inline constexpr HostOptions small_host{.eager_bytes_max = 4096,
+                                        .credit_bytes = 64 << 10,
+                                        .ring_bytes = 12 << 10,
+                                        .piece_bytes = 1000,
+                                        .fetch_bytes_per_poll = 100'000};
+struct HostWorldOptions {
+  HostOptions host = small_host;
+  int ranks_per_host = 1 << 20;  // the others are reached over tcp
+};
+std::vector<std::unique_ptr<HostTransport>> make_host_endpoints(int size, const HostWorldOptions& options);
 
 class TransportContract : public testing::TestWithParam<WorldKind> {
  protected:

@@ -1,0 +1,131 @@
+// host_progress.cpp: how the host transport gets on, and what the end of a peer means.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "transport/host.hpp"
+
+namespace tutti::transport {
+
+namespace {
+
+// The inner transport asks the system, which costs more than a message through shared memory does. While it has nothing
+// under way but the control network, once in a while is enough.
+constexpr unsigned polls_per_inner_poll = 128;
+// Rings that do not exist yet are looked for as often, unless there are so few that it does not matter.
+constexpr unsigned polls_per_look = 16;
+constexpr std::size_t few = 4;
+constexpr int drain_rounds_max = 64;  // a peer that goes on sending while it goes is not listened to for ever
+
+}  // namespace
+
+bool HostTransport::poll() {
+  bool moved = false;
+  for (std::size_t i = 0; i < talking_.size();) {
+    Peer& peer = *talking_[i];
+    if (!peer.in.has_news()) [[likely]] {
+      ++i;
+      continue;
+    }
+    moved = true;
+    if (read(peer)) ++i;  // otherwise it is in the list no more
+  }
+  ++polls_;
+  if (!silent_.empty()) {
+    // Whoever is about to sleep must not miss the first message of anyone.
+    const bool last_look = neighbours_->arena().header().asleep.load(std::memory_order_relaxed) != 0;
+    if (last_look || silent_.size() <= few || polls_ % polls_per_look == 0) look_for_rings();
+  }
+  if (receiver_.is_fetching()) {
+    moved |= receiver_.fetch();
+    polls_until_inner_ = 0;  // beside so much work it costs nothing
+  }
+  if (!sender_.is_settled()) moved |= sender_.flush();
+  if (polls_until_inner_-- == 0 || look_inside_.load(std::memory_order_relaxed)) moved |= poll_inner();
+  return moved;
+}
+
+bool HostTransport::poll_inner() {
+  look_inside_.store(false, std::memory_order_relaxed);
+  const bool moved = inner_->poll();
+  polls_until_inner_ = moved || busy_outside() ? 0 : polls_per_inner_poll;
+  return moved;
+}
+
+// What is found is read by the next poll.
+void HostTransport::look_for_rings() {
+  for (std::size_t i = 0; i < silent_.size();) {
+    Peer& peer = *silent_[i];
+    try {
+      if (!receiver_.discover(peer)) {
+        ++i;
+        continue;
+      }
+    } catch (const MalformedMessage& error) {
+      condemn(peer, error.what());
+      continue;
+    }
+    silent_.erase(silent_.begin() + static_cast<std::ptrdiff_t>(i));
+    talking_.push_back(&peer);
+    read(peer);
+  }
+}
+
+// False if the peer turned out to write nonsense and was let go.
+bool HostTransport::read(Peer& peer) try {
+  receiver_.read(peer);
+  return true;
+} catch (const MalformedMessage& error) {
+  condemn(peer, error.what());
+  return false;
+}
+
+void HostTransport::condemn(Peer& peer, const std::string& reason) {
+  let_go(peer, fmt::format("rank {}: lost rank {} ({}); see whether that rank crashed or overwrote its memory", rank(),
+                           peer.rank, reason));
+  if (!closing_) lost(peer.rank, reason);
+}
+
+// Once per peer, whoever notices first.
+void HostTransport::lost(int peer, std::string_view reason) {
+  if (std::exchange(is_lost_[static_cast<std::size_t>(peer)], char{1}) == 0) listener_->lost(peer, reason);
+}
+
+// The inner transport lost it, or it said goodbye there. What it wrote into its ring before that still counts.
+void HostTransport::depart(int rank, const std::string& reason) {
+  Peer* const peer = near_peer(rank);
+  if (peer == nullptr || peer->is_gone) return;
+  if (!closing_) {
+    try {
+      if (peer->in.exists() || receiver_.discover(*peer)) {
+        for (int round = 0; round < drain_rounds_max && receiver_.read(*peer); ++round) {}
+      }
+    } catch (const MalformedMessage&) {  // it is gone anyway, and why is known
+    }
+  }
+  let_go(*peer, reason);
+}
+
+void HostTransport::let_go(Peer& peer, const std::string& reason) {
+  peer.is_gone = true;
+  peer.reason = reason;
+  sender_.fail_all(peer);
+  receiver_.fail_all(peer);
+  std::erase(talking_, &peer);
+  std::erase(silent_, &peer);
+}
+
+// First what waits for room, for as long as the others read; then no offer stands any more; then the goodbyes.
+void HostTransport::close(TimePoint deadline) {
+  if (closing_) return;
+  while (!sender_.is_settled() && clock_.now() < deadline) {
+    if (!poll()) inner_->wait(std::min(deadline, clock_.now() + std::chrono::milliseconds(1)), Events::all);
+  }
+  closing_ = true;
+  sender_.withdraw_offers();
+  inner_->close(deadline);
+}
+
+}  // namespace tutti::transport
