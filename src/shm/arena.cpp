@@ -143,7 +143,7 @@ void Arena::commit(Range pages) {
     } else if (errno != EINTR) {
       const int error = errno;
       release_pages({.offset = pages.offset, .bytes = done});
-      throw Error(
+      throw OutOfMemory(
           fmt::format("shared memory of this rank: {} cannot be committed: {}; free some memory, or raise the "
                       "limit of the machine or container",
                       bytes_text(pages.bytes), reason_of(error)));
@@ -186,7 +186,7 @@ void Arena::check_affordable(std::uint64_t asked, std::uint64_t more) {
   give_back_beyond(0);
   const Allowance limit = left();
   if (limit.bytes >= more) return;
-  throw Error(
+  throw OutOfMemory(
       fmt::format("shared memory of this rank: {} asked for, {} left of {} ({} in use); make the arrays smaller, "
                   "free some, or raise that limit",
                   bytes_text(asked), bytes_text(limit.bytes), limit.source, bytes_text(blocks_.used_bytes())));
@@ -200,7 +200,7 @@ Range Arena::make_room(std::uint64_t bytes, std::uint64_t alignment) {
     pages = blocks_.pages_for(bytes, alignment);
   }
   if (!pages) {
-    throw Error(
+    throw OutOfMemory(
         fmt::format("shared memory of this rank: no room for {} in {} of address space ({} in use); make the arrays "
                     "smaller, or raise ulimit -v",
                     bytes_text(bytes), bytes_text(address_.bytes), bytes_text(blocks_.used_bytes())));

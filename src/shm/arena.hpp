@@ -19,6 +19,8 @@
 #include <string>
 #include <string_view>
 
+#include <tutti/error.hpp>
+
 #include "base/environment.hpp"
 #include "base/unique_fd.hpp"
 #include "shm/blocks.hpp"
@@ -59,6 +61,11 @@ struct ArenaOptions {
   static ArenaOptions from(const Environment& environment);
 };
 
+/// There is not so much memory, or not so much room in the arena.
+class OutOfMemory : public Error {
+  using Error::Error;
+};
+
 class Arena {
  public:
   /// Throws Unsupported with the reason: no memfd here, too little address space or memory.
@@ -71,8 +78,8 @@ class Arena {
   [[nodiscard]] ArenaHeader& header() const { return *reinterpret_cast<ArenaHeader*>(mapping_->base()); }
   [[nodiscard]] const std::shared_ptr<Mapping>& mapping() const { return mapping_; }
 
-  /// Zeroed on first use, committed, aligned to `alignment` (a power of two, at most 2 MiB). Throws Error when memory runs
-  /// out, saying how much was asked for and how much there is.
+  /// Zeroed on first use, committed, aligned to `alignment` (a power of two, at most 2 MiB). Throws OutOfMemory,
+  /// saying how much was asked for and how much there is.
   [[nodiscard]] std::byte* allocate(std::size_t bytes, std::size_t alignment = 128);
   /// Not to be called while a peer may still read or write the block: see quarantine in memory.hpp.
   void free(std::byte* block);

@@ -8,6 +8,14 @@
 #include <atomic>
 #include <cstdint>
 
+#if defined(__SANITIZE_THREAD__)
+#define TUTTI_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#define TUTTI_THREAD_SANITIZER __has_feature(thread_sanitizer)
+#else
+#define TUTTI_THREAD_SANITIZER 0
+#endif
+
 namespace tutti::shm {
 
 struct MachineAtomics {
@@ -30,25 +38,16 @@ struct MachineAtomics {
   /// Between a store and a later load of something else: one of two ranks that do this with exchanged roles sees the
   /// other's store.
   static void fence() {
-#if defined(__SANITIZE_THREAD__)
-    thread_sanitizer_fence();
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-    thread_sanitizer_fence();
-#else
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-#endif
-#else
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-#endif
-  }
-
- private:
-  // The thread sanitizer knows no fences. It needs none here either, as every datum is published by a release store; the
-  // processor does, and a locked instruction is one.
-  static void thread_sanitizer_fence() {
+#if TUTTI_THREAD_SANITIZER
+    // It knows no fences. It needs none either, as every datum is published by a release store; but the processor does,
+    // and a locked instruction is one.
     std::atomic<std::uint32_t> own{0};
     own.fetch_add(1, std::memory_order_seq_cst);
+#elif defined(__clang__) && defined(__x86_64__)
+    asm volatile("lock; orq $0, (%%rsp)" ::: "memory", "cc");  // half the time of the mfence that clang chooses
+#else
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
   }
 };
 
