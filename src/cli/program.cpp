@@ -14,6 +14,7 @@
 #include <tutti/error.hpp>
 
 #include "cli/doctor.hpp"
+#include "cli/explain.hpp"
 #include "launch/command.hpp"
 #include "launch/suggest.hpp"
 
@@ -81,6 +82,7 @@ std::unique_ptr<CLI::App> make_program() {
   tutti->get_formatter()->label("Subcommands", "Commands");
   tutti->set_version_flag("--version", "tutti " TUTTI_VERSION);
   add_doctor(*tutti);
+  add_explain(*tutti);
   tutti->footer(
       launch::examples({{"tutti doctor", "what is there, and what works"},
                         {"tutti explain all_reduce -n 8 --bytes 1M", "which algorithm, why, and a picture"}}) +
