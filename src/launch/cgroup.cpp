@@ -6,6 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace tutti::launch {
 namespace {
 
@@ -57,6 +60,12 @@ Cgroup Cgroup::below_own(std::string_view job) {
   if (mount.empty()) return result;
   const std::string parent = mount + (own == "/" ? "" : own);
   if (access(parent.c_str(), W_OK) == 0) result.path_ = parent + "/tuttirun-" + std::string(job);
+  return result;
+}
+
+Cgroup Cgroup::at(std::string path) {
+  Cgroup result;
+  result.path_ = std::move(path);
   return result;
 }
 

@@ -16,6 +16,8 @@ class Cgroup {
   Cgroup() = default;
   // Only decides where it would be. `job` becomes part of its name.
   static Cgroup below_own(std::string_view job);
+  // The same one again, for another process.
+  static Cgroup at(std::string path);
 
   // Makes it. The descriptor, for CLONE_INTO_CGROUP, or -1.
   int make();

@@ -1,0 +1,163 @@
+// run.cpp: from the words on the command line to the exit status.
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/run.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tutti/error.hpp>
+
+#include "base/environment.hpp"
+#include "launch/cores.hpp"
+#include "launch/dry_run.hpp"
+#include "launch/job.hpp"
+#include "launch/master_port.hpp"
+#include "launch/options.hpp"
+#include "launch/program.hpp"
+#include "launch/rank_environment.hpp"
+#include "launch/start.hpp"
+#include "store/tcp_server.hpp"
+#include "wire/secret.hpp"
+
+namespace tutti::launch {
+namespace {
+
+constexpr int status_usage = 2;
+
+std::string fresh_job_id() {
+  std::array<std::byte, 8> random;
+  wire::fill_random(random);
+  std::string id;
+  for (const std::byte byte : random) id += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
+  return id;
+}
+
+wire::Secret choose_secret(const RunOptions& options, const Environment& environment) {
+  const std::string given = environment.get("TUTTI_SECRET").value_or("");
+  if (!given.empty()) {
+    try {
+      return wire::Secret::from_hex(given);
+    } catch (const InvalidArgument& error) {
+      throw UsageError(fmt::format("TUTTI_SECRET: {}", error.what()));
+    }
+  }
+  if (options.nodes > 1)
+    throw UsageError(
+        "--nnodes: ranks on several nodes need a secret in common; set TUTTI_SECRET to the same 64 hexadecimal digits "
+        "on every "
+        "node (openssl rand -hex 32 makes some)");
+  return wire::make_secret();
+}
+
+// The memory from argv[0] to the end of the last word; the kernel lays the words down one after the other.
+std::span<char> title_memory(std::span<char* const> words) {
+  char* const begin = program_invocation_name;
+  char* const end = words.back() + std::strlen(words.back());
+  return begin < end ? std::span<char>(begin, end) : std::span<char>();
+}
+
+// A pipe that lands on a closed descriptor 0, 1 or 2 would be taken for a standard stream.
+void fill_standard_streams() {
+  while (true) {
+    const int descriptor = open("/dev/null", O_RDWR);
+    if (descriptor > STDERR_FILENO) {
+      close(descriptor);
+      return;
+    }
+    if (descriptor < 0) return;
+  }
+}
+
+sigset_t block_signals() {
+  sigset_t all, before;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, &before);
+  return before;
+}
+
+int start(std::string_view name, const RunOptions& options, std::span<char* const> words) {
+  const Environment environment = Environment::of_process();
+  const Program program = find_program(options, environment);
+  const int cores = usable_processors();
+  Placement placement{.ranks_here = options.ranks > 0 ? options.ranks : cores,
+                      .nodes = options.nodes,
+                      .node_rank = options.node_rank,
+                      .master_address = options.master_address};
+  placement.threads = std::max(1, cores / placement.ranks_here);
+  std::vector<cpu_set_t> processors;
+  if (options.binding == Binding::core) processors = split_cores(placement.ranks_here);
+
+  const bool is_first_node = placement.node_rank == 0;
+  MasterPort port;
+  if (options.master_port == 0) {
+    port = free_master_port();
+  } else if (is_first_node) {
+    port = given_master_port(options.master_port);
+  }
+  placement.master_port = options.master_port == 0 ? port.port : options.master_port;
+  const wire::Secret secret = choose_secret(options, environment);
+  placement.secret = secret.hex();
+  placement.job = fresh_job_id();
+
+  const sigset_t signals_before = block_signals();  // before there are threads
+  std::optional<TcpStoreServer> store;
+  if (placement.nodes == 1) {
+    store.emplace(TcpStoreServer::Options{.secret = secret});
+    placement.store = store->address().text();
+  }
+  const Variables common = common_variables(placement, options, environment);
+  if (options.is_dry_run) {
+    fmt::print("{}", describe_start(program, placement, common, processors));
+    return 0;
+  }
+
+  JobPlan plan{.name = std::string(name),
+               .options = options,
+               .program = program,
+               .ranks = placement.ranks_here,
+               .first_rank = placement.first_rank(),
+               .world_size = placement.world_size(),
+               .id = placement.job,
+               .common_environment = common_block(environment, common),
+               .processors = std::move(processors),
+               .signals_blocked = signals_before,
+               .descriptors = make_room_for_pipes(placement.ranks_here),
+               .title = title_memory(words)};
+  for (int rank = 0; rank < plan.ranks; ++rank)
+    plan.own_environment.push_back(to_block(own_variables(placement, rank)));
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  return run_job(plan);
+}
+
+}  // namespace
+
+int run_main(std::string_view name, std::span<char* const> words) {
+  try {
+    fill_standard_streams();
+    const std::vector<std::string> texts(words.begin(), words.end());
+    const Parsed parsed = parse_options(name, texts);
+    if (!parsed.text.empty()) {
+      fmt::print("{}", parsed.text);
+      return 0;
+    }
+    return start(name, parsed.options, words);
+  } catch (const UsageError& error) {
+    fmt::print(stderr, "{}: {}\n", name, error.what());
+    return status_usage;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}: {}\n", name, error.what());
+    return 1;
+  }
+}
+
+}  // namespace tutti::launch
