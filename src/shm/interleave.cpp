@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <stdexcept>
 
@@ -34,13 +35,12 @@ const char* name_of(Order order) {
 
 // Counted from `base`, below which nobody looks any more.
 void add(Hash& hash, const View& view, const View& base) {
-  for (std::size_t i = 0; i < view.at.size(); i += 8) {
-    std::uint64_t eight = 0;
-    for (std::size_t j = i; j < i + 8; ++j) {
-      eight = eight << 8 | static_cast<std::uint64_t>(std::max(view.at[j], base.at[j]) - base.at[j]);
-    }
-    hash.add(eight);
+  View relative;
+  for (std::size_t i = 0; i < view.at.size(); ++i) {
+    relative.at[i] = static_cast<std::uint8_t>(std::max(view.at[i], base.at[i]) - base.at[i]);
   }
+  for (const std::uint64_t eight : std::bit_cast<std::array<std::uint64_t, sizeof(View) / 8>>(relative))
+    hash.add(eight);
 }
 static_assert((max_locations + max_ranks) % 8 == 0);
 
@@ -76,6 +76,7 @@ Verdict Checker::run(std::vector<Program> ranks, std::function<void()> at_end) {
   programs_ = std::move(ranks);
   at_end_ = std::move(at_end);
   visited_.clear();
+  reached_.clear();
   trace_.clear();
   State state;
   for (const Value value : initial_) state.locations.push_back({.history = {{.value = value, .view = {}}}});
@@ -203,8 +204,16 @@ void Checker::take(const State& state, std::size_t rank, std::size_t choice) {
   } else if (!mover.sleeping) {
     mover.results.push_back(result);
   }
-  if (!mover.sleeping) advance(after, rank);
-  explore(after);
+  // Where its program goes from here follows from its results: most steps lead where others have led before, and the
+  // program need not be run to know that.
+  if (!mover.sleeping) {
+    mover.next = {};
+    mover.polled = 0;
+  }
+  if (reached_.insert(fingerprint(after)).second) {
+    if (!mover.sleeping) advance(after, rank);
+    explore(after);
+  }
   trace_.pop_back();
 }
 

@@ -174,7 +174,7 @@ class Checker {
   std::vector<std::string> names_;
   std::vector<Program> programs_;
   std::function<void()> at_end_;
-  std::unordered_set<std::uint64_t> visited_;
+  std::unordered_set<std::uint64_t> visited_, reached_;  // by all programs, and before the last one went on
   std::vector<Step> trace_;
   // The program that runs at the moment, and the state of which at_end may ask.
   Rank* running_ = nullptr;
