@@ -1,18 +1,23 @@
-// transport_bench.cpp: what the tcp transport reaches between two processes over loopback: latency and bandwidth.
+// transport_bench.cpp: what a transport reaches between two processes of one machine: latency and bandwidth.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   transport_bench [--streams 2] [--eager BYTES] [--chunk BYTES] [--buffer BYTES] [--congestion cubic] [--no-checksum]
+//   transport_bench tcp [--streams 2] [--eager BYTES] [--chunk BYTES] [--buffer BYTES] [--congestion cubic] [--no-checksum]
+//   transport_bench shm [--eager BYTES] [--ring BYTES] [--piece BYTES] [--fetch BYTES] [--no-cross-memory]
 //
 // Three patterns: ping-pong (half of the round trip), stream (one way, several messages in flight), exchange (both ways at
-// once, as a step of a ring does it). Buffers change with every message. One JSON object per line.
+// once, as a step of a ring does it). Buffers change with every message. The median of some repeats; one JSON object per
+// line.
 #include <sched.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,6 +25,7 @@
 
 #include <tutti/error.hpp>
 
+#include "transport/host.hpp"
 #include "transport/mailbox.hpp"
 #include "transport/tcp.hpp"
 
@@ -37,7 +43,7 @@ struct Silent final : TransportListener {
 // One of the two ranks.
 class Bench {
  public:
-  Bench(int rank, transport::TcpTransport& transport) : rank_(rank), transport_(transport) {}
+  Bench(int rank, Transport& transport) : rank_(rank), transport_(transport) {}
 
   struct Slot {
     Transfer transfer;
@@ -50,8 +56,8 @@ class Bench {
       for (Slot& slot : *slots) slot.memory.assign(static_cast<std::size_t>(bytes) + 1, std::byte{1});
     }
   }
-  void send(std::size_t slot) { start(out_[slot], &transport::TcpTransport::send); }
-  void recv(std::size_t slot) { start(in_[slot], &transport::TcpTransport::recv); }
+  void send(std::size_t slot) { start(out_[slot], &Transport::send); }
+  void recv(std::size_t slot) { start(in_[slot], &Transport::recv); }
   void finish(const Transfer& transfer) {
     for (int idle = 0; transfer.state == Transfer::State::pending;) {
       idle = transport_.poll() ? 0 : idle + 1;
@@ -97,7 +103,7 @@ class Bench {
   }
 
  private:
-  void start(Slot& slot, void (transport::TcpTransport::*verb)(Transfer&)) {
+  void start(Slot& slot, void (Transport::*verb)(Transfer&)) {
     slot.transfer.envelope.lane = transport::point_to_point_lane;
     slot.transfer.envelope.bytes = static_cast<std::int64_t>(slot.memory.size()) - 1;
     slot.transfer.peer = 1 - rank_;
@@ -124,29 +130,33 @@ class Bench {
   static double since(TimePoint start) { return std::chrono::duration<double>(steady_clock().now() - start).count(); }
 
   int rank_;
-  transport::TcpTransport& transport_;
+  Transport& transport_;
   std::vector<Slot> out_, in_;
   unsigned changes_ = 0;
 };
 
-void measure(int rank, transport::TcpTransport& transport) {
+void measure(int rank, Transport& transport, int rounds_max) {
+  constexpr int repeats = 5;
   Bench bench(rank, transport);
-  for (const std::int64_t bytes :
-       {8LL, 512LL, 4096LL, 32768LL, 262144LL, 1LL << 20, 4LL << 20, 16LL << 20, 64LL << 20}) {
-    const int rounds =
-        static_cast<int>(std::clamp<std::int64_t>((512LL << 20) / std::max<std::int64_t>(bytes, 1), 8, 3000));
-    const auto report = [&](const char* pattern, double seconds) {
+  for (const std::int64_t bytes : {8LL, 64LL, 512LL, 4096LL, 8192LL, 16384LL, 32768LL, 65536LL, 262144LL, 1LL << 20,
+                                   4LL << 20, 16LL << 20, 64LL << 20}) {
+    const auto rounds = static_cast<int>(std::clamp<std::int64_t>((128LL << 20) / bytes, 2, rounds_max));
+    const auto report = [&](const char* pattern, double (Bench::*run)(int)) {
+      std::array<double, repeats> seconds;
+      for (double& each : seconds) each = (bench.*run)(rounds);
+      std::ranges::sort(seconds);
+      const double median = seconds[repeats / 2];
       if (rank != 0) return;
-      fmt::print("{{\"pattern\": \"{}\", \"bytes\": {}, \"us\": {:.2f}, \"GBps\": {:.3f}}}\n", pattern, bytes,
-                 seconds * 1e6, static_cast<double>(bytes) / seconds / 1e9);
+      fmt::print("{{\"transport\": \"{}\", \"pattern\": \"{}\", \"bytes\": {}, \"us\": {:.3f}, \"GBps\": {:.3f}}}\n",
+                 transport.name(), pattern, bytes, median * 1e6, static_cast<double>(bytes) / median / 1e9);
       std::fflush(stdout);
     };
     bench.prepare(bytes, 1);
     bench.ping_pong(std::max(rounds / 10, 2));
-    report("ping-pong", bench.ping_pong(rounds));
-    report("exchange", bench.exchange(rounds));
+    report("ping-pong", &Bench::ping_pong);
+    report("exchange", &Bench::exchange);
     bench.prepare(bytes, 4);
-    report("stream", bench.stream(rounds));
+    report("stream", &Bench::stream);
   }
 }
 
@@ -157,50 +167,100 @@ std::int64_t number(const std::string& text) {
   return value;
 }
 
-transport::TcpOptions parse(const std::vector<std::string>& words) {
-  transport::TcpOptions options;
-  for (std::size_t i = 0; i < words.size(); ++i) {
+struct Choice {
+  bool shared = false;
+  transport::TcpOptions tcp{};
+  transport::HostOptions host{};
+};
+
+Choice parse(const std::vector<std::string>& words) {
+  Choice choice;
+  auto& [shared, tcp, host] = choice;
+  if (words.empty() || (words[0] != "tcp" && words[0] != "shm")) throw InvalidArgument("which transport, tcp or shm?");
+  shared = words[0] == "shm";
+  for (std::size_t i = 1; i < words.size(); ++i) {
     const std::string& word = words[i];
-    if (word == "--no-checksum") {
-      options.payload_checksums = false;
+    if (word == "--no-checksum" || word == "--no-cross-memory") {
+      (shared ? host.cross_memory : tcp.payload_checksums) = false;
       continue;
     }
     if (i + 1 == words.size()) throw InvalidArgument("unknown option, or no value for it: " + word);
     const std::string& value = words[++i];
-    if (word == "--streams") options.streams = static_cast<int>(number(value));
-    else if (word == "--eager") options.eager_bytes_max = number(value);
-    else if (word == "--chunk") options.chunk_bytes = number(value);
+    if (word == "--eager") (shared ? host.eager_bytes_max : tcp.eager_bytes_max) = number(value);
+    else if (word == "--ring") host.ring_bytes = static_cast<std::uint64_t>(number(value));
+    else if (word == "--piece") host.piece_bytes = number(value);
+    else if (word == "--fetch") host.fetch_bytes_per_poll = number(value);
+    else if (word == "--streams") tcp.streams = static_cast<int>(number(value));
+    else if (word == "--chunk") tcp.chunk_bytes = number(value);
     else if (word == "--buffer")
-      options.socket.send_buffer_bytes = options.socket.receive_buffer_bytes = static_cast<int>(number(value));
-    else if (word == "--congestion") options.socket.congestion_control = value;
+      tcp.socket.send_buffer_bytes = tcp.socket.receive_buffer_bytes = static_cast<int>(number(value));
+    else if (word == "--congestion") tcp.socket.congestion_control = value;
     else throw InvalidArgument("unknown option: " + word);
   }
-  return options;
+  return choice;
+}
+
+// What one process has to know of the other's arena, through a socket between the two.
+struct Place {
+  char address[512] = {};
+  std::uint64_t board = 0;
+};
+
+std::unique_ptr<Transport> make_shared(int rank, std::unique_ptr<transport::TcpTransport> inner, int socket,
+                                       const transport::HostOptions& options) {
+  const auto arena = std::make_shared<shm::Arena>(shm::ArenaOptions{.bytes = 1 << 30, .ranks = 2});
+  std::array<Place, 2> places;
+  Place& own = places[static_cast<std::size_t>(rank)];
+  arena->address().to_text().copy(own.address, sizeof own.address - 1);
+  own.board = transport::lay_out_board(*arena, 2);
+  Place& other = places[static_cast<std::size_t>(1 - rank)];
+  if (write(socket, &own, sizeof own) != sizeof own || read(socket, &other, sizeof other) != sizeof other) {
+    throw Error("the other process is gone");
+  }
+  std::vector<shm::ArenaAddress> addresses;
+  for (const Place& place : places) addresses.push_back(shm::ArenaAddress::from_text(place.address));
+  auto neighbours = std::make_shared<shm::Neighbours>(arena, rank, addresses);
+  if (!neighbours->reaches(1 - rank)) throw Error("no shared memory: " + neighbours->why_not(1 - rank));
+  return std::make_unique<transport::HostTransport>(transport::HostSetup{.neighbours = std::move(neighbours),
+                                                                         .inner = std::move(inner),
+                                                                         .boards = {places[0].board, places[1].board},
+                                                                         .clock = steady_clock(),
+                                                                         .options = options});
+}
+
+void run_rank(int rank, std::unique_ptr<Transport> transport, int rounds_max) {
+  Silent silent;
+  transport->listen(&silent);
+  measure(rank, *transport, rounds_max);
+  transport->close(steady_clock().now() + 5s);
 }
 
 int run(const std::vector<std::string>& words) {
-  const transport::TcpOptions options = parse(words);
+  const Choice choice = parse(words);
   std::vector<wire::Listener> doors;
   std::vector<wire::Address> table;
   for (int rank = 0; rank < 2; ++rank) {
-    table.push_back(doors.emplace_back(transport::open_listener(wire::Address::loopback(), options)).address());
+    table.push_back(doors.emplace_back(transport::open_listener(wire::Address::loopback(), choice.tcp)).address());
   }
   const wire::Secret secret = wire::make_secret();
+  int sockets[2] = {-1, -1};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) throw Error("no socketpair");
   const pid_t child = fork();
   const int rank = child == 0 ? 1 : 0;
-  {
-    transport::TcpTransport transport({.rank = rank,
-                                       .listener = std::move(doors[static_cast<std::size_t>(rank)]),
-                                       .table = table,
-                                       .secret = secret,
-                                       .clock = steady_clock(),
-                                       .world = 1,
-                                       .options = options});
-    doors.clear();
-    Silent silent;
-    transport.listen(&silent);
-    measure(rank, transport);
-    transport.close(steady_clock().now() + 5s);
+  close(sockets[1 - rank]);
+  auto inner = std::make_unique<transport::TcpTransport>(
+      transport::TcpSetup{.rank = rank,
+                          .listener = std::move(doors[static_cast<std::size_t>(rank)]),
+                          .table = table,
+                          .secret = secret,
+                          .clock = steady_clock(),
+                          .world = 1,
+                          .options = choice.tcp});
+  doors.clear();
+  if (choice.shared) {
+    run_rank(rank, make_shared(rank, std::move(inner), sockets[rank], choice.host), 20'000);
+  } else {
+    run_rank(rank, std::move(inner), 600);
   }
   if (child == 0) return 0;
   int status = 0;

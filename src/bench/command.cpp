@@ -1,0 +1,109 @@
+// command.cpp: the words of `tutti bench`.
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/command.hpp"
+
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include <memory>
+
+#include "bench/job.hpp"
+#include "bench/libraries.hpp"
+#include "bench/run.hpp"
+#include "bench/tutti_rank.hpp"
+#include "launch/command.hpp"
+#include "launch/sizes.hpp"
+
+namespace tutti::bench {
+
+namespace {
+
+// As typed; BenchOptions is what it means.
+struct Words {
+  std::vector<std::string> verbs{};
+  std::string sizes = "8:64M", dtype = "float32", memory = "heap";
+  bool in_place = false, out_of_place = false;
+  BenchOptions options{};
+};
+
+std::vector<Verb> verbs_of(const std::vector<std::string>& names, int ranks) {
+  std::vector<Verb> verbs;
+  for (const std::string& name : names) {
+    if (name != "all") {
+      verbs.push_back(verb_from_bench_name(name));
+      continue;
+    }
+    for (const Verb verb : all_verbs()) {
+      if (verb != Verb::send || ranks == 2) verbs.push_back(verb);
+    }
+  }
+  return verbs;
+}
+
+BenchOptions meaning_of(const Words& words) {
+  BenchOptions options = words.options;
+  options.verbs = verbs_of(words.verbs, options.ranks);
+  options.sizes = launch::parse_sizes("--sizes", words.sizes);
+  options.dtype = dtype_from_name(words.dtype);
+  options.memory = memory_from_name(words.memory);
+  options.forms.clear();
+  if (words.in_place || !words.out_of_place) options.forms.push_back(Form::in_place);
+  if (words.out_of_place) options.forms.push_back(Form::out_of_place);
+  return options;
+}
+
+void add_bench(CLI::App& tutti) {
+  CLI::App* bench = tutti.add_subcommand("bench", "Measure verbs on this machine, against other libraries too");
+  auto words = std::make_shared<Words>();
+  BenchOptions& options = words->options;
+  bench->add_option("VERB", words->verbs, "all_reduce, broadcast, …, barrier, ping_pong; several, or all")->required();
+  bench->add_option("-n,--ranks", options.ranks, "ranks, each a process (default: 2)");
+  bench->add_option("--sizes", words->sizes,
+                    "bytes of the larger array: a list, or a range that doubles (default: 8:64M)");
+  bench->add_option("--dtype", words->dtype, "elements (default: float32)");
+  bench->add_option("--backend", options.backends, "one or more, to compare: auto, native, shm (default: auto)")
+      ->delimiter(',');
+  bench->add_flag("--in-place", words->in_place, "one array, where the verb allows it (default)");
+  bench->add_flag("--out-of-place", words->out_of_place,
+                  "two arrays; together with --in-place: both, one after the other");
+  bench->add_option("--memory", words->memory,
+                    "heap, or empty: memory that neighbours read without a copy (default: heap)");
+  bench
+      ->add_option("--against", options.against,
+                   fmt::format("libraries to compare with: {}", fmt::join(peer_names, ", ")))
+      ->delimiter(',');
+  bench->add_option("--repeats", options.repeats, "turns of each library per size (default: 7)");
+  bench->add_option("--json", options.json_path, "file for one JSON object per line, size and library");
+  bench->footer(launch::examples({
+      {"tutti bench all_reduce", "2 ranks, 8 bytes to 64 MiB"},
+      {"tutti bench all_reduce -n 4 --against openmpi,mpich,gloo", "and how other libraries do"},
+      {"tutti bench all --sizes 8,4K,1M --json out.json", "every verb at three sizes"},
+  }));
+  bench->callback([words] {
+    try {
+      if (!run(meaning_of(*words))) throw CLI::RuntimeError(1);
+    } catch (const Interrupted& interrupted) {
+      throw CLI::RuntimeError(128 + interrupted.signal);
+    }
+  });
+}
+
+// What `tutti bench` starts; nobody types it.
+void add_rank(CLI::App& tutti) {
+  CLI::App* rank = tutti.add_subcommand("bench-rank", "A rank of tutti bench")->group("");
+  auto options = std::make_shared<TuttiRankOptions>();
+  rank->add_option("--socket", options->socket_path)->required();
+  rank->add_option("--name", options->name)->required();
+  rank->add_option("--backend", options->backend)->required();
+  rank->add_option("--meeting-point", options->meeting_point)->required();
+  rank->callback([options] { run_tutti_rank(*options); });
+}
+
+}  // namespace
+
+void add_command(CLI::App& tutti) {
+  add_bench(tutti);
+  add_rank(tutti);
+}
+
+}  // namespace tutti::bench

@@ -1,0 +1,117 @@
+// libraries.cpp: how the ranks of Tutti and of each peer are started.
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/libraries.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+#include <initializer_list>
+#include <random>
+
+#include <tutti/error.hpp>
+
+#include "base/environment.hpp"
+
+namespace tutti::bench {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// In a build folder beside the program, in an installed copy below libexec.
+std::string peer_file(const std::string& name, std::string_view remedy) {
+  const fs::path here = fs::path(own_program()).parent_path();
+  for (const fs::path& folder : {here / "peers", here.parent_path() / "libexec" / "tutti" / "peers"}) {
+    if (fs::exists(folder / name)) return (folder / name).string();
+  }
+  throw Unsupported(fmt::format("{} is not among the peers beside {}; {}", name, here.string(), remedy));
+}
+
+std::string first_program(std::initializer_list<std::string> names, std::string_view remedy) {
+  for (const std::string& name : names) {
+    if (const std::string found = find_program(name); !found.empty()) return found;
+  }
+  throw Unsupported(fmt::format("there is no {} in PATH; {}", fmt::join(names, " and no "), remedy));
+}
+
+std::string random_secret() {
+  std::random_device random;
+  std::string text;
+  for (int i = 0; i < 8; ++i) text += fmt::format("{:08x}", random());
+  return text;
+}
+
+// One process for each rank, told apart by the variables that torchrun made common.
+JobStart process_per_rank(const std::string& library, int ranks, const ProcessStart& process) {
+  JobStart start{.library = library, .ranks = ranks};
+  for (int rank = 0; rank < ranks; ++rank) {
+    ProcessStart one = process;
+    for (const char* name : {"RANK", "LOCAL_RANK"}) one.environment.emplace_back(name, std::to_string(rank));
+    for (const char* name : {"WORLD_SIZE", "LOCAL_WORLD_SIZE"}) {
+      one.environment.emplace_back(name, std::to_string(ranks));
+    }
+    start.processes.push_back(std::move(one));
+  }
+  return start;
+}
+
+JobStart open_mpi_job(const Coordinator& coordinator, int ranks, const std::string& collectives) {
+  constexpr std::string_view remedy = "install openmpi-bin and libopenmpi-dev, and build again";
+  const std::string library = collectives.empty() ? "openmpi" : "openmpi-" + collectives;
+  std::vector<std::string> arguments{first_program({"mpirun.openmpi", "mpirun"}, remedy), "--allow-run-as-root",
+                                     "--oversubscribe", "--bind-to", "none"};
+  if (!collectives.empty()) {
+    for (const std::string& word : {std::string("--mca"), "coll_" + collectives + "_priority", std::string("100")}) {
+      arguments.push_back(word);
+    }
+  }
+  for (const std::string& word : {std::string("-n"), std::to_string(ranks), peer_file("mpi_peer_openmpi", remedy),
+                                  coordinator.socket_path(), library}) {
+    arguments.push_back(word);
+  }
+  return {.library = library, .ranks = ranks, .processes = {{.arguments = std::move(arguments)}}};
+}
+
+JobStart mpich_job(const Coordinator& coordinator, int ranks) {
+  constexpr std::string_view remedy = "install mpich and libmpich-dev, and build again";
+  return {.library = "mpich",
+          .ranks = ranks,
+          .processes = {
+              {.arguments = {first_program({"mpirun.mpich", "mpiexec.hydra"}, remedy), "-n", std::to_string(ranks),
+                             peer_file("mpi_peer_mpich", remedy), coordinator.socket_path(), "mpich"}}}};
+}
+
+// ./dev names the Python that has torch; otherwise the one of the active environment.
+JobStart gloo_job(const Coordinator& coordinator, int ranks) {
+  const std::string python = Environment::of_process().get("TUTTI_PYTHON").value_or("python3");
+  constexpr std::string_view remedy = "activate an environment that has torch, or name its Python in TUTTI_PYTHON";
+  return process_per_rank("gloo", ranks,
+                          {.arguments = {first_program({python}, remedy), peer_file("gloo_peer.py", "build again"),
+                                         coordinator.socket_path(), "gloo", coordinator.folder() + "/gloo-meeting"}});
+}
+
+}  // namespace
+
+std::string own_program() { return fs::read_symlink("/proc/self/exe").string(); }
+
+JobStart tutti_job(const Coordinator& coordinator, const TuttiStart& start) {
+  ProcessStart process{.arguments = {start.program, "bench-rank", "--socket", coordinator.socket_path(), "--name",
+                                     start.library, "--backend", start.backend, "--meeting-point",
+                                     fmt::format("file://{}/{}-meeting", coordinator.folder(), start.library)},
+                       .environment = {{"TUTTI_SECRET", random_secret()}}};
+  if (!start.table_path.empty()) process.environment.emplace_back("TUTTI_TABLE", start.table_path);
+  return process_per_rank(start.library, start.ranks, process);
+}
+
+std::vector<JobStart> peer_jobs(const Coordinator& coordinator, std::string_view peer, int ranks) {
+  if (peer == "openmpi") {
+    return {open_mpi_job(coordinator, ranks, ""), open_mpi_job(coordinator, ranks, "sm"),
+            open_mpi_job(coordinator, ranks, "han")};
+  }
+  if (peer == "mpich") return {mpich_job(coordinator, ranks)};
+  if (peer == "gloo") return {gloo_job(coordinator, ranks)};
+  throw InvalidArgument(fmt::format("--against {}: not a peer; there are {}", peer, fmt::join(peer_names, ", ")));
+}
+
+}  // namespace tutti::bench

@@ -1,0 +1,31 @@
+// libraries.hpp: how the ranks of Tutti and of each peer are started.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/job.hpp"
+
+namespace tutti::bench {
+
+/// The program that is running: its ranks are the same program.
+std::string own_program();
+
+struct TuttiStart {
+  std::string program{};  // `tutti`
+  std::string backend = "auto";
+  int ranks = 1;
+  std::string library = "tutti";
+  std::string table_path{};  // TUTTI_TABLE for the ranks, if any
+};
+JobStart tutti_job(const Coordinator& coordinator, const TuttiStart& start);
+
+inline constexpr std::string_view peer_names[] = {"openmpi", "mpich", "gloo"};
+
+/// The faces of a peer, the best of which counts (Open MPI has three sets of collectives). Throws Unsupported with the reason where it is
+/// not installed, InvalidArgument for a name that is not known.
+std::vector<JobStart> peer_jobs(const Coordinator& coordinator, std::string_view peer, int ranks);
+
+}  // namespace tutti::bench

@@ -1,0 +1,131 @@
+// race.cpp: the libraries side by side, in turns.
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/race.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include <tutti/error.hpp>
+
+#include "bench/statistics.hpp"
+
+namespace tutti::bench {
+
+namespace {
+
+using namespace std::chrono_literals;
+constexpr Duration turn_time_max = 20s;
+
+constexpr double turn_us = 12'000;  // with 7 repeats a cell takes about 100 ms for each library
+constexpr double batch_us = 60;     // long beside the barrier that goes first, short beside a slice of the scheduler
+constexpr std::int64_t small_bytes = 64 << 10;
+constexpr int calls_max = 256, batches_max = 200;
+
+}  // namespace
+
+struct Race::Samples {
+  double us_estimate = 0;
+  std::vector<double> turn_medians{}, batches{};
+  std::int64_t wrong = 0;
+  std::string trouble{};
+};
+
+const Measurement* best_peer(const Row& row) {
+  const Measurement* best = nullptr;
+  for (const Measurement& one : row.measurements) {
+    if (one.is_peer && one.trouble.empty() && (best == nullptr || one.us_median < best->us_median)) best = &one;
+  }
+  return best;
+}
+
+Turn turn_of(const Cell& cell, double us_per_call) {
+  const double us = std::max(us_per_call, 1e-3);
+  Turn turn{.cell = cell};
+  turn.calls = static_cast<int>(std::clamp(std::ceil(batch_us / us), 1.0, static_cast<double>(calls_max)));
+  turn.batches = static_cast<int>(std::clamp(turn_us / (us * turn.calls), 1.0, static_cast<double>(batches_max)));
+  return turn;
+}
+
+Turn first_turn_of(const Cell& cell) {
+  return cell.bytes() <= small_bytes ? Turn{.cell = cell, .calls = 4, .batches = 3} : Turn{.cell = cell};
+}
+
+void Race::add_tutti(JobStart start) {
+  auto job = std::make_unique<Job>(coordinator_, start);
+  contenders_.push_back({.start = std::move(start), .job = std::move(job)});
+}
+
+void Race::add_peer(JobStart start) {
+  add_tutti(std::move(start));
+  contenders_.back().is_peer = true;
+}
+
+std::vector<std::string> Race::descriptions() const {
+  std::vector<std::string> texts;
+  for (const Contender& one : contenders_) {
+    if (one.job) texts.push_back(fmt::format("{}: {}", one.start.library, one.job->description()));
+  }
+  return texts;
+}
+
+void Race::revive(Contender& contender, Samples& samples) {
+  samples.trouble = contender.retired;
+  if (contender.job != nullptr || !contender.retired.empty()) return;
+  try {
+    contender.job = std::make_unique<Job>(coordinator_, contender.start);
+  } catch (const Error& error) {
+    contender.retired = samples.trouble = error.what();
+  }
+}
+
+void Race::take_turn(Contender& contender, Samples& samples, const Cell& cell) {
+  if (!samples.trouble.empty()) return;
+  const bool is_first = samples.us_estimate == 0;
+  const Turn turn = is_first ? first_turn_of(cell) : turn_of(cell, samples.us_estimate);
+  try {
+    const Answer answer = contender.job->run(turn, steady_clock().now() + turn_time_max);
+    samples.trouble = answer.trouble;
+    if (!answer.trouble.empty()) return;
+    samples.wrong += answer.wrong;
+    samples.us_estimate = median(answer.us_per_call);
+    if (is_first) return;
+    samples.turn_medians.push_back(samples.us_estimate);
+    samples.batches.insert(samples.batches.end(), answer.us_per_call.begin(), answer.us_per_call.end());
+  } catch (const Timeout& timeout) {
+    if (!contender.is_peer) throw;
+    contender.retired = samples.trouble = timeout.what();
+    contender.job.reset();
+  } catch (const Error& error) {
+    if (!contender.is_peer) throw;
+    samples.trouble = error.what();
+    contender.job.reset();
+  }
+}
+
+std::vector<Measurement> Race::measure(const Cell& cell) {
+  std::vector<Samples> samples(contenders_.size());
+  for (std::size_t i = 0; i < contenders_.size(); ++i) revive(contenders_[i], samples[i]);
+  for (int repeat = 0; repeat < repeats_ + 1; ++repeat) {  // the first tells how long a call takes
+    for (std::size_t i = 0; i < contenders_.size(); ++i) take_turn(contenders_[i], samples[i], cell);
+  }
+  std::vector<Measurement> measurements;
+  for (std::size_t i = 0; i < contenders_.size(); ++i) {
+    Measurement one{.library = contenders_[i].start.library,
+                    .is_peer = contenders_[i].is_peer,
+                    .wrong = samples[i].wrong,
+                    .trouble = samples[i].trouble};
+    if (one.trouble.empty()) {
+      one.us_median = median(samples[i].turn_medians);
+      one.us_p99 = percentile(samples[i].batches, 0.99);
+    } else if (!one.is_peer) {
+      throw Error(fmt::format("{}: {}", one.library, one.trouble));
+    }
+    measurements.push_back(std::move(one));
+  }
+  return measurements;
+}
+
+}  // namespace tutti::bench

@@ -1,0 +1,68 @@
+// race.hpp: the libraries side by side: each cell is measured in turns, library after library, again and again.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Turns interleave so that whatever else happens on the machine hits all libraries alike. The time of a batch is that of its slowest
+// rank; of a turn the median of its batches counts, of a library the median of its turns. p99 is over all batches of all turns.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/job.hpp"
+
+namespace tutti::bench {
+
+/// One library in one cell.
+struct Measurement {
+  std::string library{};
+  bool is_peer = false;
+  double us_median = 0, us_p99 = 0;
+  std::int64_t wrong = 0;
+  std::string trouble{};  // why there is no time
+};
+
+struct Row {
+  Cell cell{};
+  int ranks = 1;
+  std::vector<Measurement> measurements{};
+  double us_limit = 0;  // what the machine allows; 0: not measured
+};
+
+/// The fastest peer, or nullptr where none has a time.
+const Measurement* best_peer(const Row& row);
+
+/// How many calls and batches fill a turn, if one call takes this long.
+Turn turn_of(const Cell& cell, double us_per_call);
+/// The turn that finds out: short, and of large arrays it needs one set only.
+Turn first_turn_of(const Cell& cell);
+
+class Race {
+ public:
+  Race(const Coordinator& coordinator, int repeats) : coordinator_(coordinator), repeats_(repeats) {}
+  /// Throws what starting it throws.
+  void add_tutti(JobStart start);
+  void add_peer(JobStart start);
+  /// "openmpi: Open MPI v4.1.4", one for each library.
+  [[nodiscard]] std::vector<std::string> descriptions() const;
+  /// A peer that crashes is started anew for the next cell; one that does not answer in time stays away from then on. Either
+  /// way the reason stands in its place. Tutti's own failure is thrown.
+  std::vector<Measurement> measure(const Cell& cell);
+
+ private:
+  struct Contender {
+    JobStart start{};
+    std::unique_ptr<Job> job{};  // none after a crash, and once it is retired
+    bool is_peer = false;
+    std::string retired{};
+  };
+  struct Samples;
+  void take_turn(Contender& contender, Samples& samples, const Cell& cell);
+  void revive(Contender& contender, Samples& samples);
+
+  const Coordinator& coordinator_;
+  int repeats_;
+  std::vector<Contender> contenders_{};
+};
+
+}  // namespace tutti::bench

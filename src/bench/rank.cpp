@@ -1,0 +1,113 @@
+// rank.cpp: the rank of any library.
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/rank.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+
+#include <tutti/error.hpp>
+
+#include "bench/line_socket.hpp"
+
+namespace tutti::bench {
+
+std::shared_ptr<void> Library::allocate(std::int64_t bytes, Memory memory) {
+  if (memory != Memory::heap) throw Unsupported("only heap memory can be measured with this library");
+  constexpr std::size_t alignment = 64;
+  const std::size_t rounded = (static_cast<std::size_t>(bytes) + alignment - 1) / alignment * alignment;
+  void* memory_of_slot = std::aligned_alloc(alignment, std::max(rounded, alignment));
+  if (memory_of_slot == nullptr) throw std::bad_alloc();
+  return {memory_of_slot, std::free};
+}
+
+Workplace::Workplace(Library& library, const Cell& cell)
+    : library_(library),
+      cell_(cell),
+      seat_(library.seat()),
+      counts_(array_counts(cell, seat_.size)),
+      own_(cell.dtype, {seat_.rank, seat_.rank + 1}) {
+  library_.prepare(cell_);
+}
+
+void Workplace::reserve(int calls) {
+  const auto element_bytes = static_cast<std::int64_t>(size_of(cell_.dtype));
+  while (slots_.size() < static_cast<std::size_t>(calls)) {
+    Slot slot;
+    if (counts_.in > 0) slot.in = library_.allocate(counts_.in * element_bytes, cell_.memory);
+    slot.out = counts_.out > 0 ? library_.allocate(counts_.out * element_bytes, cell_.memory) : slot.in;
+    // Touched before it is timed: a page fault is not the library's doing.
+    if (counts_.out > 0) own_.write(slot.out.get(), counts_.out, 0);
+    slots_.push_back(std::move(slot));
+  }
+}
+
+void Workplace::write_inputs(int calls) {
+  for (int i = 0; i < calls; ++i) own_.write(slots_[static_cast<std::size_t>(i)].in.get(), counts_.in, batch_ + i);
+}
+
+double Workplace::run_batch(int calls) {
+  using Clock = std::chrono::steady_clock;
+  ++batch_;
+  write_inputs(calls);
+  Call call{.cell = cell_, .counts = counts_};
+  library_.barrier();
+  const auto begin = Clock::now();
+  for (int i = 0; i < calls; ++i) {
+    const Slot& slot = slots_[static_cast<std::size_t>(i)];
+    call.in = slot.in.get();
+    call.out = slot.out.get();
+    call.root = root_of_call(batch_ + i, seat_.size);
+    library_.call(call);
+  }
+  const double us = std::chrono::duration<double, std::micro>(Clock::now() - begin).count() / calls;
+  return cell_.verb == Verb::send ? us / 2 : us;
+}
+
+std::int64_t Workplace::count_wrong(int calls) const {
+  const auto element_bytes = static_cast<std::int64_t>(size_of(cell_.dtype));
+  std::int64_t wrong = 0;
+  std::optional<std::pair<RankRange, Pattern>> expected;  // of a sum it is the same for all calls
+  for (int i = 0; i < calls; ++i) {
+    const auto* out = static_cast<const std::byte*>(slots_[static_cast<std::size_t>(i)].out.get());
+    for (const Part& part : expected_parts(cell_, seat_, root_of_call(batch_ + i, seat_.size))) {
+      if (!expected || expected->first != part.ranks) expected.emplace(part.ranks, Pattern(cell_.dtype, part.ranks));
+      wrong +=
+          expected->second.count_wrong(out + part.begin * element_bytes, part.count, batch_ + i + part.input_begin);
+    }
+  }
+  return wrong;
+}
+
+Answer Workplace::run(const Turn& turn) {
+  reserve(turn.calls);
+  Answer answer;
+  run_batch(turn.calls);
+  for (int i = 0; i < turn.batches; ++i) answer.us_per_call.push_back(run_batch(turn.calls));
+  answer.wrong = count_wrong(turn.calls);
+  return answer;
+}
+
+void serve(Library& library, const std::string& socket_path, const std::string& name) {
+  LineSocket coordinator = LineSocket::connect(socket_path);
+  coordinator.write_line(fmt::format("hello {} {} {}", name, library.seat().rank, library.describe()));
+  std::unique_ptr<Workplace> place;
+  while (const auto line = coordinator.read_line()) {
+    Answer answer;
+    try {
+      const Turn turn = turn_from_line(*line);
+      if (!place || place->cell() != turn.cell) {
+        place.reset();  // before the next arrays are made
+        place = std::make_unique<Workplace>(library, turn.cell);
+      }
+      answer = place->run(turn);
+    } catch (const std::exception& error) {
+      answer.trouble = error.what();
+    }
+    coordinator.write_line(to_line(answer));
+  }
+}
+
+}  // namespace tutti::bench

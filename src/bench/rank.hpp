@@ -1,0 +1,70 @@
+// rank.hpp: the rank of any library: told what to do by the coordinator, it runs a turn and answers with its times.
+// SPDX-License-Identifier: Apache-2.0
+//
+// All libraries in C++ share this code, so that arrays, changes, clocks and checks are the same for all of them. Between turns a
+// rank sleeps in read(), with no call of its library pending, so that a library that polls does not disturb the next.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "bench/arrays.hpp"
+#include "bench/cell.hpp"
+
+namespace tutti::bench {
+
+/// One call. `out` is the input itself where the call works in place.
+struct Call {
+  const Cell& cell;
+  void* in = nullptr;
+  void* out = nullptr;
+  ArrayCounts counts{};
+  int root = 0;
+};
+
+class Library {
+ public:
+  virtual ~Library() = default;
+  [[nodiscard]] virtual Seat seat() const = 0;
+  /// Its version, and what else tells one run from another.
+  [[nodiscard]] virtual std::string describe() const = 0;
+  /// Called before the first turn of a cell; throws Unsupported where it cannot do it.
+  virtual void prepare(const Cell& cell) = 0;
+  virtual std::shared_ptr<void> allocate(std::int64_t bytes, Memory memory);
+  virtual void barrier() = 0;
+  virtual void call(const Call& call) = 0;
+};
+
+/// The rank whose turn it is to be root: each in turn, so that a root that runs ahead does not hide what a call takes.
+constexpr int root_of_call(std::int64_t number, int ranks) { return static_cast<int>(number % ranks); }
+
+/// The arrays of one cell, kept from turn to turn.
+class Workplace {
+ public:
+  Workplace(Library& library, const Cell& cell);
+  [[nodiscard]] const Cell& cell() const { return cell_; }
+  /// Throws what the library throws.
+  Answer run(const Turn& turn);
+
+ private:
+  struct Slot {
+    std::shared_ptr<void> in{}, out{};
+  };
+  void reserve(int calls);
+  void write_inputs(int calls);
+  double run_batch(int calls);  // µs per call
+  [[nodiscard]] std::int64_t count_wrong(int calls) const;
+
+  Library& library_;
+  Cell cell_;
+  Seat seat_;
+  ArrayCounts counts_;
+  Pattern own_;
+  std::vector<Slot> slots_{};
+  std::int64_t batch_ = 0;  // the inputs' shift, and the first root
+};
+
+/// Connects to the coordinator's socket, says who it is, and serves turns until the coordinator hangs up.
+void serve(Library& library, const std::string& socket_path, const std::string& name);
+
+}  // namespace tutti::bench

@@ -1,0 +1,156 @@
+// run.cpp: `tutti bench`, from options to tables.
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <set>
+
+#include <tutti/error.hpp>
+
+#include "base/environment.hpp"
+#include "bench/libraries.hpp"
+#include "bench/race.hpp"
+#include "bench/report.hpp"
+
+namespace tutti::bench {
+
+namespace {
+
+void check(const BenchOptions& options) {
+  if (options.ranks < 1) throw InvalidArgument(fmt::format("-n {}: there must be at least one rank", options.ranks));
+  if (options.repeats < 1) throw InvalidArgument("--repeats must be at least 1");
+  for (const Verb verb : options.verbs) {
+    if (verb == Verb::send && options.ranks != 2) {
+      throw InvalidArgument(fmt::format("ping_pong goes between two ranks: give -n 2, not -n {}", options.ranks));
+    }
+  }
+}
+
+void add_libraries(Race& race, const Coordinator& coordinator, const BenchOptions& options) {
+  for (const std::string& backend : options.backends) {
+    race.add_tutti(tutti_job(coordinator, {.program = own_program(),
+                                           .backend = backend,
+                                           .ranks = options.ranks,
+                                           .library = backend == "auto" ? "tutti" : "tutti-" + backend}));
+  }
+  for (const std::string& peer : options.against) {
+    try {
+      for (JobStart& start : peer_jobs(coordinator, peer, options.ranks)) race.add_peer(std::move(start));
+    } catch (const InvalidArgument&) {
+      throw;
+    } catch (const Error& error) {
+      fmt::print(stderr, "# {} is not measured: {}\n", peer, error.what());
+    }
+  }
+}
+
+class Output {
+ public:
+  explicit Output(const std::string& json_path) {
+    if (json_path.empty()) return;
+    json_.open(json_path);
+    if (!json_) throw InvalidArgument(fmt::format("--json {}: cannot be written", json_path));
+  }
+  void print(const std::string& text) {
+    std::fputs(text.c_str(), stdout);
+    std::fflush(stdout);
+  }
+  void record(const Row& row) {
+    if (json_.is_open()) json_ << json_lines(row) << std::flush;
+  }
+
+ private:
+  std::ofstream json_{};
+};
+
+std::string title(const BenchOptions& options, const Cell& cell) {
+  const std::string_view form = !has_in_place_form(cell.verb) ? "" : cell.in_place ? ", in place" : ", out of place";
+  return fmt::format("\n# {}, {}{}{}, {} ranks, {} memory; time of the slowest rank, median of {} interleaved turns\n",
+                     bench_name_of(cell.verb), tutti::name_of(cell.dtype), reduces(cell.verb) ? " sum" : "", form,
+                     options.ranks, name_of(cell.memory), options.repeats);
+}
+
+// Prints as it measures, and keeps what it needs for that.
+class Session {
+ public:
+  Session(const BenchOptions& options, Race& race, Output& output) : options_(options), race_(race), output_(output) {}
+
+  std::vector<Row> run_table(const std::vector<Cell>& cells) {
+    const TableShape shape{.names_library = options_.backends.size() > 1,
+                           .has_peers = !options_.against.empty(),
+                           .has_limits = options_.limits};
+    output_.print(title(options_, cells.front()) + table_head(shape));
+    std::vector<Row> rows;
+    for (const Cell& cell : cells) {
+      rows.push_back({.cell = cell, .ranks = options_.ranks, .measurements = race_.measure(cell)});
+      tell_trouble(rows.back());
+      output_.print(table_lines(rows.back(), shape));
+      output_.record(rows.back());
+    }
+    output_.print(table_foot(rows));
+    return rows;
+  }
+
+ private:
+  // Why a library has no time: each reason once in a run.
+  void tell_trouble(const Row& row) {
+    for (const Measurement& one : row.measurements) {
+      const std::string text = fmt::format("{}: {}", one.library, one.trouble.substr(0, one.trouble.find(';')));
+      if (one.trouble.empty() || !told_.insert(text).second) continue;
+      fmt::print(stderr, "# no time of {} for {} of {}: {}\n", one.library, bench_name_of(row.cell.verb),
+                 format_bytes(row.cell.bytes()), one.trouble);
+    }
+  }
+
+  const BenchOptions& options_;
+  Race& race_;
+  Output& output_;
+  std::set<std::string> told_{};
+};
+
+bool all_right(const std::vector<Row>& rows) {
+  return std::all_of(rows.begin(), rows.end(), [](const Row& row) {
+    return std::all_of(row.measurements.begin(), row.measurements.end(),
+                       [](const Measurement& one) { return one.is_peer || one.wrong == 0; });
+  });
+}
+
+}  // namespace
+
+std::vector<Cell> cells_of(const BenchOptions& options, Verb verb, Form form) {
+  std::vector<Cell> cells;
+  for (const std::int64_t bytes : options.sizes) {
+    const Cell cell =
+        make_cell({.verb = verb, .dtype = options.dtype, .in_place = form == Form::in_place, .memory = options.memory},
+                  bytes, options.ranks);
+    if (std::find(cells.begin(), cells.end(), cell) == cells.end()) cells.push_back(cell);
+  }
+  return cells;
+}
+
+bool run(const BenchOptions& options) {
+  check(options);
+  Output output(options.json_path);
+  const Coordinator coordinator;
+  Race race(coordinator, options.repeats);
+  add_libraries(race, coordinator, options);
+  for (const std::string& text : race.descriptions()) output.print(fmt::format("# {}\n", text));
+  Session session(options, race, output);
+  bool right = true;
+  for (const Verb verb : options.verbs) {
+    std::vector<std::vector<Cell>> done;
+    for (const Form form : options.forms) {
+      const std::vector<Cell> cells = cells_of(options, verb, form);
+      if (cells.empty() || std::find(done.begin(), done.end(), cells) != done.end()) continue;
+      done.push_back(cells);
+      right = all_right(session.run_table(cells)) && right;
+    }
+  }
+  return right;
+}
+
+}  // namespace tutti::bench

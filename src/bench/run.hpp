@@ -1,0 +1,35 @@
+// run.hpp: `tutti bench`, from options to tables.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bench/cell.hpp"
+
+namespace tutti::bench {
+
+enum class Form : std::uint8_t { in_place, out_of_place };
+
+struct BenchOptions {
+  std::vector<Verb> verbs{};
+  int ranks = 2;
+  std::vector<std::int64_t> sizes{};
+  DType dtype = DType::float32;
+  std::vector<std::string> backends{"auto"};
+  std::vector<Form> forms{Form::in_place};  // where the verb has one; others have two arrays
+  Memory memory = Memory::heap;
+  std::vector<std::string> against{};
+  bool limits = false;
+  int repeats = 7;
+  std::string json_path{}, plot_path{};
+};
+
+/// The cells of one verb and form, without those that rounding makes equal.
+std::vector<Cell> cells_of(const BenchOptions& options, Verb verb, Form form);
+
+/// Prints as it measures. Whether all results were right.
+bool run(const BenchOptions& options);
+
+}  // namespace tutti::bench

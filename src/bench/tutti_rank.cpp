@@ -1,0 +1,73 @@
+// tutti_rank.cpp: a rank of Tutti itself, through the public interface.
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/tutti_rank.hpp"
+
+#include <fmt/format.h>
+
+#include <tutti/tutti.hpp>
+
+#include "bench/rank.hpp"
+
+namespace tutti::bench {
+
+namespace {
+
+class TuttiLibrary final : public Library {
+ public:
+  explicit TuttiLibrary(Group world) : world_(std::move(world)) {
+    const int size = world_.size();
+    for (int rank = 0; rank < size; ++rank) ring_.emplace_back(rank, (rank + 1) % size);
+  }
+
+  [[nodiscard]] Seat seat() const override { return {.rank = world_.rank(), .size = world_.size()}; }
+  [[nodiscard]] std::string describe() const override { return fmt::format("backend {}", world_.backend()); }
+  void prepare(const Cell&) override {}
+  void barrier() override { world_.barrier(); }
+  void call(const Call& call) override;
+
+ private:
+  void ping_pong(const View& in, const View& out);
+
+  Group world_;
+  Pairs ring_{};
+};
+
+void TuttiLibrary::call(const Call& call) {
+  if (call.cell.verb == Verb::barrier) return world_.barrier();
+  const View in(call.in, call.cell.dtype, std::span(&call.counts.in, 1));
+  const bool in_place = call.out == call.in;
+  const View out = in_place ? View() : View(call.out, call.cell.dtype, std::span(&call.counts.out, 1));
+  switch (call.cell.verb) {
+    case Verb::all_reduce: return in_place ? world_.all_reduce(in) : world_.all_reduce(in, out);
+    case Verb::reduce:
+      return in_place ? world_.reduce(in, {.root = call.root}) : world_.reduce(in, out, {.root = call.root});
+    case Verb::broadcast: return world_.broadcast(in, {.root = call.root});
+    case Verb::all_gather: return world_.all_gather(in, out);
+    case Verb::gather: return world_.gather(in, out, {.root = call.root});
+    case Verb::reduce_scatter: return world_.reduce_scatter(in, out);
+    case Verb::scatter: return world_.scatter(in, out, {.root = call.root});
+    case Verb::all_to_all: return world_.all_to_all(in, out);
+    case Verb::scan: return in_place ? world_.scan(in) : world_.scan(in, out);
+    case Verb::exscan: return in_place ? world_.exscan(in) : world_.exscan(in, out);
+    case Verb::permute: return world_.permute(in, out, ring_);
+    case Verb::send: return ping_pong(in, out);
+    case Verb::barrier:
+    case Verb::recv: return;
+  }
+}
+
+void TuttiLibrary::ping_pong(const View& in, const View& out) {
+  const int peer = 1 - world_.rank();
+  if (peer == 1) world_.send(in, peer);
+  world_.recv(out, peer);
+  if (peer == 0) world_.send(in, peer);
+}
+
+}  // namespace
+
+void run_tutti_rank(const TuttiRankOptions& options) {
+  TuttiLibrary library(tutti::init({.backend = options.backend, .init_method = options.meeting_point}));
+  serve(library, options.socket_path, options.name);
+}
+
+}  // namespace tutti::bench
