@@ -1,0 +1,255 @@
+// steps_test.cpp: the flags' protocol in every order of steps of two and three ranks, on a memory weaker than this machine's.
+// SPDX-License-Identifier: Apache-2.0
+//
+// The code is the one that circles run, on the model's atomics; slots are plain memory, where a race or a wrong value is a failure.
+// Mutations show that the checker would notice: without acquire or release, or with a slot that is overwritten too early.
+#include "shared/steps.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <deque>
+
+#include "shm/interleave.hpp"
+
+namespace tutti::shared {
+namespace {
+
+using shm::interleave::Checker;
+using shm::interleave::ModelAtomics;
+using shm::interleave::ModelPlain;
+using shm::interleave::ModelWord;
+using shm::interleave::Verdict;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+struct Model : ModelAtomics {
+  static constexpr int doors = 2;
+  struct Greeting {};
+};
+struct ModelOfDoors : ModelAtomics {
+  static constexpr int doors = 2;
+  struct Greeting {
+    ModelPlain<std::uint64_t> payload;
+  };
+};
+template <std::memory_order load_order, std::memory_order store_order>
+struct Weakened : Model {
+  struct LongWord : ModelWord<std::uint64_t> {
+    using ModelWord::ModelWord;
+    [[nodiscard]] std::uint64_t load(std::memory_order) const { return ModelWord::load(load_order); }
+    void store(std::uint64_t value, std::memory_order) { ModelWord::store(value, store_order); }
+  };
+};
+
+// One rank's memory. Two-shot reads it in both stages.
+template <class Policy>
+struct Desk {
+  Flags<Policy> flags;
+  ModelPlain<std::uint64_t> slots[slot_count];
+};
+template <class Policy>
+using Desks = std::deque<Desk<Policy>>;
+
+std::uint64_t value_of(Stamp first, std::int64_t round, int rank) {
+  return first * 100 + static_cast<std::uint64_t>(round) * 10 + static_cast<std::uint64_t>(rank);
+}
+
+enum class Way { one_shot, two_shot, door, broadcast };
+
+template <class Policy>
+struct Work {
+  Desks<Policy>& desks;
+  int rank;
+  Run run;
+  Way way;
+
+  [[nodiscard]] int others() const { return static_cast<int>(desks.size()) - 1; }
+  [[nodiscard]] int reduce_sources() const { return others(); }
+  [[nodiscard]] int reduce_source(int i) const { return (rank + 1 + i) % (others() + 1); }
+  [[nodiscard]] int take_sources() const { return way == Way::broadcast ? (rank == 0 ? 0 : 1) : others(); }
+  [[nodiscard]] int take_source(int i) const { return way == Way::broadcast ? 0 : reduce_source(i); }
+  static bool expects(int, std::int64_t) { return true; }
+  static void meet(int, int) {}
+
+  void leave(std::int64_t round, int half) {
+    if (way == Way::door) {
+      if constexpr (requires { desks[0].flags.doors[0].greeting.payload; }) {
+        door(rank).set(value_of(run.first, round, rank));
+      }
+    } else if (run.leaves) {
+      desks[static_cast<std::size_t>(rank)].slots[half].set(value_of(run.first, round, rank));
+    }
+  }
+  void reduce(std::int64_t round, int half) {
+    for (int i = 0; i < others(); ++i) check(round, half, reduce_source(i));
+  }
+  void take(std::int64_t round, int half, int peer) { check(round, half, peer); }
+  static void finish(std::int64_t, int) {}
+
+  void check(std::int64_t round, int half, int peer) {
+    std::uint64_t found = 0;
+    if (way == Way::door) {
+      if constexpr (requires { desks[0].flags.doors[0].greeting.payload; }) found = door(peer).get();
+    } else {
+      found = desks[static_cast<std::size_t>(peer)].slots[half].get();
+    }
+    Checker::current().require(found == value_of(run.first, round, peer), "a piece of another round");
+  }
+  auto& door(int of) {
+    return desks[static_cast<std::size_t>(of)].flags.doors[run.turn % Policy::doors].greeting.payload;
+  }
+};
+
+template <class Policy>
+class Rank {
+ public:
+  Rank(Desks<Policy>& desks, int rank) : desks_(desks), rank_(rank), steps_(rank, seats(desks)) {}
+
+  void begin(std::uint64_t call, std::int64_t rounds, Way way) {
+    run_ = {.first = call << 4, .span = static_cast<std::uint64_t>(rounds), .turn = call, .rounds = rounds};
+    run_.two_shot = way == Way::two_shot;
+    run_.in_slots = way != Way::door;
+    run_.leaves = way != Way::broadcast || rank_ == 0;
+    run_.hears_all = way != Way::broadcast;
+    way_ = way;
+    steps_.begin(run_);
+  }
+  void complete() {
+    Work<Policy> work{desks_, rank_, run_, way_};
+    for (bool done = false; !done;) {
+      Checker::current().poll_until([&] {
+        done = steps_.advance(work);
+        return done || steps_.moved();
+      });
+    }
+  }
+  void run(std::uint64_t call, std::int64_t rounds, Way way) {
+    begin(call, rounds, way);
+    complete();
+  }
+  /// Enters a call, comes as far as it gets at once, and gives it up.
+  void give_up(std::uint64_t call, std::int64_t rounds, Way way) {
+    begin(call, rounds, way);
+    Work<Policy> work{desks_, rank_, run_, way_};
+    if (!steps_.advance(work)) steps_.abandon();
+  }
+
+ private:
+  static std::vector<Flags<Policy>*> seats(Desks<Policy>& desks) {
+    std::vector<Flags<Policy>*> seats;
+    for (auto& desk : desks) seats.push_back(&desk.flags);
+    return seats;
+  }
+  Desks<Policy>& desks_;
+  int rank_;
+  Run run_;
+  Way way_ = Way::one_shot;
+  Steps<Policy> steps_;
+};
+
+template <class Policy, class Program>
+Verdict check(int size, Program program) {
+  Checker checker;
+  Desks<Policy> desks(static_cast<std::size_t>(size));
+  std::vector<Checker::Program> programs;
+  for (int rank = 0; rank < size; ++rank) {
+    programs.push_back([&desks, program, rank] {
+      Rank<Policy> member(desks, rank);
+      program(member, rank);
+    });
+  }
+  return checker.run(programs);
+}
+
+// Calls that follow each other: slots are used again from the third on.
+template <class Policy>
+Verdict one_shots(int size, std::uint64_t calls) {
+  return check<Policy>(size, [=](auto& member, int) {
+    for (std::uint64_t call = 1; call <= calls; ++call) member.run(call, 1, Way::one_shot);
+  });
+}
+
+// All orders of three ranks, or of longer runs, take minutes: they are tried with TUTTI_SOAK=1.
+bool is_soak() { return std::getenv("TUTTI_SOAK") != nullptr; }
+
+TEST(Steps, OneShotCallsFollowEachOther) {
+  EXPECT_THAT(one_shots<Model>(2, 3).failure, IsEmpty());
+  EXPECT_THAT(one_shots<Model>(3, 1).failure, IsEmpty());
+  if (!is_soak()) return;
+  EXPECT_THAT(one_shots<Model>(2, 4).failure, IsEmpty());
+}
+
+template <class Policy>
+Verdict pipeline(int size, std::int64_t rounds, Way way) {
+  return check<Policy>(size, [=](auto& member, int) { member.run(1, rounds, way); });
+}
+
+TEST(Steps, ChunksFollowEachOtherThroughTwoSlots) {
+  EXPECT_THAT(pipeline<Model>(2, 2, Way::one_shot).failure, IsEmpty());
+  EXPECT_THAT(pipeline<Model>(2, 1, Way::two_shot).failure, IsEmpty());
+  EXPECT_THAT(pipeline<Model>(2, 4, Way::broadcast).failure, IsEmpty());
+  EXPECT_THAT(pipeline<Model>(3, 2, Way::broadcast).failure, IsEmpty());
+  if (!is_soak()) return;
+  EXPECT_THAT(pipeline<Model>(2, 3, Way::one_shot).failure, IsEmpty());
+  EXPECT_THAT(pipeline<Model>(2, 2, Way::two_shot).failure, IsEmpty());
+  EXPECT_THAT(pipeline<Model>(3, 3, Way::broadcast).failure, IsEmpty());
+}
+
+TEST(Steps, MessagesInDoorsFollowEachOther) {
+  const Verdict verdict = check<ModelOfDoors>(2, [](auto& member, int) {
+    for (std::uint64_t call = 1; call <= 3; ++call) member.run(call, 1, Way::door);
+  });
+  EXPECT_THAT(verdict.failure, IsEmpty());
+}
+
+TEST(Steps, ACallThatOneRankLeavesOutAndTheOtherGivesUpLeavesNothingBehind) {
+  for (const Way skipped : {Way::one_shot, Way::two_shot, Way::broadcast}) {
+    const Verdict verdict = check<Model>(2, [=](auto& member, int rank) {
+      if (rank == 0) member.give_up(1, 2, skipped);
+      member.run(2, 1, Way::one_shot);
+      member.run(3, 1, Way::one_shot);
+    });
+    EXPECT_THAT(verdict.failure, IsEmpty());
+  }
+}
+
+TEST(Steps, ACallThatBothRanksGiveUpAtAnyPointLeavesNothingBehind) {
+  const Verdict verdict = check<Model>(2, [=](auto& member, int) {
+    member.give_up(1, 2, Way::one_shot);
+    member.run(2, 1, Way::one_shot);
+  });
+  EXPECT_THAT(verdict.failure, IsEmpty());
+}
+
+TEST(Steps, WithoutAcquireOrReleaseTheCheckerFindsARace) {
+  using NoAcquire = Weakened<std::memory_order_relaxed, std::memory_order_release>;
+  using NoRelease = Weakened<std::memory_order_acquire, std::memory_order_relaxed>;
+  EXPECT_THAT(one_shots<NoAcquire>(2, 2).failure, HasSubstr("a race"));
+  EXPECT_THAT(one_shots<NoRelease>(2, 2).failure, HasSubstr("a race"));
+  EXPECT_THAT(pipeline<NoAcquire>(2, 3, Way::broadcast).failure, HasSubstr("a race"));
+}
+
+TEST(Steps, ASlotThatIsOverwrittenBeforeItIsTakenIsFound) {
+  Checker checker;
+  Desks<Model> desks(2);
+  const Verdict verdict = checker.run({[&] { Rank<Model>(desks, 0).run(1, 3, Way::broadcast); },
+                                       [&] {
+                                         Rank<Model> member(desks, 1);
+                                         member.begin(1, 3, Way::broadcast);
+                                         desks[1].flags.taken.stamp.store(1 << 20, std::memory_order_release);
+                                         member.complete();
+                                       }});
+  EXPECT_THAT(verdict.failure, testing::AnyOf(HasSubstr("a race"), HasSubstr("a piece of another round")));
+}
+
+TEST(Steps, ARankThatNeverComesIsWaitedFor) {
+  const Verdict verdict = check<Model>(2, [](auto& member, int rank) {
+    if (rank == 0) member.run(1, 1, Way::one_shot);
+  });
+  EXPECT_THAT(verdict.failure, HasSubstr("polls for ever"));
+}
+
+}  // namespace
+}  // namespace tutti::shared
