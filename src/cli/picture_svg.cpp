@@ -94,7 +94,7 @@ class Drawing {
       add(R"(<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" stroke="#e4e4e4"/>)", left_ - 22, y(i * step), right,
           y(i * step));
       add(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="end" font-size="11" fill="#888">{}</text>)", left_ - 28,
-          y(i * step) + 4, seconds_text(i * step));
+          y(i * step) + 4, i == 0 ? "0" : seconds_text(i * step));
     }
   }
 

@@ -9,14 +9,21 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <tutti/error.hpp>
 
+#ifdef TUTTI_HAS_BENCH
+#include "bench/command.hpp"
+#endif
+#include "cli/completion.hpp"
 #include "cli/doctor.hpp"
 #include "cli/explain.hpp"
 #include "launch/command.hpp"
+#include "launch/run.hpp"
 #include "launch/suggest.hpp"
+#include "sim/command.hpp"
 
 namespace tutti::cli {
 
@@ -47,7 +54,7 @@ std::vector<std::string> known_options(const CLI::App& app) {
 std::vector<std::string> known_commands(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(command->get_name());
+    if (!command->get_group().empty()) names.push_back(command->get_name());  // not the hidden ones
   }
   return names;
 }
@@ -56,6 +63,9 @@ std::vector<std::string> known_commands(const CLI::App& app) {
 std::string message_of(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& at = *innermost(app);
   const std::vector<std::string> unknown = at.remaining();
+  if (unknown.empty() && !known_commands(at).empty()) {
+    return fmt::format("a command is needed: {}", fmt::join(known_commands(at), ", "));
+  }
   if (unknown.empty()) return error.what();
   const std::string word = unknown.front().substr(0, unknown.front().find('='));
   if (word.starts_with('-')) {
@@ -79,18 +89,30 @@ std::unique_ptr<CLI::App> make_program() {
   tutti->require_subcommand(1);
   tutti->get_formatter()->column_width(30);
   tutti->get_formatter()->label("SUBCOMMAND", "COMMAND");
-  tutti->get_formatter()->label("Subcommands", "Commands");
   tutti->set_version_flag("--version", "tutti " TUTTI_VERSION);
+  // The launcher reads its words itself: what follows the program is not ours to parse. Here it has its place in the help.
+  tutti->add_subcommand("run", "Start a program as several ranks; the same as tuttirun");
   add_doctor(*tutti);
   add_explain(*tutti);
-  tutti->footer(
-      launch::examples({{"tutti doctor", "what is there, and what works"},
-                        {"tutti explain all_reduce -n 8 --bytes 1M", "which algorithm, why, and a picture"}}) +
-      "\n\n`tutti COMMAND --help` says more, with examples.");
+  sim::add_command(*tutti);
+#ifdef TUTTI_HAS_BENCH
+  bench::add_command(*tutti);
+#endif
+  add_completion(*tutti);
+  for (CLI::App* command : tutti->get_subcommands([](const CLI::App*) { return true; })) {
+    if (!command->get_group().empty()) command->group("Commands");
+  }
+  tutti->footer(launch::examples({{"tutti run -n 4 ./program", "4 ranks on this machine"},
+                                  {"tutti doctor", "what is there, and what works"},
+                                  {"tutti explain all_reduce -n 8 --bytes 1M", "which algorithm, why, and a picture"},
+                                  {"tutti sim all_reduce --ranks 1024", "the same plans on a simulated cluster"}}) +
+                "\n\n`tutti COMMAND --help` says more, with examples.");
   return tutti;
 }
 
 int run_program(int count, char** texts) {
+  if (count > 1 && std::string_view(texts[1]) == "run")
+    return launch::run_main("tutti run", {texts + 2, texts + count});
   const std::unique_ptr<CLI::App> tutti = make_program();
   try {
     tutti->parse(count, texts);
