@@ -126,6 +126,21 @@ TEST(Neighbours, whoever_cannot_be_reached_is_told_with_the_reason) {
       << "the right size, but it could be cut";
 }
 
+TEST(Neighbours, another_user_does_not_get_at_the_memory) {
+  const uid_t nobody = 65534;
+  if (geteuid() != 0) return;  // only root can become somebody else; that nobody else gets in is then the kernel's word
+  const auto mine = make_arena();
+  ChildProcess child([&](Line& line) {
+    if (setresuid(nobody, nobody, nobody) != 0) return 1;
+    const auto theirs = make_arena();
+    const Neighbours neighbours(theirs, 1, {mine->address(), theirs->address()});
+    line.say(neighbours.why_not(0));
+    return neighbours.reaches(0) || neighbours.may_read_memory_of(0) ? 2 : 0;
+  });
+  EXPECT_THAT(child.line().hear(), HasSubstr("may not be looked into: another user"));
+  EXPECT_EQ(child.wait(), 0);
+}
+
 // Everything that this process has open or mapped and whose name contains `text`.
 std::vector<std::string> holds(const std::string& text) {
   std::vector<std::string> found;
