@@ -82,9 +82,10 @@ void Memory::give_back(std::byte* block) {
 
 // `over` outlives the lock: with its last offer a ledger goes, and with that perhaps another block of this memory.
 void Memory::take_out_done(Block& block, std::vector<Offer>& over) const {
-  const auto rest = std::ranges::partition(block.offers, [&](const Offer& offer) { return is_awaited(offer); });
-  std::ranges::move(rest, std::back_inserter(over));
-  block.offers.erase(rest.begin(), rest.end());
+  auto& offers = block.offers;
+  const auto done = std::partition(offers.begin(), offers.end(), [&](const Offer& offer) { return is_awaited(offer); });
+  over.insert(over.end(), std::make_move_iterator(done), std::make_move_iterator(offers.end()));
+  offers.erase(done, offers.end());
 }
 
 void Memory::collect(std::vector<Offer>& over) {
