@@ -111,7 +111,9 @@ int start(std::string_view name, const RunOptions& options, std::span<char* cons
 
   const sigset_t signals_before = block_signals();  // before there are threads
   std::optional<TcpStoreServer> store;
-  if (placement.nodes == 1) {
+  if (placement.nodes == 1 && options.is_dry_run) {
+    placement.store = "127.0.0.1:(a free port)";
+  } else if (placement.nodes == 1) {
     store.emplace(TcpStoreServer::Options{.secret = secret});
     placement.store = store->address().text();
   }

@@ -54,8 +54,10 @@ expect_nothing_left_soon() {
 
 # wait_for_lines NAME COUNT PATTERN
 wait_for_lines() {
+  local found
   for _ in $(seq 600); do
-    [ "$(grep -Ec -- "$3" "$folder/$1.out" || true)" -ge "$2" ] && return
+    found=$(grep -Ec -- "$3" "$folder/$1.out" 2>/dev/null || true)   # there may be no file yet
+    [ "${found:-0}" -ge "$2" ] && return
     sleep 0.05
   done
   fail "$1: there were never $2 lines that fit '$3'"

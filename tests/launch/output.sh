@@ -1,9 +1,11 @@
-# output.sh: no line is torn, lost or out of order; files, --tee, --quiet, --no-prefix, standard input.
+# output.sh: no line is torn, lost or out of order; files, --tee, --quiet, --no-prefix, standard input. [RANKS LINES]
 # SPDX-License-Identifier: Apache-2.0
 source "$(dirname "$0")/common.sh"
 
-# 16 ranks that write as fast as they can, in writes that end anywhere.
-ranks=16 lines=20000
+# Ranks that write as fast as they can, in writes that end anywhere: so many ranks, so many lines of about 53 bytes. The
+# limit on memory is less than what 64 ranks of 10 MB write.
+ranks=${2:-16} lines=${3:-20000}
+ulimit -v 524288
 launch many 0 -n $ranks bash -c "seq -f \"rank \$RANK line %.0f of a text of some length\" $lines"
 [ "$(wc -l <"$folder/many.out")" = $((ranks * lines)) ] || fail "many: lines were lost"
 # Each line has its own rank before it, and the numbers of each rank come in order.
