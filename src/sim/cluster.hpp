@@ -26,6 +26,7 @@ struct Cluster {
   /// inside.seconds_per_byte: the time that a core spends on a byte, at each end of a message; between hosts the card
   /// takes between.seconds_per_byte besides.
   CostModel speed{};
+  double call = 0;  // that a rank spends on a call before it begins with its plan
   double copy_seconds_per_byte = 1 / 8e9;
   /// What leaves the hosts shares a network core of hosts × bandwidth ÷ oversubscription.
   double oversubscription = 1;

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <tutti/error.hpp>
 
@@ -27,13 +27,13 @@ namespace {
 
 // As typed; times in microseconds, speeds in GB/s.
 struct Words {
-  std::string verb = "all_reduce", ranks = "8", bytes = "1M", eager = "64K", dead, plot;
+  std::string verb = "all_reduce", ranks = "8", bytes = "1M", eager = "64K", dead, plot, table;
   std::vector<std::string> algorithms, slow;
   int hosts = 0, ranks_per_host = 8, cores = 0;
   double latency = CostModel{}.between.latency * 1e6, bandwidth = 1e-9 / CostModel{}.between.seconds_per_byte;
   double inside_latency = CostModel{}.inside.latency * 1e6;
   double inside_bandwidth = 1e-9 / CostModel{}.inside.seconds_per_byte;
-  double overhead = CostModel{}.overhead * 1e6, wake = Cluster{}.wake * 1e6, oversubscription = 1;
+  double overhead = CostModel{}.overhead * 1e6, call = 0, wake = Cluster{}.wake * 1e6, oversubscription = 1;
   double reduce_bandwidth = 1e-9 / CostModel{}.reduce_seconds_per_byte;
   double copy_bandwidth = 1e-9 / Cluster{}.copy_seconds_per_byte;
   bool json = false, every_rank = false;
@@ -51,8 +51,7 @@ SlowRank slow_rank(const std::string& text) {
   double factor = 0;
   try {
     if (colon != std::string::npos) factor = std::stod(text.substr(colon + 1));
-  } catch (const std::exception&) {
-  }
+  } catch (const std::exception&) {}
   if (factor <= 0) throw InvalidArgument(fmt::format("--slow {}: RANK:FACTOR is needed, such as 3:4", text));
   return {.rank = number_of("--slow", text.substr(0, colon), "3:4"), .factor = factor};
 }
@@ -63,17 +62,24 @@ Cluster cluster_of(const Words& words) {
         std::pair{"--reduce-bandwidth", words.reduce_bandwidth}, std::pair{"--copy-bandwidth", words.copy_bandwidth}}) {
     if (!(value > 0)) throw InvalidArgument(fmt::format("{} {}: more than 0 GB/s is needed", name, value));
   }
-  for (const auto& [name, value] :
-       {std::pair{"--latency", words.latency}, std::pair{"--inside-latency", words.inside_latency},
-        std::pair{"--overhead", words.overhead}, std::pair{"--wake", words.wake}}) {
+  if (!(words.inside_latency >= -words.overhead)) {
+    throw InvalidArgument(
+        fmt::format("--inside-latency {}: a message does not arrive before it is sent; −{} µs (--overhead) "
+                    "is the least",
+                    words.inside_latency, words.overhead));
+  }
+  for (const auto& [name, value] : {std::pair{"--latency", words.latency}, std::pair{"--overhead", words.overhead},
+                                    std::pair{"--call", words.call}, std::pair{"--wake", words.wake}}) {
     if (!(value >= 0)) throw InvalidArgument(fmt::format("{} {}: a time in µs is needed", name, value));
   }
   Cluster cluster;
   cluster.cores = words.cores;
-  cluster.speed = {.inside = {.latency = words.inside_latency * 1e-6, .seconds_per_byte = 1e-9 / words.inside_bandwidth},
-                   .between = {.latency = words.latency * 1e-6, .seconds_per_byte = 1e-9 / words.bandwidth},
-                   .overhead = words.overhead * 1e-6,
-                   .reduce_seconds_per_byte = 1e-9 / words.reduce_bandwidth};
+  cluster.speed = {
+      .inside = {.latency = words.inside_latency * 1e-6, .seconds_per_byte = 1e-9 / words.inside_bandwidth},
+      .between = {.latency = words.latency * 1e-6, .seconds_per_byte = 1e-9 / words.bandwidth},
+      .overhead = words.overhead * 1e-6,
+      .reduce_seconds_per_byte = 1e-9 / words.reduce_bandwidth};
+  cluster.call = words.call * 1e-6;
   cluster.copy_seconds_per_byte = 1e-9 / words.copy_bandwidth;
   cluster.oversubscription = words.oversubscription;
   cluster.eager_bytes_max = launch::parse_size("--eager", words.eager);
@@ -82,8 +88,17 @@ Cluster cluster_of(const Words& words) {
   return cluster;
 }
 
+// Without a file, the cluster's figures decide.
+Table table_of(const Words& words, const Cluster& cluster) {
+  if (words.table.empty()) return {.model = cluster.speed, .rows = {}};
+  std::ifstream file(words.table);
+  if (!file) throw InvalidArgument(fmt::format("--table {}: the file cannot be read", words.table));
+  return table_from_text(std::string(std::istreambuf_iterator<char>(file), {}));
+}
+
 Experiment experiment_of(const Words& words) {
   Experiment experiment{.verb = verb_from_name(words.verb), .cluster = cluster_of(words)};
+  experiment.table = table_of(words, experiment.cluster);
   if (experiment.verb == Verb::send || experiment.verb == Verb::recv)
     throw InvalidArgument(fmt::format("{} is no collective: there is nothing to plan", words.verb));
   for (const std::string& name : words.algorithms) {
@@ -110,22 +125,23 @@ void place(Cluster& cluster, const Words& words, std::int64_t ranks) {
     throw InvalidArgument(fmt::format("--hosts {}: 1 to {} hosts are needed for {} ranks", words.hosts, ranks, ranks));
   if (words.ranks_per_host < 1)
     throw InvalidArgument(fmt::format("--ranks-per-host {}: at least 1 is needed", words.ranks_per_host));
-  cluster.ranks_per_host = words.hosts > 0 ? (cluster.ranks + words.hosts - 1) / words.hosts
-                                           : std::min(words.ranks_per_host, cluster.ranks);
+  cluster.ranks_per_host =
+      words.hosts > 0 ? (cluster.ranks + words.hosts - 1) / words.hosts : std::min(words.ranks_per_host, cluster.ranks);
 }
 
 void write_plot(const std::string& file, const Experiment& experiment, const std::vector<std::vector<Trial>>& calls) {
   const bool over_ranks = calls.front().front().ranks != calls.back().front().ranks;
   const Trial& last = calls.back().front();
-  Plot plot{.title = fmt::format("{}: simulated time", name_of(experiment.verb)),
-            .x_name = over_ranks ? "ranks" : "bytes"};
+  Plot plot;
+  plot.title = fmt::format("{}: simulated time", name_of(experiment.verb));
+  plot.x_name = over_ranks ? "ranks" : "bytes";
   plot.subtitle = over_ranks ? fmt::format("{}; {}", bytes_text(last.bytes), describe(experiment.cluster))
                              : describe(experiment.cluster);
-  for (const auto& trials : calls) {
+  const std::size_t every = (calls.size() + 11) / 12;  // more marks than that would not fit
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const std::vector<Trial>& trials = calls[i];
     const double x = static_cast<double>(over_ranks ? trials[0].ranks : std::max<std::int64_t>(1, trials[0].bytes));
-    const std::size_t every = (calls.size() + 11) / 12;
-    if ((plot.x_marks.size() + static_cast<std::size_t>(&trials - calls.data())) % 1 == 0 &&
-        static_cast<std::size_t>(&trials - calls.data()) % every == 0) {
+    if (i % every == 0) {
       plot.x_marks.push_back(x);
       plot.x_labels.push_back(over_ranks ? std::to_string(trials[0].ranks) : bytes_text(trials[0].bytes));
     }
@@ -170,11 +186,13 @@ void add_command(CLI::App& tutti) {
   auto words = std::make_shared<Words>();
   CLI::App* sim = tutti.add_subcommand("sim", "Simulate a collective on up to 16384 ranks, by every algorithm.");
   sim->add_option("verb", words->verb, "all_reduce, broadcast, all_to_all, …")->required();
-  sim->add_option("-n,--ranks", words->ranks, "ranks; a range 8:1024 or a list 8,64 for several")->capture_default_str();
+  sim->add_option("-n,--ranks", words->ranks, "ranks; a range 8:1024 or a list 8,64 for several")
+      ->capture_default_str();
   sim->add_option("--bytes", words->bytes, "the whole array, all blocks together; also a range or a list")
       ->capture_default_str();
   sim->add_option("--algorithm", words->algorithms, "all (default), selected, or names as in docs/algorithms.md")
       ->delimiter(',');
+  sim->add_option("--table", words->table, "select by this table (TUTTI_TABLE); otherwise the figures below decide");
   const char* const topology = "Cluster";
   sim->add_option("--hosts", words->hosts, "hosts; instead of --ranks-per-host")->group(topology);
   sim->add_option("--ranks-per-host", words->ranks_per_host, "consecutive ranks on a host")
@@ -188,14 +206,18 @@ void add_command(CLI::App& tutti) {
   };
   figure("--latency", words->latency, "between hosts, µs");
   figure("--bandwidth", words->bandwidth, "of a host's network card, each way, GB/s");
-  figure("--inside-latency", words->inside_latency, "inside a host, µs");
+  figure("--inside-latency", words->inside_latency, "inside a host, after the sender is done, µs; may be negative");
   figure("--inside-bandwidth", words->inside_bandwidth, "at which a core puts bytes in or takes them out, GB/s");
   figure("--overhead", words->overhead, "that a rank spends per message, at each end, µs");
+  figure("--call", words->call, "that a rank spends on a call before its first message, µs");
   figure("--reduce-bandwidth", words->reduce_bandwidth, "at which a core reduces, GB/s");
   figure("--copy-bandwidth", words->copy_bandwidth, "at which a core copies, GB/s");
-  figure("--oversubscription", words->oversubscription, "of the network core: 4 means a quarter of what hosts could send");
+  figure("--oversubscription", words->oversubscription,
+         "of the network core: 4 means a quarter of what hosts could send");
   figure("--wake", words->wake, "until a waiting rank gets a core, where ranks share cores, µs");
-  sim->add_option("--eager", words->eager, "longer messages wait for their receiver")->capture_default_str()->group(topology);
+  sim->add_option("--eager", words->eager, "longer messages wait for their receiver")
+      ->capture_default_str()
+      ->group(topology);
   sim->add_option("--slow", words->slow, "RANK:FACTOR: this rank takes FACTOR times as long; may be repeated")
       ->group("What goes wrong");
   sim->add_option("--dead", words->dead, "RANK: dead before the call; RANK:host: its host is gone, too")

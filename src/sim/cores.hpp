@@ -1,7 +1,9 @@
 // cores.hpp: which ranks of a host have a core, where there are fewer cores than ranks.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rank keeps its core as long as it has something to do. Then the rank that has waited longest gets it.
+// A rank keeps its core as long as it has something to do. Then it yields, and the rank that has waited longest gets the
+// core. A rank that finds nothing to do in a few turns goes to sleep (Runtime::poll_or_sleep): while others have work the
+// turns take time, and work that comes up finds it awake; otherwise it sleeps at once, and has to be woken.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +18,12 @@ namespace tutti::sim {
 
 class Cores {
  public:
-  Cores(const Cluster& cluster, int hosts) : cluster_(cluster), shared_(cluster.shares_cores()) {
-    if (shared_) hosts_.assign(static_cast<std::size_t>(hosts), {.free = cluster.cores});
+  /// `ranks`: those that are simulated.
+  Cores(const Cluster& cluster, int ranks) : cluster_(cluster), shared_(cluster.shares_cores()) {
+    if (!shared_) return;
+    const int hosts = (ranks + cluster.ranks_per_host - 1) / cluster.ranks_per_host;
+    hosts_.assign(static_cast<std::size_t>(hosts), {.free = cluster.cores});
+    awake_until_.assign(static_cast<std::size_t>(ranks), 0);
   }
 
   struct Grant {
@@ -28,7 +34,7 @@ class Cores {
   std::optional<Grant> ask(std::uint32_t rank, double now) {
     if (!shared_) return Grant{rank, now};
     Host& host = host_of(rank);
-    const Grant wanted{rank, now + cluster_.wake};
+    const Grant wanted{rank, now <= awake_until_[rank] ? now : now + cluster_.wake};
     if (host.free == 0) {
       host.waiting.push_back(wanted);
       return std::nullopt;
@@ -42,8 +48,10 @@ class Cores {
     Host& host = host_of(rank);
     if (host.waiting.empty()) {
       ++host.free;
+      awake_until_[rank] = now;
       return std::nullopt;
     }
+    awake_until_[rank] = now + turns * cluster_.speed.overhead;
     Grant next = host.waiting.front();
     host.waiting.pop_front();
     next.begin = std::max(next.begin, now);  // it may have woken up while it waited
@@ -51,6 +59,8 @@ class Cores {
   }
 
  private:
+  static constexpr int turns = 4;  // of the others, a message each, before a rank sleeps
+
   struct Host {
     int free = 0;
     std::deque<Grant> waiting{};
@@ -60,6 +70,7 @@ class Cores {
   const Cluster& cluster_;
   bool shared_;
   std::vector<Host> hosts_;
+  std::vector<double> awake_until_;
 };
 
 }  // namespace tutti::sim

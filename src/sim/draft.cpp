@@ -47,9 +47,8 @@ Spec spec_of(const Plan& plan, const Call& call, const Table& table, std::int64_
   spec.in_place =
       address_of(place, call.from, splits ? own_block : 0) == address_of(place, call.to, joins ? own_block : 0);
 
-  const std::int64_t count = spec.counts.empty()
-                                 ? spec.count
-                                 : std::accumulate(spec.counts.begin(), spec.counts.end(), std::int64_t{0});
+  const std::int64_t count =
+      spec.counts.empty() ? spec.count : std::accumulate(spec.counts.begin(), spec.counts.end(), std::int64_t{0});
   const Choice choice = select({.verb = spec.verb,
                                 .bytes = count * element_bytes,
                                 .uneven = !spec.counts.empty(),

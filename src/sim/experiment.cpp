@@ -40,18 +40,16 @@ Outcome outcome_of(const Cost& cost, int ranks) {
 std::vector<Trial> run(const Experiment& experiment) {
   const Cluster& cluster = experiment.cluster;
   check(cluster);
-  const Table table{.model = cluster.speed};
-  const Shape shape{.verb = experiment.verb,
-                    .bytes = experiment.bytes,
-                    .topology = Topology::of(cluster.ranks, cluster.node_of())};
+  const Table& table = experiment.table;
+  const Shape shape{
+      .verb = experiment.verb, .bytes = experiment.bytes, .topology = Topology::of(cluster.ranks, cluster.node_of())};
   const std::vector<Candidate> all = candidates(shape, table);
   check_algorithms(experiment, all);
   const Choice selected = select(shape, table);
   const auto wanted = [&](const Choice& choice) {
     if (experiment.selected_only) return choice == selected;
-    return experiment.algorithms.empty() ||
-           std::find(experiment.algorithms.begin(), experiment.algorithms.end(), choice.algorithm) !=
-               experiment.algorithms.end();
+    return experiment.algorithms.empty() || std::find(experiment.algorithms.begin(), experiment.algorithms.end(),
+                                                      choice.algorithm) != experiment.algorithms.end();
   };
   std::vector<Trial> trials;
   for (const Candidate& candidate : all) {

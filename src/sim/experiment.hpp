@@ -17,6 +17,7 @@ struct Experiment {
   Verb verb = Verb::all_reduce;
   std::int64_t bytes = 0;
   Cluster cluster{};
+  Table table{};                        // by which algorithms are selected
   std::vector<Algorithm> algorithms{};  // empty: all that serve
   bool selected_only = false;
   bool every_rank = false;

@@ -23,14 +23,17 @@ namespace {
 constexpr double never = std::numeric_limits<double>::infinity();
 
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-TimePoint time_point(double at) { return TimePoint{} + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(at)); }
+TimePoint time_point(double at) {
+  return TimePoint{} + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(at));
+}
 
 class Flood {
  public:
   explicit Flood(const Cluster& cluster) : cluster_(cluster), heard_(static_cast<std::size_t>(cluster.ranks), never) {
     const std::set<int> unusable{cluster.dead};
     for (int rank = 0; rank < cluster.ranks; ++rank) {
-      const std::set<int> peers = rank == cluster.dead ? std::set<int>{} : control::wanted_links(rank, cluster.ranks, unusable);
+      const std::set<int> peers =
+          rank == cluster.dead ? std::set<int>{} : control::wanted_links(rank, cluster.ranks, unusable);
       links_.emplace_back(peers.begin(), peers.end());
     }
   }

@@ -112,13 +112,15 @@ std::string curve_of(const Curve& curve, const Axes& axes, const char* colour) {
     const double x = axes.x(point.x), y = axes.y(point.y);
     path += fmt::format("{}{:.1f},{:.1f}", path.empty() ? "M" : " L", x, y);
     if (point.ringed)
-      marks += fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="7" fill="none" stroke="{}" stroke-width="1.6"/>)", x, y,
-                           colour);
-    marks += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.4\" fill=\"{}\" stroke=\"{}\" stroke-width=\"1.6\"/>\n",
-                         x, y, point.solid ? colour : "#ffffff", colour);
+      marks += fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="7" fill="none" stroke="{}" stroke-width="1.6"/>)", x,
+                           y, colour);
+    marks +=
+        fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.4\" fill=\"{}\" stroke=\"{}\" stroke-width=\"1.6\"/>\n",
+                    x, y, point.solid ? colour : "#ffffff", colour);
   }
   return fmt::format(
-             "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2.2\" stroke-linejoin=\"round\" stroke-linecap=\"round\"/>\n",
+             "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2.2\" stroke-linejoin=\"round\" "
+             "stroke-linecap=\"round\"/>\n",
              path, colour) +
          marks;
 }
@@ -159,8 +161,8 @@ std::string names_of(const Plot& plot, const Axes& axes) {
 std::string svg_of(const Plot& plot) {
   const Axes axes(plot);
   std::string text = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" width=\"{}\" height=\"{}\" role=\"img\">\n", width,
-      height, width, height);
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" width=\"{}\" height=\"{}\" role=\"img\">\n",
+      width, height, width, height);
   text += fmt::format("<title>{}</title>\n", escaped(plot.title)) + style;
   text += fmt::format("<rect width=\"{}\" height=\"{}\" rx=\"8\" fill=\"#ffffff\"/>\n", width, height);
   text += fmt::format("<text class=\"title\" x=\"{}\" y=\"38\">{}</text>\n", left - 52, escaped(plot.title));

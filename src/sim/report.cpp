@@ -61,7 +61,8 @@ std::string note_of(const Trial& trial) {
 }  // namespace
 
 std::string duration_text(double seconds) {
-  static constexpr std::array<std::pair<double, const char*>, 4> units{{{1, "s"}, {1e-3, "ms"}, {1e-6, "µs"}, {1e-9, "ns"}}};
+  static constexpr std::array<std::pair<double, const char*>, 4> units{
+      {{1, "s"}, {1e-3, "ms"}, {1e-6, "µs"}, {1e-9, "ns"}}};
   for (const auto& [unit, name] : units) {
     if (seconds < 0.9995 * unit && unit > 1e-9) continue;
     const double value = seconds / unit;

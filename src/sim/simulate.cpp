@@ -17,7 +17,7 @@ namespace tutti::sim {
 
 namespace {
 
-enum class Job : std::uint8_t { send, announce, grant, send_granted, receive, compute };
+enum class Job : std::uint8_t { enter, send, announce, grant, send_granted, receive, compute };
 
 struct Assignment {
   std::uint32_t task : 28;
@@ -28,9 +28,10 @@ struct Rank {
   std::vector<Assignment> jobs;  // a queue, from head on
   std::size_t head = 0;
   bool at_work = false;  // has a core, or waits for one
+  bool entered = false;  // has begun with its plan
   double slowness = 1;
-  std::uint32_t left = 0;   // tasks that have not ended
-  std::size_t state = 0;    // of its first task
+  std::uint32_t left = 0;  // tasks that have not ended
+  std::size_t state = 0;   // of its first task
   const Program* program = nullptr;
 };
 
@@ -41,7 +42,7 @@ class Simulation {
         cluster_(cluster),
         period_(static_cast<std::uint32_t>(workload.period)),
         network_(cluster, (workload.period + cluster.ranks_per_host - 1) / cluster.ranks_per_host),
-        cores_(cluster, (workload.period + cluster.ranks_per_host - 1) / cluster.ranks_per_host),
+        cores_(cluster, workload.period),
         ranks_(period_) {
     std::size_t tasks = 0;
     for (std::uint32_t i = 0; i < period_; ++i) {
@@ -60,11 +61,7 @@ class Simulation {
 
   Outcome run() {
     for (std::uint32_t rank = 0; rank < period_; ++rank) {
-      if (is_dead(rank)) continue;
-      if (ranks_[rank].left == 0) ++ended_;
-      for (std::uint32_t task = 0; task < ranks_[rank].program->size(); ++task) {
-        if (ranks_[rank].program->tasks[task].needs == 0) ready(rank, task);
-      }
+      if (!is_dead(rank)) assign(rank, 0, Job::enter);
     }
     while (!events_.empty()) {
       const Event event = events_.pop();
@@ -91,6 +88,15 @@ class Simulation {
     return cluster_.host_of(real) == cluster_.host_of((real + task.shift) % workload_.ranks);
   }
   [[nodiscard]] std::int32_t shift_back(const Task& task) const { return workload_.ranks - task.shift; }
+
+  void entered(std::uint32_t index) {
+    const Program& program = *ranks_[index].program;
+    ranks_[index].entered = true;
+    if (program.size() == 0) end_rank();
+    for (std::uint32_t task = 0; task < program.size(); ++task) {
+      if (program.tasks[task].needs == 0) ready(index, task);
+    }
+  }
 
   void ready(std::uint32_t rank, std::uint32_t index) {
     const Task& task = task_of(rank, index);
@@ -128,7 +134,9 @@ class Simulation {
     const CostModel& speed = cluster_.speed;
     const double bytes = static_cast<double>(task.bytes);
     double seconds = speed.overhead;
-    if (job == Job::compute) {
+    if (job == Job::enter) {
+      seconds = cluster_.call;
+    } else if (job == Job::compute) {
       seconds = bytes * cluster_.copy_seconds_per_byte +
                 static_cast<double>(task.reduced_bytes) * speed.reduce_seconds_per_byte;
     } else if (job != Job::announce && job != Job::grant) {
@@ -147,12 +155,12 @@ class Simulation {
     const std::uint32_t receive = ranks_[peer].program->recvs.task(shift_back(task), task.tag);
     const std::uint32_t depth = depth_[ranks_[rank].state + index] + 1;
     const bool short_one = task.bytes <= Network::first_bytes;
-    const double first = short_one ? end
-                                   : begin + (end - begin) * static_cast<double>(Network::first_bytes) /
-                                                 static_cast<double>(task.bytes);
+    const double first =
+        short_one ? end
+                  : begin + (end - begin) * static_cast<double>(Network::first_bytes) / static_cast<double>(task.bytes);
     if (same_host(rank, task)) {
       if (!short_one) last_bytes_[key(peer, receive)] = end + cluster_.speed.inside.latency;
-      events_.push(first + cluster_.speed.inside.latency, Happening::arrived, peer, receive, depth);
+      events_.push(std::max(begin, first + cluster_.speed.inside.latency), Happening::arrived, peer, receive, depth);
       return;
     }
     const double latency = cluster_.speed.between.latency;
@@ -213,7 +221,7 @@ class Simulation {
     deepen(event);
     std::uint32_t& needs = needs_[ranks_[event.rank].state + event.task];
     needs |= here_bit;
-    if (needs == here_bit) accept(event.rank, event.task);
+    if (needs == here_bit && ranks_[event.rank].entered) accept(event.rank, event.task);
   }
 
   void job_ended(std::uint32_t index) {
@@ -233,6 +241,7 @@ class Simulation {
                      ranks_[peer].program->sends.task(shift_back(task), task.tag));
         break;
       }
+      case Job::enter: entered(index); break;
       case Job::receive: received(index, done.task); break;
       default: complete(index, done.task);
     }
@@ -242,7 +251,7 @@ class Simulation {
   }
 
   [[nodiscard]] double latency(std::uint32_t rank, const Task& task) const {
-    return network_.link(same_host(rank, task)).latency;
+    return std::max(0.0, network_.link(same_host(rank, task)).latency);
   }
 
   // The core is done with what was there; the last bytes may still be on their way.
@@ -266,28 +275,22 @@ class Simulation {
       const std::uint32_t needs = --needs_[rank.state + next];
       if ((needs & ~here_bit) == 0) ready(index, next);
     }
-    if (--rank.left > 0) return;
+    if (--rank.left == 0) end_rank();
+  }
+
+  void end_rank() {
     ++ended_;
     last_end_ = std::max(last_end_, now_);
   }
 
   [[nodiscard]] Outcome outcome() const {
-    const int stands_for = workload_.ranks / workload_.period;
-    Outcome outcome{.seconds = last_end_, .rounds = deepest_, .ended = ended_ * stands_for};
-    std::vector<Outcome> sent(workload_.programs.size());
-    for (std::size_t i = 0; i < sent.size(); ++i) {
-      for (const Task& task : workload_.programs[i].tasks) {
-        if (task.work != Work::send) continue;
-        ++sent[i].rank_messages;
-        sent[i].rank_bytes += task.bytes;
-      }
-    }
-    for (const std::uint32_t program : workload_.program_of) {
-      outcome.messages += sent[program].rank_messages * stands_for;
-      outcome.rank_messages = std::max(outcome.rank_messages, sent[program].rank_messages);
-      outcome.rank_bytes = std::max(outcome.rank_bytes, sent[program].rank_bytes);
-    }
-    return outcome;
+    const Traffic traffic = traffic_of(workload_);
+    return {.seconds = last_end_,
+            .rounds = deepest_,
+            .messages = traffic.messages,
+            .rank_messages = traffic.rank_messages,
+            .rank_bytes = traffic.rank_bytes,
+            .ended = ended_ * (workload_.ranks / workload_.period)};
   }
 
   const Workload& workload_;

@@ -10,9 +10,9 @@
 namespace tutti::sim {
 
 struct Outcome {
-  double seconds = 0;         // until the last rank that ends has ended
-  std::int64_t rounds = 0;    // messages that came one after the other
-  std::int64_t messages = 0;  // of all ranks
+  double seconds = 0;                              // until the last rank that ends has ended
+  std::int64_t rounds = 0;                         // messages that came one after the other
+  std::int64_t messages = 0;                       // of all ranks
   std::int64_t rank_messages = 0, rank_bytes = 0;  // sent by the busiest rank
   int ended = 0;  // ranks that came to the end of their plan: all of them, unless one is dead
 };

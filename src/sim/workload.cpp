@@ -45,7 +45,7 @@ void index(Workload& workload) {
 }
 
 Workload rotating_workload(const Spec& spec, const Question& question, const Cluster& cluster, const Table& table) {
-  Workload workload{.ranks = spec.size, .period = spec.size};
+  Workload workload{.ranks = spec.size, .period = spec.size, .programs = {}, .program_of = {}};
   workload.programs.push_back(compile(make_plan(spec), question.element_bytes, table));
   // A test compares all ranks for small sizes; here a few must do.
   for (const int rank : {1, spec.size / 2, spec.size - 1}) {
@@ -77,6 +77,24 @@ std::int64_t Workload::task_count() const {
   std::int64_t sum = 0;
   for (int rank = 0; rank < period; ++rank) sum += static_cast<std::int64_t>(of(rank).size());
   return sum;
+}
+
+Traffic traffic_of(const Workload& workload) {
+  std::vector<Traffic> of_program(workload.programs.size());
+  for (std::size_t i = 0; i < of_program.size(); ++i) {
+    for (const Task& task : workload.programs[i].tasks) {
+      if (task.work != Work::send) continue;
+      ++of_program[i].rank_messages;
+      of_program[i].rank_bytes += task.bytes;
+    }
+  }
+  Traffic traffic;
+  for (const std::uint32_t program : workload.program_of) {
+    traffic.messages += of_program[program].rank_messages * (workload.ranks / workload.period);
+    traffic.rank_messages = std::max(traffic.rank_messages, of_program[program].rank_messages);
+    traffic.rank_bytes = std::max(traffic.rank_bytes, of_program[program].rank_bytes);
+  }
+  return traffic;
 }
 
 Spec spec_of(const Question& question, const Cluster& cluster) {
@@ -121,7 +139,7 @@ std::optional<Workload> make_workload(const Question& question, const Cluster& c
     return workload;
   }
   if (estimated_steps(spec, question, table) > question.tasks_max) return std::nullopt;
-  Workload workload{.ranks = spec.size, .period = spec.size};
+  Workload workload{.ranks = spec.size, .period = spec.size, .programs = {}, .program_of = {}};
   std::unordered_multimap<std::uint64_t, std::uint32_t> known;
   for (int rank = 0; rank < spec.size; ++rank) {
     Program program = compile(make_plan(of_rank(spec, rank)), question.element_bytes, table);

@@ -26,13 +26,19 @@ struct Workload {
   [[nodiscard]] std::int64_t task_count() const;
 };
 
+struct Traffic {
+  std::int64_t messages = 0;                       // of all ranks
+  std::int64_t rank_messages = 0, rank_bytes = 0;  // sent by the busiest rank
+};
+Traffic traffic_of(const Workload& workload);
+
 /// What is simulated: one call by one algorithm.
 struct Question {
   Verb verb = Verb::all_reduce;
   std::int64_t bytes = 0;  // of the whole array, all blocks together
   std::int64_t element_bytes = 4;
   Choice choice{};
-  bool every_rank = false;         // also where one host could stand for all
+  bool every_rank = false;           // also where one host could stand for all
   std::int64_t tasks_max = 1 << 27;  // what would take more is not simulated
 };
 
