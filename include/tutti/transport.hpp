@@ -89,6 +89,9 @@ class Transport {
   enum class Events { control, all };
   virtual void wait(TimePoint until, Events events) = 0;
   virtual void wake() = 0;  // from any thread
+  /// Whether wait() ends when something under way moves on. Not so for what passes through shared memory: there the
+  /// ranks ring each other's bells (shm/bell.hpp).
+  [[nodiscard]] virtual bool busy_outside() const { return true; }
   /// Says goodbye on every link and closes them; the peers do not see a loss.
   virtual void close(TimePoint deadline) = 0;
   /// In a forked child: closes the inherited descriptors without a word to anyone. Only destruction may follow.

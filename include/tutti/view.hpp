@@ -32,6 +32,21 @@ class View {
 
   /// Nothing: "I have no array for this call".
   View() = default;
+  // A call copies its views several times, and most have one or two axes: only those are copied.
+  View(const View& other) noexcept { *this = other; }
+  View& operator=(const View& other) noexcept {
+    data_ = other.data_;
+    dtype_ = other.dtype_;
+    read_only_ = other.read_only_;
+    device_ = other.device_;
+    axes_ = other.axes_;
+    present_ = other.present_;
+    for (std::size_t i = 0; i < std::size_t(axes_); ++i) {
+      shape_[i] = other.shape_[i];
+      strides_[i] = other.strides_[i];
+    }
+    return *this;
+  }
 
   /// One axis over a contiguous range. Const ranges make read-only views.
   template <LastingRange R>
@@ -76,8 +91,8 @@ class View {
   Device device_{};
   int axes_ = 0;
   bool present_ = false;
-  std::array<std::int64_t, max_axes> shape_{};
-  std::array<std::int64_t, max_axes> strides_{};
+  std::array<std::int64_t, max_axes> shape_;  // the first axes_ of them
+  std::array<std::int64_t, max_axes> strides_;
 };
 
 }  // namespace tutti

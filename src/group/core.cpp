@@ -9,6 +9,7 @@
 #include "base/extent.hpp"
 #include "engine/execution.hpp"
 #include "group/check.hpp"
+#include "group/circle_carrier.hpp"
 #include "group/runtime.hpp"
 #include "kernel/kernel.hpp"
 
@@ -29,7 +30,10 @@ GroupCore::GroupCore(std::shared_ptr<Runtime> runtime, std::vector<int> world_of
 }
 
 GroupCore::~GroupCore() {
-  if (facts_.rank >= 0) runtime_->remove(*this);
+  if (facts_.rank < 0) return;
+  runtime_->remove(*this);
+  backend_.reset();  // its tasks first
+  if (circle_) runtime_->keep(std::move(circle_));
 }
 
 GroupCore::Entry::Entry(GroupCore& core, std::string_view what) : core_(core) {

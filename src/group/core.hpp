@@ -32,6 +32,7 @@
 
 namespace tutti {
 
+class CircleCarrier;
 class Runtime;
 
 class GroupCore : public std::enable_shared_from_this<GroupCore> {
@@ -45,6 +46,9 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   [[nodiscard]] Runtime& runtime() const { return *runtime_; }
   [[nodiscard]] const std::shared_ptr<Runtime>& runtime_handle() const { return runtime_; }
   [[nodiscard]] std::string_view backend_name() const { return backend_ ? backend_->name() : "none"; }
+
+  /// The group's first call: members on one host find each other's memory, and use it from then on.
+  void share_memory(Duration timeout);
 
   // Door.
   std::shared_ptr<Operation> start(Request request, Duration timeout);
@@ -86,6 +90,8 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
 
  private:
   void admit(Request& request);
+  [[nodiscard]] std::vector<int> members_of_host() const;
+  [[nodiscard]] std::shared_ptr<CircleCarrier> take_seat(const std::vector<int>& ranks) const;
   std::shared_ptr<Operation> start_admitted(Request request, Duration timeout);
   std::shared_ptr<Operation> make_operation(Request request, Duration timeout);
   std::shared_ptr<Operation> take_operation();
@@ -139,6 +145,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::shared_ptr<Runtime> runtime_;
   GroupFacts facts_;
   std::unique_ptr<NativeBackend> backend_;
+  std::shared_ptr<CircleCarrier> circle_;  // of the members on this host; null: none
   bool quick_ = false;  // calls may be over before anyone need wait
   Layout layout_;  // working memory of the checks
   std::atomic<bool> inside_{false};

@@ -18,8 +18,10 @@
 #include "base/bytes.hpp"
 #include "base/environment.hpp"
 #include "group/core.hpp"
+#include "group/neighbourhood.hpp"
 #include "group/runtime.hpp"
 #include "transport/alone.hpp"
+#include "transport/host.hpp"
 #include "transport/tcp.hpp"
 #include "wire/interfaces.hpp"
 #include "wire/secret.hpp"
@@ -35,6 +37,7 @@ struct Note {
   int node = 0;
   std::uint64_t world = 0;
   std::string table{};
+  std::string backend{}, memory{};
 };
 
 std::string encode(const Note& note) {
@@ -43,7 +46,9 @@ std::string encode(const Note& note) {
       .string(note.host)
       .u32(static_cast<std::uint32_t>(note.node))
       .u64(note.world)
-      .string(note.table);
+      .string(note.table)
+      .string(note.backend)
+      .string(note.memory);
   return {reinterpret_cast<const char*>(writer.data().data()), writer.size()};
 }
 
@@ -55,6 +60,8 @@ Note decode(std::string_view text) {
   note.node = static_cast<int>(reader.u32());
   note.world = reader.u64();
   note.table = reader.string(note_text_limit);
+  note.backend = reader.string(note_text_limit);
+  note.memory = reader.string(note_text_limit);
   reader.expect_end();
   return note;
 }
@@ -97,17 +104,49 @@ Table own_table(const Environment& environment) {
   return table_from_text(text);
 }
 
-Runtime::Parts meet(Connector& connector, const Environment& environment, TimePoint deadline, std::uint64_t& world) {
+/// The backend asked for: by the program, or by whoever started it.
+std::string backend_from(const InitOptions& options, const Environment& environment) {
+  const bool open = options.backend.empty() || options.backend == "auto";
+  std::string backend = open ? environment.get("TUTTI_BACKEND").value_or("auto") : options.backend;
+  for (const std::string_view known : {"auto", "native", "shm"}) {
+    if (backend == known) return backend;
+  }
+  throw Unsupported(fmt::format("backend '{}' is not known; the known ones are auto, native and shm", backend));
+}
+
+void check_backends(const std::vector<std::string>& backends) {
+  for (std::size_t rank = 1; rank < backends.size(); ++rank) {
+    if (backends[rank] == backends[0]) continue;
+    throw Mismatch(fmt::format("rank 0 asks for the backend {}, rank {} for {}; give all ranks the same one", backends[0],
+                               rank, backends[rank]));
+  }
+}
+
+struct Joining {
+  Connector& connector;
+  const Environment& environment;
+  std::string backend;
+  const Log& log;
+  TimePoint deadline;
+};
+
+Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
+  Connector& connector = joining.connector;
+  const Environment& environment = joining.environment;
+  const TimePoint deadline = joining.deadline;
   const Place& place = connector.place();
+  const OwnMemory memory = make_memory(joining.backend, place, environment);
   const transport::TcpOptions options = tcp_options(place, environment);
   wire::Listener listener = transport::open_listener(address_to_bind(connector, environment), options);
-  Note own{.address = listener.address().text(), .host = place.host, .node = place.node_rank};
+  Note own{.address = listener.address().text(), .host = place.host, .node = place.node_rank, .backend = joining.backend,
+           .memory = to_note(memory)};
   if (place.rank == place.root_rank) {
     own.world = random_word() | 1;
     own.table = to_text(own_table(environment));
   }
   Runtime::Parts parts;
   std::vector<wire::Address> addresses;
+  std::vector<std::string> backends, memory_notes;
   for (const std::string& text : connector.exchange(encode(own), deadline)) {
     const Note note = decode(text);
     const wire::HostPort where = wire::HostPort::parse(note.address);
@@ -117,13 +156,25 @@ Runtime::Parts meet(Connector& connector, const Environment& environment, TimePo
     addresses.push_back(*address);
     parts.hosts.push_back(note.host);
     parts.node_of.push_back(note.node);
+    backends.push_back(note.backend);
+    memory_notes.push_back(note.memory);
     if (note.world != 0) {
       world = note.world;
       parts.table = table_from_text(note.table);
     }
   }
+  check_backends(backends);
+  Neighbourhood near;
+  if (joining.backend != "native") {
+    near = meet_neighbours(memory, {.connector = connector,
+                                                .backend = joining.backend,
+                                                .node_of = parts.node_of,
+                                                .memory_notes = memory_notes,
+                                                .log = joining.log,
+                                                .deadline = deadline});
+  }
   const std::string_view secret = connector.secret();
-  parts.transport = std::make_unique<transport::TcpTransport>(transport::TcpSetup{
+  auto tcp = std::make_unique<transport::TcpTransport>(transport::TcpSetup{
       .rank = place.rank,
       .listener = std::move(listener),
       .table = std::move(addresses),
@@ -132,6 +183,16 @@ Runtime::Parts meet(Connector& connector, const Environment& environment, TimePo
       .clock = steady_clock(),
       .world = world,
       .options = options});
+  parts.may_share_memory = joining.backend != "native";
+  parts.neighbours = near.neighbours;
+  if (near.neighbours == nullptr) {
+    parts.transport = std::move(tcp);
+  } else {
+    parts.transport = std::make_unique<transport::HostTransport>(transport::HostSetup{.neighbours = near.neighbours,
+                                                                                      .inner = std::move(tcp),
+                                                                                      .boards = std::move(near.boards),
+                                                                                      .clock = steady_clock()});
+  }
   return parts;
 }
 
@@ -171,11 +232,10 @@ void enroll(const std::shared_ptr<Runtime>& runtime) {
 
 Group init(std::shared_ptr<Connector> connector, const InitOptions& options) {
   const Environment environment = Environment::of_process();
-  if (options.backend != "auto" && options.backend != "native") {
-    throw Unsupported(fmt::format("backend '{}' is not known; the known ones are auto and native", options.backend));
-  }
+  const std::string backend = backend_from(options, environment);
   const Place place = connector->place();
   const TimePoint deadline = deadline_after(steady_clock().now(), options.timeout);
+  const Log log = Log(Log::level_from(environment)).for_rank(place.rank);
   std::uint64_t world = 1;
   Runtime::Parts parts;
   if (place.size == 1) {
@@ -184,12 +244,17 @@ Group init(std::shared_ptr<Connector> connector, const InitOptions& options) {
     parts.node_of = {0};
     parts.table = own_table(environment);
   } else {
-    parts = meet(*connector, environment, deadline, world);
+    parts = meet({.connector = *connector,
+                  .environment = environment,
+                  .backend = backend,
+                  .log = log,
+                  .deadline = deadline},
+                 world);
   }
   parts.clock = &steady_clock();
   parts.default_timeout = options.timeout;
   parts.seed = random_word();
-  parts.log = Log(Log::level_from(environment)).for_rank(place.rank);
+  parts.log = log;
   parts.oversubscribed = place.local_size > static_cast<int>(std::thread::hardware_concurrency());
 
   GroupFacts facts{.rank = place.rank, .size = place.size, .id = world, .node_of = parts.node_of};
@@ -200,6 +265,7 @@ Group init(std::shared_ptr<Connector> connector, const InitOptions& options) {
   auto core = std::make_shared<GroupCore>(runtime, std::move(facts), runtime->table());
   runtime->start();
   Group group(core);
+  core->share_memory(options.timeout);
   group.barrier({.timeout = options.timeout});
   return group;
 }

@@ -9,6 +9,7 @@
 #include <tutti/error.hpp>
 
 #include "base/bytes.hpp"
+#include "group/circle_carrier.hpp"
 #include "group/core.hpp"
 
 namespace tutti {
@@ -18,6 +19,8 @@ using namespace std::chrono_literals;
 
 constexpr int spin_rounds = 200;  // polls without a pause, when there is a core for each rank
 constexpr int yield_rounds = 4;
+constexpr Duration short_nap = 200us;  // while links and neighbours may both have news
+constexpr Duration control_nap = 2ms;  // of the service thread, while it sleeps where links are not heard
 constexpr Duration nap = 20ms;        // the longest sleep while a call waits: deadlines and probes need a look
 constexpr Duration idle_nap = 200ms;  // the same while nothing is under way: heartbeats
 constexpr Duration control_interval = 1ms;
@@ -114,6 +117,13 @@ void Runtime::remove(GroupCore& group) {
   if (!gone_) parts_.transport->forget(group.facts().id, ~std::uint64_t{0});
 }
 
+void Runtime::keep(std::shared_ptr<CircleCarrier> circle) {
+  if (forked_) return;
+  const std::unique_lock guard(mutex_);
+  std::erase_if(kept_, [](const auto& each) { return each->is_vacant(); });
+  if (!circle->is_vacant()) kept_.push_back(std::move(circle));
+}
+
 void Runtime::activate(std::shared_ptr<Operation> operation) { active_.push_back(std::move(operation)); }
 
 void Runtime::entrust(const Operation& operation) {
@@ -162,29 +172,72 @@ bool Runtime::poll_or_sleep(std::unique_lock<std::mutex>& guard, int& idle_round
   }
   ++idle_rounds;
   const int spins = parts_.oversubscribed ? 0 : spin_rounds;
-  guard.unlock();
   if (idle_rounds > spins + yield_rounds) {
-    parts_.transport->wait(std::min(limit, clock().now() + nap), Transport::Events::all);
-  } else if (idle_rounds > spins) {
-    std::this_thread::yield();
+    sleep(guard, limit);
+  } else {
+    guard.unlock();
+    if (idle_rounds > spins) std::this_thread::yield();
+    guard.lock();
   }
-  guard.lock();
   return false;
+}
+
+// Over data, one thread at a time. Neighbours ring only for those who say that they sleep, so one says it first and then
+// looks once more. Nobody can wait for links and bells at once: with something under way on both, naps are short.
+void Runtime::sleep(std::unique_lock<std::mutex>& guard, TimePoint limit) {
+  if (!parts_.neighbours || parts_.transport->busy_outside()) {
+    const TimePoint until = std::min(limit, clock().now() + (parts_.neighbours ? short_nap : nap));
+    guard.unlock();
+    parts_.transport->wait(until, Transport::Events::all);
+    guard.lock();
+    return;
+  }
+  shm::ArenaHeader& own = parts_.neighbours->arena().header();
+  shm::Bell bell(own);
+  ++sleepers_;
+  bell.prepare();
+  if (poll()) {
+    bell.leave();
+  } else {
+    const bool serving = std::this_thread::get_id() == thread_.get_id();
+    const TimePoint until = std::min(limit, clock().now() + (serving ? control_nap : nap));
+    guard.unlock();
+    bell.sleep(until);
+    guard.lock();
+  }
+  // It has just said for both that nobody sleeps: the other one says it anew.
+  if (--sleepers_ > 0) shm::wake(own);
+}
+
+// Beside a thread that waits, and may sleep on the bell: what the links bring is looked at here.
+void Runtime::listen(std::unique_lock<std::mutex>& guard) {
+  watches_data_ = false;
+  guard.unlock();
+  parts_.transport->wait(clock().now() + idle_nap, Transport::Events::control);
+  guard.lock();
+  if (!stopping_ && poll()) shm::ring(parts_.neighbours->arena().header());
 }
 
 void Runtime::serve() {
   std::unique_lock guard(mutex_);
   while (!stopping_) {
     if (polling_ || waiters_ > 0) {
-      service_.wait_for(guard, nap);
+      if (parts_.neighbours) {
+        listen(guard);
+      } else {
+        service_.wait_for(guard, nap);
+      }
       continue;
     }
     poll();
     const bool outstanding = watches_data_ = !active_.empty();
-    const TimePoint until = clock().now() + (outstanding ? nap : idle_nap);
-    guard.unlock();
-    parts_.transport->wait(until, outstanding ? Transport::Events::all : Transport::Events::control);
-    guard.lock();
+    if (outstanding) {
+      sleep(guard, TimePoint::max());
+    } else {
+      guard.unlock();
+      parts_.transport->wait(clock().now() + idle_nap, Transport::Events::control);
+      guard.lock();
+    }
   }
 }
 

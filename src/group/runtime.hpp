@@ -4,6 +4,9 @@
 // Progress: one lock per rank. Whoever waits polls for everyone; a service thread polls while work is outstanding and nobody
 // waits, and otherwise sleeps on the control network's links, so that probes are answered while the program computes. In the
 // simulator there is no thread: the driver calls poll().
+//
+// Where ranks share memory, whoever sleeps over data sleeps on the bell that the neighbours ring, and the service thread
+// keeps listening to the links meanwhile.
 #pragma once
 
 #include <atomic>
@@ -26,9 +29,12 @@
 #include "base/random.hpp"
 #include "control/control.hpp"
 #include "plan/select.hpp"
+#include "shm/bell.hpp"
+#include "shm/neighbours.hpp"
 
 namespace tutti {
 
+class CircleCarrier;
 class GroupCore;
 class Operation;
 
@@ -47,6 +53,8 @@ class Runtime final : public TransportListener,
     bool oversubscribed = false;  // more ranks than cores: yield, do not spin
     bool threaded = true;         // false: the driver polls
     control::ControlOptions control;
+    std::shared_ptr<shm::Neighbours> neighbours;  // who shares memory with this rank; null: nobody does
+    bool may_share_memory = false;                // the same on all ranks: some of them may
     Log log;
   };
   /// `start` once it is owned by a shared_ptr.
@@ -68,6 +76,8 @@ class Runtime final : public TransportListener,
   [[nodiscard]] Duration default_timeout() const { return parts_.default_timeout; }
   [[nodiscard]] const Table& table() const { return parts_.table; }
   [[nodiscard]] const Log& log() const { return parts_.log; }
+  [[nodiscard]] const std::shared_ptr<shm::Neighbours>& neighbours() const { return parts_.neighbours; }
+  [[nodiscard]] bool may_share_memory() const { return parts_.may_share_memory; }
   [[nodiscard]] bool is_oversubscribed() const { return parts_.oversubscribed; }
   [[nodiscard]] std::string host_of(int world_rank) const;
   [[nodiscard]] int node_of(int world_rank) const;
@@ -78,6 +88,9 @@ class Runtime final : public TransportListener,
 
   /// An id for a group of this rank alone, which nobody else needs to know.
   [[nodiscard]] std::uint64_t private_id() { return next_private_id_++; }
+
+  /// Keeps what neighbours may still read, until they no longer do or this rank leaves.
+  void keep(std::shared_ptr<CircleCarrier> circle);
 
   // Under the lock.
   void add(GroupCore& group);  // (takes the lock itself, as does remove)
@@ -111,6 +124,8 @@ class Runtime final : public TransportListener,
   void serve();
   void hand_on(const control::Refusal& refusal, GroupCore& group);
   bool poll_or_sleep(std::unique_lock<std::mutex>& guard, int& idle_rounds, TimePoint limit);
+  void sleep(std::unique_lock<std::mutex>& guard, TimePoint limit);
+  void listen(std::unique_lock<std::mutex>& guard);
 
   Parts parts_;
   std::unique_ptr<control::Control> control_;
@@ -120,6 +135,7 @@ class Runtime final : public TransportListener,
   std::thread thread_;
   std::map<std::uint64_t, GroupCore*> groups_;
   std::vector<std::shared_ptr<Operation>> active_;
+  std::vector<std::shared_ptr<CircleCarrier>> kept_;
   std::map<int, TimePoint> left_at_;
   std::map<int, control::Cause> lost_;
   std::set<int> unreachable_;
@@ -134,6 +150,7 @@ class Runtime final : public TransportListener,
   std::atomic<std::uint64_t> next_private_id_{std::uint64_t{1} << 63};
   TimePoint control_polled_at_{};
   int waiters_ = 0;
+  int sleepers_ = 0;      // threads that sleep on the bell
   bool polling_ = false;  // somebody is in drive()'s loop
   bool some_ended_ = false;
   bool watches_data_ = false;  // the service thread does
@@ -159,7 +176,10 @@ bool Runtime::drive(Predicate ended, TimePoint limit) {
   }
   const bool result = ended();
   --waiters_;
-  if (!active_.empty() && waiters_ == 0) service_.notify_one();  // asynchronous work goes on without us
+  if (!active_.empty() && waiters_ == 0) {  // asynchronous work goes on without us
+    service_.notify_one();
+    if (parts_.neighbours && !watches_data_) parts_.transport->wake();
+  }
   return result;
 }
 

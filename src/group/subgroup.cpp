@@ -86,7 +86,9 @@ Group Group::subgroup(std::span<const int> ranks, const CallOptions& options) {
     facts.id = agree_on_id(runtime, facts.world_of, parent.facts().id, deadline_after(runtime.clock().now(), timeout));
   }
   facts.node_of = nodes_of(runtime, facts.world_of);
-  return Group(std::make_shared<GroupCore>(parent.runtime_handle(), std::move(facts), runtime.table()));
+  auto core = std::make_shared<GroupCore>(parent.runtime_handle(), std::move(facts), runtime.table());
+  core->share_memory(options.timeout);
+  return Group(std::move(core));
 }
 
 Group Group::split(int color, int key, const CallOptions& options) {

@@ -23,7 +23,8 @@ void check(const HostOptions& options) {
   if (options.piece_bytes < 64) refuse("piece_bytes", options.piece_bytes, "64 or more");
   if (options.eager_bytes_max < 0) refuse("eager_bytes_max", options.eager_bytes_max, "0 or more");
   // An eager message goes in as a whole, also while the reader has not told of the last eighth it read.
-  const std::int64_t piece_room = options.piece_bytes + 2 * 64 + 64;
+  constexpr auto line = static_cast<std::int64_t>(host::line_bytes);
+  const std::int64_t piece_room = options.piece_bytes + 2 * line;
   if (options.eager_bytes_max > ring_bytes ||
       piece_room * (options.eager_bytes_max / options.piece_bytes + 3) > ring_bytes / 8 * 7) {
     refuse("ring_bytes", ring_bytes, "room for one eager message and two pieces at least");

@@ -62,7 +62,7 @@ class HostTransport final : public Transport, private TransportListener {
   void abandon() override;
 
   // Whether something under way needs the inner transport; receives from any_peer do, where there are other hosts.
-  [[nodiscard]] bool busy_outside() const;
+  [[nodiscard]] bool busy_outside() const override;
   [[nodiscard]] bool is_near(int peer) const { return peers_[static_cast<std::size_t>(peer)].is_near; }
   [[nodiscard]] std::int64_t held_bytes() const { return mailbox_.held_bytes(); }
 

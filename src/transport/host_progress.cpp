@@ -13,7 +13,7 @@ namespace {
 
 // The inner transport asks the system, which costs more than a message through shared memory does. While it has nothing
 // under way but the control network, once in a while is enough.
-constexpr unsigned polls_per_inner_poll = 128;
+constexpr unsigned polls_per_inner_poll = 1024;
 // Rings that do not exist yet are looked for as often, unless there are so few that it does not matter.
 constexpr unsigned polls_per_look = 16;
 constexpr std::size_t few = 4;
@@ -40,7 +40,7 @@ bool HostTransport::poll() {
   }
   if (receiver_.is_fetching()) {
     moved |= receiver_.fetch();
-    polls_until_inner_ = 0;  // beside so much work it costs nothing
+    if (receiver_.is_fetching()) polls_until_inner_ = 0;  // beside so much work it costs nothing
   }
   if (!sender_.is_settled()) moved |= sender_.flush();
   if (polls_until_inner_-- == 0 || look_inside_.load(std::memory_order_relaxed)) moved |= poll_inner();

@@ -42,7 +42,7 @@ bool Receiver::discover(Peer& peer) {
   const std::uint64_t offset = peer.theirs->ring_offset.load(std::memory_order_acquire);
   if (offset == 0) return false;
   const std::uint64_t bytes = setup_.options.ring_bytes;
-  if (offset % line_bytes != 0) throw MalformedMessage("its ring in shared memory begins between two cache lines");
+  if (offset % line_bytes != 0) throw MalformedMessage("its ring in shared memory begins between two lines");
   peer.in = RingReader(in_arena(peer, offset, bytes), bytes / line_bytes);
   return true;
 }

@@ -2,15 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The ring lies in the writer's arena; the reader tells how far it has read in its own. A record is a head (one word) and
-// a body, contiguous, beginning on a cache line; positions count lines and never wrap. What makes it fast: the reader
+// a body, contiguous, beginning on a line; positions count lines and never wrap. What makes it fast: the reader
 // looks at the very word in which the next record's head will appear, so that a small message crosses in one line.
 //
 //  1. A head that is not zero stands for a whole record: it is stored last, with release order.
-//  2. The word where the next head will appear is zeroed before a head is stored; one line is therefore always free.
+//  2. The word where the next head will appear is zeroed before a head is stored; one line is therefore always free. A few
+//     lines are zeroed ahead of time, so that a small message touches no line but its own before it is there.
 //  3. The reader believes nothing: a head that does not fit its place or its ring is a MalformedMessage, and whoever
 //     looks into a body copies what it needs once and checks the copy.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +21,8 @@
 
 namespace tutti::transport::host {
 
-inline constexpr std::size_t line_bytes = 64;
+// Two cache lines, because processors fetch them in pairs: looking for the next record must not pull at the one after it.
+inline constexpr std::size_t line_bytes = 128;
 
 enum class RecordKind : std::uint8_t {
   none,    // nothing here yet
@@ -85,16 +88,27 @@ class RingWriter {
     return memory_ + written_ % lines_ * line_bytes + Head::size_bytes;
   }
   void publish(Head head) { publish(head, lines_of(head.bytes)); }
+  // When there is time: after the last of some records.
+  void zero_ahead() {
+    const std::uint64_t end = std::min(written_ + zeroed_ahead, read_seen_ + lines_);
+    for (; zeroed_ < end; ++zeroed_) head_at(zeroed_).store(0, std::memory_order_relaxed);
+  }
   [[nodiscard]] std::uint64_t written_lines() const { return written_; }
 
  private:
+  static constexpr std::uint64_t zeroed_ahead = 4;
+
   [[nodiscard]] std::atomic_ref<std::uint64_t> head_at(std::uint64_t position) const {
     return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(memory_ + position % lines_ * line_bytes));
   }
   void publish(Head head, std::uint64_t lines) {
-    head_at(written_ + lines).store(0, std::memory_order_relaxed);
+    const std::uint64_t next = written_ + lines;
+    if (next >= zeroed_) {
+      head_at(next).store(0, std::memory_order_relaxed);
+      zeroed_ = next + 1;
+    }
     head_at(written_).store(Head::pack(head, written_), std::memory_order_release);
-    written_ += lines;
+    written_ = next;
   }
   [[nodiscard]] std::uint64_t free_lines_seen() const { return lines_ - (written_ - read_seen_); }
   // A reader that claims nonsense harms nobody but itself, as long as the writer stays inside its ring.
@@ -107,6 +121,7 @@ class RingWriter {
   std::uint64_t lines_ = 0;
   const std::atomic<std::uint64_t>* read_lines_ = nullptr;
   std::uint64_t written_ = 0;
+  std::uint64_t zeroed_ = 1;  // the heads from written_ up to here are
   std::uint64_t read_seen_ = 0;
 };
 

@@ -43,6 +43,7 @@ void Sender::send(Peer& peer, Transfer& transfer) {
   set_stage(transfer, Stage::sending);
   if (peer.has_waiting() || !write(peer, transfer)) return enqueue(peer, transfer);
   shm::ring(*peer.bell);
+  peer.out.zero_ahead();
 }
 
 // Whatever way the message takes, its first record decides its place among the others. False if there is no room.

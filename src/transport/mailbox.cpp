@@ -16,13 +16,21 @@ namespace {
 constexpr std::size_t first_bin_count = 64;
 constexpr std::int64_t pooled_bytes_max = 4 << 20;
 
-// Point to point leaves the peer out, because a receive may take messages of anyone.
-std::uint64_t hash_of(int peer, const Envelope& envelope) {
-  Hash hash(envelope.lane);
-  hash.add(envelope.group).add(std::uint64_t{envelope.epoch} << 32 | envelope.tag);
-  if (envelope.lane != collective_lane) return hash.value();
-  hash.add(envelope.signature.sequence).add(std::uint64_t{envelope.phase} << 32 | static_cast<std::uint32_t>(peer));
-  return hash.value();
+// Point to point leaves the peer out, because a receive may take messages of anyone. One multiplication per word, all at
+// once, and one scramble at the end: this is done for every message.
+std::uint64_t key_of(int peer, const Envelope& envelope) {
+  std::uint64_t key = envelope.group * 0x9e3779b97f4a7c15u ^
+                      (std::uint64_t{envelope.epoch} << 32 | envelope.tag) * 0xc2b2ae3d27d4eb4fu ^ envelope.lane;
+  if (envelope.lane == collective_lane) {
+    key ^= envelope.signature.sequence * 0x165667b19e3779f9u ^
+           (std::uint64_t{envelope.phase} << 32 | static_cast<std::uint32_t>(peer)) * 0xd6e8feb86659fd93u;
+  }
+  return scramble(key);
+}
+
+template <class Entry>
+std::uint64_t key_of(const Entry& entry) {
+  return key_of(entry.peer, entry.envelope);
 }
 
 bool matches(int peer, const Envelope& a, int other, const Envelope& b) {
@@ -37,14 +45,9 @@ template <class Entry>
 Bins<Entry>::Bins() : bins_(first_bin_count) {}
 
 template <class Entry>
-auto Bins<Entry>::bin_of(const Entry& entry) -> Bin& {
-  return bins_[hash_of(entry.peer, entry.envelope) & (bins_.size() - 1)];
-}
-
-template <class Entry>
-void Bins<Entry>::add(Entry& entry) {
+void Bins<Entry>::add(std::uint64_t key, Entry& entry) {
   if (count_ == bins_.size()) grow();
-  Bin& bin = bin_of(entry);
+  Bin& bin = bins_[index_of(key)];
   entry.next = nullptr;
   entry.previous = bin.last;
   (bin.last != nullptr ? bin.last->next : bin.first) = &entry;
@@ -53,8 +56,8 @@ void Bins<Entry>::add(Entry& entry) {
 }
 
 template <class Entry>
-void Bins<Entry>::remove(Entry& entry) {
-  Bin& bin = bin_of(entry);
+void Bins<Entry>::remove(std::uint64_t key, Entry& entry) {
+  Bin& bin = bins_[index_of(key)];
   (entry.previous != nullptr ? entry.previous->next : bin.first) = entry.next;
   (entry.next != nullptr ? entry.next->previous : bin.last) = entry.previous;
   entry.next = entry.previous = nullptr;
@@ -62,8 +65,8 @@ void Bins<Entry>::remove(Entry& entry) {
 }
 
 template <class Entry>
-Entry* Bins<Entry>::find(int peer, const Envelope& envelope) const {
-  Entry* entry = bins_[hash_of(peer, envelope) & (bins_.size() - 1)].first;
+Entry* Bins<Entry>::find(std::uint64_t key, int peer, const Envelope& envelope) const {
+  Entry* entry = bins_[index_of(key)].first;
   while (entry != nullptr && !matches(peer, envelope, entry->peer, entry->envelope)) entry = entry->next;
   return entry;
 }
@@ -77,7 +80,7 @@ Entry* Bins<Entry>::remove_if(Chosen chosen) {
     for (Entry* entry = bin.first; entry != nullptr;) {
       Entry* const following = entry->next;
       if (chosen(*entry)) {
-        remove(*entry);
+        remove(key_of(*entry), *entry);
         *end = entry;
         end = &entry->next;
       }
@@ -94,7 +97,10 @@ void Bins<Entry>::grow() {
   old.swap(bins_);
   count_ = 0;
   for (const Bin& bin : old) {
-    for (Entry* entry = bin.first; entry != nullptr;) add(*std::exchange(entry, entry->next));
+    for (Entry* entry = bin.first; entry != nullptr;) {
+      Entry& moved = *std::exchange(entry, entry->next);
+      add(key_of(moved), moved);
+    }
   }
 }
 
@@ -119,23 +125,29 @@ Mailbox::Fit Mailbox::settle(Transfer& receive, int peer, const Envelope& envelo
 }
 
 Mailbox::Match Mailbox::match(int peer, const Envelope& envelope) {
-  Transfer* const receive = posted_.find(peer, envelope);
+  if (posted_.count() == 0) return {};
+  const std::uint64_t key = key_of(peer, envelope);
+  Transfer* const receive = posted_.find(key, peer, envelope);
   if (receive == nullptr) return {};
-  posted_.remove(*receive);
+  posted_.remove(key, *receive);
   const bool from_anyone = receive->peer == any_peer;
   return {settle(*receive, peer, envelope), receive, from_anyone};
 }
 
 Mailbox::Found Mailbox::post(Transfer& receive) {
   receive.state = Transfer::State::pending;
-  Arrival* const arrival = unexpected_.find(receive.peer, receive.envelope);
+  const std::uint64_t key = key_of(receive);
+  Arrival* const arrival = unexpected_.count() == 0 ? nullptr : unexpected_.find(key, receive.peer, receive.envelope);
   if (arrival == nullptr) {
-    posted_.add(receive);
+    posted_.add(key, receive);
     return {};
   }
-  unexpected_.remove(*arrival);
+  unexpected_.remove(key, *arrival);
   return {settle(receive, arrival->peer, arrival->envelope), arrival};
 }
+
+void Mailbox::withdraw(Transfer& receive) { posted_.remove(key_of(receive), receive); }
+void Mailbox::forget(Arrival& arrival) { unexpected_.remove(key_of(arrival), arrival); }
 
 Arrival& Mailbox::keep(int peer, const Envelope& envelope) {
   if (pool_ == nullptr) pool_ = entries_.emplace_back(std::make_unique<Arrival>()).get();
@@ -144,7 +156,7 @@ Arrival& Mailbox::keep(int peer, const Envelope& envelope) {
   held_bytes_ += arrival.room_bytes;
   arrival.peer = peer;
   arrival.envelope = envelope;
-  unexpected_.add(arrival);
+  unexpected_.add(key_of(arrival), arrival);
   return arrival;
 }
 

@@ -40,10 +40,11 @@ template <class Entry>
 class Bins {
  public:
   Bins();
-  void add(Entry& entry);
-  void remove(Entry& entry);
+  // The key of what is looked for, added or removed (key_of) is worked out once per message, by the caller.
+  void add(std::uint64_t key, Entry& entry);
+  void remove(std::uint64_t key, Entry& entry);
   // The oldest entry that matches a message or receive of this peer (any_peer: of anyone); nullptr if there is none.
-  [[nodiscard]] Entry* find(int peer, const Envelope& envelope) const;
+  [[nodiscard]] Entry* find(std::uint64_t key, int peer, const Envelope& envelope) const;
   // Removes all entries for which `chosen` holds; returns them chained by `next`.
   template <class Chosen>
   Entry* remove_if(Chosen chosen);
@@ -54,7 +55,7 @@ class Bins {
     Entry* first = nullptr;
     Entry* last = nullptr;
   };
-  Bin& bin_of(const Entry& entry);
+  [[nodiscard]] std::size_t index_of(std::uint64_t key) const { return key & (bins_.size() - 1); }
   void grow();
 
   std::vector<Bin> bins_;  // a power of two
@@ -99,7 +100,7 @@ class Mailbox {
   // Posts a receive, whose state becomes pending; wrong_size leaves it failed.
   Found post(Transfer& receive);
   // Takes back a receive that was posted and not matched.
-  void withdraw(Transfer& receive) { posted_.remove(receive); }
+  void withdraw(Transfer& receive);
   // Takes back all unmatched receives from this very peer, chained by `next`; those from any_peer stay.
   Transfer* withdraw_all(int peer);
 
@@ -111,7 +112,7 @@ class Mailbox {
   // … the one that this sender took back; nullptr if it is not here any more.
   Arrival* forget_announced(int peer, std::uint64_t id);
   // … this one.
-  void forget(Arrival& arrival) { unexpected_.remove(arrival); }
+  void forget(Arrival& arrival);
   void recycle(Arrival& arrival);
 
   [[nodiscard]] std::size_t posted_count() const { return posted_.count(); }

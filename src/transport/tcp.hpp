@@ -59,7 +59,6 @@ class TcpTransport final : public Transport, private LinkOwner {
   bool poll() override;
   void wait(TimePoint until, Events events) override { wiring_.wait(until, events); }
   void wake() override { wiring_.wake(); }
-  void watch(int descriptor) override { wiring_.watch(descriptor); }
   void close(TimePoint deadline) override;
   void abandon() override { wiring_.abandon(); }
 

@@ -120,9 +120,8 @@ void Wiring::publish_work() {
 void Wiring::wait(TimePoint until, Transport::Events events) {
   const bool all = events == Transport::Events::all;
   const UniqueFd& wake = all ? wake_all_ : wake_control_;
-  std::array<pollfd, 3> watched{pollfd{.fd = (all ? epoll_ : control_epoll_).get(), .events = POLLIN, .revents = 0},
-                                pollfd{.fd = wake.get(), .events = POLLIN, .revents = 0},
-                                pollfd{.fd = all ? outside_ : -1, .events = POLLIN, .revents = 0}};
+  std::array<pollfd, 2> watched{pollfd{.fd = (all ? epoll_ : control_epoll_).get(), .events = POLLIN, .revents = 0},
+                                pollfd{.fd = wake.get(), .events = POLLIN, .revents = 0}};
   until = std::min(until, TimePoint(Duration(next_deadline_ns_.load())));
   Duration left = std::max(until - setup_.clock.now(), Duration::zero());
   if (control_waits_ || (all && data_waits_)) left = Duration::zero();

@@ -67,8 +67,6 @@ class Wiring {
   void wait(TimePoint until, Transport::Events events);
   // Ends a wait that is under way, or the next one: of each kind of events one.
   void wake();
-  // A wait for all events ends while this is readable, too. It belongs to somebody else.
-  void watch(int descriptor) { outside_ = descriptor; }
   // There is something to do that no socket tells.
   void note_work() { data_waits_ = control_waits_ = true; }
 
@@ -118,7 +116,6 @@ class Wiring {
   // one sees everything, and a wait can be for control alone.
   UniqueFd epoll_, control_epoll_;
   UniqueFd wake_all_, wake_control_;
-  int outside_ = -1;
   std::vector<std::unique_ptr<Link>> links_;
   std::vector<Link*> ready_, working_;
   std::vector<Failure> failures_;

@@ -171,13 +171,14 @@ std::vector<std::unique_ptr<TcpTransport>> make_tcp_endpoints(int size, const wi
 }
 
 std::vector<std::unique_ptr<HostTransport>> make_host_endpoints(int size, const HostWorldOptions& options) {
-  std::vector<std::shared_ptr<shm::Arena>> arenas;
+  std::vector<std::shared_ptr<shm::Arena>> arenas = options.arenas;
   std::vector<shm::ArenaAddress> addresses;
   std::vector<std::uint64_t> boards;
   for (int rank = 0; rank < size; ++rank) {
-    arenas.push_back(std::make_shared<shm::Arena>(shm::ArenaOptions{.bytes = 64 << 20}));
-    addresses.push_back(arenas.back()->address());
-    boards.push_back(lay_out_board(*arenas.back(), size));
+    const auto index = static_cast<std::size_t>(rank);
+    if (index == arenas.size()) arenas.push_back(std::make_shared<shm::Arena>(shm::ArenaOptions{.bytes = 64 << 20}));
+    addresses.push_back(arenas[index]->address());
+    boards.push_back(lay_out_board(*arenas[index], size));
   }
   auto inner = make_tcp_endpoints(size, wire::Address::loopback(), small_tcp);
   std::vector<std::unique_ptr<HostTransport>> endpoints;

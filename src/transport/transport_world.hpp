@@ -69,7 +69,8 @@ inline constexpr HostOptions small_host{.eager_bytes_max = 4096,
                                         .fetch_bytes_per_poll = 100'000};
 struct HostWorldOptions {
   HostOptions host = small_host;
-  int ranks_per_host = 1 << 20;  // the others are reached over tcp
+  int ranks_per_host = 1 << 20;                       // the others are reached over tcp
+  std::vector<std::shared_ptr<shm::Arena>> arenas{};  // of each rank, where a test needs them
 };
 std::vector<std::unique_ptr<HostTransport>> make_host_endpoints(int size, const HostWorldOptions& options);
 

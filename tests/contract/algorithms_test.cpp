@@ -72,6 +72,7 @@ TEST_P(EveryAlgorithm, GivesWhatTheReferenceGivesOnSeveralNodes) {
 TEST_P(EveryAlgorithm, GivesWhatTheReferenceGivesOverTcp) {
   run_in(WorldKind::tcp, {.size = 3}, 512);
   run_in(WorldKind::tcp, {.size = 5, .ranks_per_node = 2}, 1024);
+  run_in(WorldKind::shm, {.size = 7, .ranks_per_node = 3}, 1024);
 }
 
 std::string row_name(const testing::TestParamInfo<CatalogRow>& info) {

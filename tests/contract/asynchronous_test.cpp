@@ -263,7 +263,8 @@ TEST_P(Polled, CallsGoOnWhileTheirRankIsBusyElsewhere) {
 // In virtual time a rank that does not sleep stops the world: only over TCP.
 INSTANTIATE_TEST_SUITE_P(Contract, Polled,
                          testing::Values(WorldParam{WorldKind::tcp, 1}, WorldParam{WorldKind::tcp, 2},
-                                         WorldParam{WorldKind::tcp, 3}),
+                                         WorldParam{WorldKind::tcp, 3}, WorldParam{WorldKind::shm, 2},
+                                         WorldParam{WorldKind::shm, 3}),
                          world_name);
 
 }  // namespace

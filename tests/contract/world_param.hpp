@@ -25,10 +25,10 @@ inline std::string world_name(const testing::TestParamInfo<WorldParam>& info) {
   return std::string(name_of(info.param.kind)) + "_" + std::to_string(info.param.size) + "_ranks";
 }
 
-/// Both kinds of world, in each of these sizes.
+/// Every kind of world, in each of these sizes.
 inline std::vector<WorldParam> worlds(const std::vector<int>& sizes) {
   std::vector<WorldParam> params;
-  for (const WorldKind kind : {WorldKind::tcp, WorldKind::simulated}) {
+  for (const WorldKind kind : {WorldKind::tcp, WorldKind::shm, WorldKind::simulated}) {
     for (const int size : sizes) params.push_back({kind, size});
   }
   return params;

@@ -1,4 +1,4 @@
-// thread_world.cpp: ranks as threads, over TCP on loopback.
+// thread_world.cpp: ranks as threads, over TCP on loopback or in shared memory.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
 #include <fstream>
@@ -44,7 +44,7 @@ class TableFile {
 
 class ThreadWorld final : public World {
  public:
-  explicit ThreadWorld(const WorldOptions& options) : groups_(static_cast<std::size_t>(options.size)) {
+  ThreadWorld(const WorldOptions& options, const std::string& backend) : groups_(static_cast<std::size_t>(options.size)) {
     const TableFile table(options.table);
     const auto store = memory_store();
     const wire::Secret secret = wire::Secret::from_hex(std::string(64, 'a'));
@@ -55,7 +55,7 @@ class ThreadWorld final : public World {
                                             .meeting_host = "127.0.0.1",
                                             .store = store,
                                             .secret = secret});
-      group(rank) = init(std::move(connector), {.timeout = options.timeout});
+      group(rank) = init(std::move(connector), {.backend = backend, .timeout = options.timeout});
     });
   }
 
@@ -111,6 +111,8 @@ class ThreadWorld final : public World {
 
 }  // namespace
 
-std::unique_ptr<World> make_thread_world(const WorldOptions& options) { return std::make_unique<ThreadWorld>(options); }
+std::unique_ptr<World> make_thread_world(const WorldOptions& options, const std::string& backend) {
+  return std::make_unique<ThreadWorld>(options, backend);
+}
 
 }  // namespace tutti::contract

@@ -6,10 +6,13 @@
 
 namespace tutti::contract {
 
-std::string_view name_of(WorldKind kind) { return kind == WorldKind::tcp ? "tcp" : "simulated"; }
+std::string_view name_of(WorldKind kind) {
+  return kind == WorldKind::tcp ? "tcp" : kind == WorldKind::shm ? "shm" : "simulated";
+}
 
 std::unique_ptr<World> make_world(WorldKind kind, const WorldOptions& options) {
-  return kind == WorldKind::tcp ? make_thread_world(options) : make_simulated_world(options);
+  if (kind == WorldKind::simulated) return make_simulated_world(options);
+  return make_thread_world(options, kind == WorldKind::shm ? "shm" : "native");
 }
 
 int node_of_rank(const WorldOptions& options, int rank) {

@@ -1,4 +1,4 @@
-// world.hpp: n ranks in this process, over loopback TCP or in a simulated cluster: the same test runs in both.
+// world.hpp: n ranks in this process, over loopback TCP, in shared memory or in a simulated cluster: the same test runs in all.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -29,10 +29,11 @@ class World {
   virtual void run(const std::function<void(Group& world)>& body) = 0;
 };
 
-enum class WorldKind : std::uint8_t { tcp, simulated };
+enum class WorldKind : std::uint8_t { tcp, shm, simulated };
 std::string_view name_of(WorldKind kind);
 
-std::unique_ptr<World> make_thread_world(const WorldOptions& options);
+/// `backend` as in InitOptions.
+std::unique_ptr<World> make_thread_world(const WorldOptions& options, const std::string& backend = "auto");
 std::unique_ptr<World> make_simulated_world(const WorldOptions& options);
 std::unique_ptr<World> make_world(WorldKind kind, const WorldOptions& options);
 

@@ -1,0 +1,46 @@
+// neighbourhood.hpp: which ranks share memory: found out together at init, so that all choose alike.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tutti/connector.hpp>
+
+#include "base/environment.hpp"
+#include "base/log.hpp"
+#include "shm/neighbours.hpp"
+
+namespace tutti {
+
+/// What a rank brings to the meeting: its memory, or why it has none.
+struct OwnMemory {
+  std::shared_ptr<shm::Arena> arena{};
+  std::string why_not{};
+};
+
+/// `backend` as in InitOptions. "native" wants none.
+OwnMemory make_memory(std::string_view backend, const Place& place, const Environment& environment);
+
+/// A rank's memory as it stands in its note: the arena's address, or "!" and why there is none.
+std::string to_note(const OwnMemory& memory);
+
+/// Maps the memory of the ranks of this node, and has all ranks tell how that went. A node's ranks share memory if each of
+/// them reaches all of the others; otherwise the lowest of them says why not, and they do without. With the backend "shm"
+/// that is an error, the same on all ranks of all nodes.
+struct Meeting {
+  Connector& connector;
+  std::string backend;
+  const std::vector<int>& node_of;
+  const std::vector<std::string>& memory_notes;  // of each rank
+  const Log& log;
+  TimePoint deadline;
+};
+struct Neighbourhood {
+  std::shared_ptr<shm::Neighbours> neighbours{};  // null: none
+  std::vector<std::uint64_t> boards{};            // of each rank, for the transport; no_board where there is none
+};
+Neighbourhood meet_neighbours(const OwnMemory& own, const Meeting& meeting);
+
+}  // namespace tutti
