@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 namespace tutti::shared {
@@ -36,7 +37,9 @@ class Circle::SharedBody final : public Body {
     if (stage == Stage::waiting) circle.leave_out(*this);
     stage = Stage::gone;
   }
-  [[nodiscard]] std::string_view how() const override { return name_of(movement); }
+  [[nodiscard]] std::string_view how() const override {
+    return part == Part::direct ? "arrays in place over shared memory" : name_of(movement);
+  }
   [[nodiscard]] int steps_done() const override {
     if (stage == Stage::done) return step_count();
     return is_oldest() ? static_cast<int>(circle.steps_.rounds_taken()) : 0;
@@ -45,25 +48,69 @@ class Circle::SharedBody final : public Body {
   void add_waiting_for(std::vector<int>& ranks) const override {
     if (stage != Stage::waiting || circle.queue_.empty()) return;
     // Whoever keeps the oldest keeps all of them.
-    circle.steps_.visit_awaited(circle.queue_.front()->work, [&](int peer) {
+    const auto add = [&](int peer) {
       if (std::find(ranks.begin(), ranks.end(), peer) == ranks.end()) ranks.push_back(peer);
-    });
+    };
+    const SharedBody& oldest = *circle.queue_.front();
+    if (!circle.begun_) return;
+    if (oldest.part == Part::slots) {
+      circle.steps_.visit_awaited(oldest.slot_work, add);
+    } else {
+      circle.steps_.visit_awaited(oldest.door_work, add);
+    }
   }
   [[nodiscard]] bool is_oldest() const { return !circle.queue_.empty() && circle.queue_.front() == this; }
 
-  // The carrier, and the look at a peer's signature on first contact.
-  struct Work : Carrier {
-    explicit Work(SharedBody& owner) : body(owner) {}
+  // What Steps asks for, in each part; and on first contact the look at a peer's signature.
+  struct SlotWork : Carrier {
+    explicit SlotWork(SharedBody& owner) : body(owner) {}
     void meet(int peer, int) { body.circle.meet(body, peer); }
     SharedBody& body;
   };
+  // A part without slots: of all (a meeting), or of nobody.
+  struct DoorWork {
+    [[nodiscard]] static int reduce_sources() { return 0; }
+    [[nodiscard]] static int reduce_source(int) { return -1; }
+    static void reduce(std::int64_t, int) {}
+    [[nodiscard]] int take_sources() const { return met ? 0 : body.start.spec->size - 1; }
+    [[nodiscard]] int take_source(int i) const { return (body.start.spec->rank + 1 + i) % body.start.spec->size; }
+    static bool expects(int, std::int64_t) { return true; }
+    void meet(int peer, int) { body.circle.meet(body, peer); }
+    void leave(std::int64_t, int) {
+      Native::Greeting& greeting = body.circle.greeting_of(body.start.spec->rank);
+      greeting.digest = body.identity.digest;
+      greeting.previous = body.circle.previous_.digest;
+      if (met) return;
+      const Whereabout here = whereabout_of(body.start, *body.circle.parts_.commons, body.last_stamp());
+      std::memcpy(greeting.payload, &here, sizeof here);
+      body.whereabouts[static_cast<std::size_t>(body.start.spec->rank)] = here;
+    }
+    void take(std::int64_t, int, int peer) {
+      std::memcpy(&body.whereabouts[static_cast<std::size_t>(peer)], body.circle.greeting_of(peer).payload,
+                  sizeof(Whereabout));
+    }
+    void finish(std::int64_t, int) {
+      if (met) body.direct.carry_out(body.start, body.whereabouts, *body.circle.parts_.commons);
+    }
+    SharedBody& body;
+    bool met = false;
+  };
+
+  enum class Part : std::uint8_t { meeting, slots, direct };
+  [[nodiscard]] Stamp last_stamp() const {
+    return identity.first + (part == Part::meeting ? 1 : 0) + movement.span - 1;
+  }
 
   Circle& circle;
   Stage stage = Stage::gone;
+  Part part = Part::slots;
   BodyStart start;
   Movement movement;
   Identity identity;
-  Work work{*this};
+  std::vector<Whereabout> whereabouts;
+  Direct direct;
+  SlotWork slot_work{*this};
+  DoorWork door_work{*this};
 };
 
 Circle::Circle(const Parts& parts) : parts_(parts) {
@@ -78,6 +125,7 @@ std::uint64_t Circle::seat_offset() const { return parts_.commons->offset_of(rei
 
 void Circle::connect(const std::vector<std::uint64_t>& offsets) {
   std::vector<Flags<Native>*> flags;
+  std::vector<const Native::LongWord*> taken;
   places_.clear();
   for (int rank = 0; rank < parts_.size; ++rank) {
     auto* seat = rank == parts_.rank ? own_
@@ -85,29 +133,34 @@ void Circle::connect(const std::vector<std::uint64_t>& offsets) {
                                            rank, offsets[static_cast<std::size_t>(rank)], Seat::bytes(parts_.limits)));
     places_.push_back({.seat = seat, .slots = {seat->slot(0, parts_.limits), seat->slot(1, parts_.limits)}});
     flags.push_back(&seat->flags);
+    taken.push_back(&seat->flags.taken.stamp);
   }
+  parts_.commons->connected(std::move(taken));
   steps_ = Steps<Native>(parts_.rank, std::move(flags));
 }
 
 // The same numbers on every member: they come from the call, and from the order of bodies within it.
-void Circle::identify(const BodyStart& start, const Movement& movement, Identity& identity) {
-  if (start.signature.sequence != sequence_) {
-    sequence_ = start.signature.sequence;
+void Circle::identify(SharedBody& body) {
+  const Signature& signature = body.start.signature;
+  const Movement& movement = body.movement;
+  if (signature.sequence != sequence_) {
+    sequence_ = signature.sequence;
     next_step_ = 1;
     bodies_of_call_ = 0;
   }
-  if (next_step_ + movement.span >= (std::uint64_t{1} << step_bits) ||
+  if (next_step_ + movement.span + 1 >= (std::uint64_t{1} << step_bits) ||
       static_cast<std::uint64_t>(movement.rounds) > movement.span) {
     throw Error(fmt::format("{}: {} pieces are more than one call may have; use larger slots in shared memory",
-                            describe(start.signature), movement.rounds));
+                            describe(signature), movement.rounds));
   }
-  identity.first = (sequence_ << step_bits) + next_step_;
-  identity.turn = sequence_ + bodies_of_call_;
-  identity.phase = start.phase;
-  identity.signature = start.signature;
-  identity.digest = digest_of(start.signature, start.phase);
-  next_step_ += movement.span;
-  ++bodies_of_call_;
+  body.identity.first = (sequence_ << step_bits) + next_step_;
+  body.identity.turn = sequence_ + bodies_of_call_;
+  body.identity.phase = body.start.phase;
+  body.identity.signature = signature;
+  body.identity.digest = digest_of(signature, body.start.phase);
+  const unsigned parts = body.part == SharedBody::Part::meeting ? 2 : 1;
+  next_step_ += movement.span + parts - 1;
+  bodies_of_call_ += parts;
 }
 
 Body& Circle::start(const BodyStart& start) {
@@ -116,9 +169,12 @@ Body& Circle::start(const BodyStart& start) {
     idle_.push_back(bodies_.back().get());
   }
   SharedBody& body = *idle_.back();
+  const auto element = static_cast<std::int64_t>(size_of(start.dtype));
   body.start = start;
-  body.movement = movement_of(*start.spec, static_cast<std::int64_t>(size_of(start.dtype)), parts_.limits);
-  identify(start, body.movement, body.identity);
+  body.movement = movement_of(*start.spec, element, parts_.limits);
+  body.part =
+      is_worth_meeting(*start.spec, element, parts_.limits) ? SharedBody::Part::meeting : SharedBody::Part::slots;
+  identify(body);
   body.stage = SharedBody::Stage::waiting;
   idle_.pop_back();
   queue_.push_back(&body);
@@ -127,8 +183,24 @@ Body& Circle::start(const BodyStart& start) {
 
 void Circle::release(Body& body) { idle_.push_back(static_cast<SharedBody*>(&body)); }
 
-void Circle::begin_oldest() {
-  SharedBody& body = *queue_.front();
+void Circle::begin(SharedBody& body) {
+  begun_ = true;
+  own_->log.write(body.identity);
+  if (body.part == SharedBody::Part::slots) return begin_slots(body);
+  body.whereabouts.resize(places_.size());
+  body.door_work.met = body.part == SharedBody::Part::direct;
+  const bool meeting = body.part == SharedBody::Part::meeting;
+  steps_.begin({.first = body.identity.first,
+                .span = meeting ? 1 : body.movement.span,
+                .turn = body.identity.turn,
+                .rounds = 1,
+                .leaves = meeting,
+                .in_slots = false,
+                .hears_all = meeting,
+                .after_meeting = !meeting});
+}
+
+void Circle::begin_slots(SharedBody& body) {
   const Movement& m = body.movement;
   steps_.begin({.first = body.identity.first,
                 .span = m.span,
@@ -138,10 +210,29 @@ void Circle::begin_oldest() {
                 .in_slots = !m.in_door,
                 .hears_all = m.two_shot || m.sources == Sources::all,
                 .two_shot = m.two_shot});
-  body.work.begin(body.start, m, places_, {.digest = body.identity.digest, .previous = previous_.digest},
-                  steps_.door());
-  own_->log.write(body.identity);
-  begun_ = true;
+  body.slot_work.begin(body.start, m, places_, {.digest = body.identity.digest, .previous = previous_.digest},
+                       steps_.door());
+}
+
+// The meeting is over: everyone knows the same, and concludes the same.
+void Circle::go_on(SharedBody& body) {
+  const bool direct = Direct::serves(*body.start.spec, body.whereabouts, parts_.cross_memory);
+  body.part = direct ? SharedBody::Part::direct : SharedBody::Part::slots;
+  previous_ = body.identity;
+  ++body.identity.first;
+  ++body.identity.turn;
+  begin(body);
+}
+
+bool Circle::advance(SharedBody& body) {
+  switch (body.part) {
+    case SharedBody::Part::slots: return steps_.advance(body.slot_work);
+    case SharedBody::Part::direct: return steps_.advance(body.door_work) && steps_.is_over();
+    case SharedBody::Part::meeting: break;
+  }
+  if (!steps_.advance(body.door_work)) return false;
+  go_on(body);
+  return advance(body);
 }
 
 void Circle::progress() {
@@ -149,8 +240,8 @@ void Circle::progress() {
   int looks = 0;
   while (!queue_.empty()) {
     SharedBody& body = *queue_.front();
-    if (!begun_) begin_oldest();
-    const bool done = steps_.advance(body.work);
+    if (!begun_) begin(body);
+    const bool done = advance(body);
     published |= steps_.published();
     if (done) {
       body.stage = SharedBody::Stage::done;
@@ -167,9 +258,13 @@ void Circle::progress() {
   if (published) parts_.commons->ring_all();
 }
 
+Native::Greeting& Circle::greeting_of(int rank) const {
+  return places_[static_cast<std::size_t>(rank)].seat->flags.doors[steps_.door()].greeting;
+}
+
 // First contact with a peer in a body: it is in the same round 0, so its door is ours to read.
 void Circle::meet(const SharedBody& body, int peer) {
-  const Native::Greeting& theirs = places_[static_cast<std::size_t>(peer)].seat->flags.doors[steps_.door()].greeting;
+  const Native::Greeting& theirs = greeting_of(peer);
   if (theirs.digest != body.identity.digest) compare(peer, body.identity);
   if (theirs.previous != previous_.digest) compare(peer, previous_);
 }

@@ -18,6 +18,7 @@
 #include "engine/body.hpp"
 #include "shared/carrier.hpp"
 #include "shared/commons.hpp"
+#include "shared/direct.hpp"
 #include "shared/steps.hpp"
 
 namespace tutti::shared {
@@ -41,7 +42,8 @@ class Circle {
     Commons* commons = nullptr;  // outlives the circle
     int rank = 0;
     int size = 1;
-    SharedLimits limits{};  // the same on every member
+    bool cross_memory = false;  // every member may read every other's memory: agreed
+    SharedLimits limits{};      // the same on every member
   };
   /// Takes this member's seat. Throws Error when memory runs out.
   explicit Circle(const Parts& parts);
@@ -66,9 +68,14 @@ class Circle {
   class SharedBody;
   friend class SharedBody;
 
-  void identify(const BodyStart& start, const Movement& movement, Identity& identity);
-  void begin_oldest();
+  void identify(SharedBody& body);
+  void begin(SharedBody& body);
+  void begin_slots(SharedBody& body);
+  void begin_direct(SharedBody& body);
+  void go_on(SharedBody& body);
+  bool advance(SharedBody& body);
   void progress();
+  [[nodiscard]] Native::Greeting& greeting_of(int rank) const;
   void meet(const SharedBody& body, int peer);
   void compare(int peer, const Identity& mine) const;
   void leave_out(SharedBody& body);

@@ -50,12 +50,40 @@ void run(Members& members, Sample& sample, Random& random) {
   }
 }
 
+TEST(Circle, ReadsAndWritesLargeArraysWhereTheyLieIfAllAllowIt) {
+  Random random(17);
+  SharedLimits limits = small_limits;
+  limits.direct_copy_bytes_min = limits.direct_reduce_bytes_min = 1000;
+  for (const auto arrays : {Members::Arrays::elsewhere, Members::Arrays::in_common, Members::Arrays::readable}) {
+    for (int size = 2; size <= 4; ++size) {
+      Members members(size, limits, arrays);
+      std::uint64_t sequence = 0;
+      int direct = 0;
+      for (int repeat = 0; repeat < 400; ++repeat) {
+        Sample sample(drawn_shape(random, size, 900), ++sequence, random);
+        std::vector<Body*> bodies;
+        for (int rank = 0; rank < size; ++rank) bodies.push_back(&members[rank].start(sample.start(rank)));
+        poll_all(bodies, random);
+        direct += bodies[0]->how() == "arrays in place over shared memory" ? 1 : 0;
+        for (int rank = 0; rank < size; ++rank) {
+          ASSERT_EQ(sample.difference(rank), "");
+          members[rank].release(*bodies[static_cast<std::size_t>(rank)]);
+        }
+      }
+      EXPECT_EQ(direct > 20, arrays != Members::Arrays::elsewhere) << direct;
+    }
+  }
+}
+
 class EveryVerb : public testing::TestWithParam<Verb> {};
 
 TEST_P(EveryVerb, GivesWhatItsDefinitionSaysForAllTypesCountsRanksAndRoots) {
   Random random(7);
+  SharedLimits limits = small_limits;
+  limits.direct_copy_bytes_min = limits.direct_reduce_bytes_min = 1000;
   for (int size = 1; size <= 5; ++size) {
-    Members members(size, small_limits);
+    const auto arrays = static_cast<Members::Arrays>(size % 3);
+    Members members(size, limits, arrays);
     std::uint64_t sequence = 0;
     for (int type = 0; type < dtype_count; ++type) {
       // Around what fits into a door (48 bytes), a line, a slot (512), a one-shot (128), and several slots.

@@ -2,8 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 namespace tutti::shared {
 
@@ -17,6 +20,12 @@ class Commons {
   [[nodiscard]] virtual std::uint64_t offset_of(const std::byte* own) const = 0;
   /// Where member `index` has what it calls `offset`.
   [[nodiscard]] virtual std::byte* at(int index, std::uint64_t offset, std::size_t bytes) const = 0;
+  /// If the array lies in this rank's part: its offset, which peers may then use until they have taken `stamp`.
+  virtual std::optional<std::uint64_t> offer(const std::byte* data, std::size_t bytes, std::uint64_t stamp) = 0;
+  /// Copies out of any memory of member `index`. Only where Circle::Parts::cross_memory says so. Throws TransferFailed.
+  virtual void read(int index, std::uint64_t address, std::byte* to, std::size_t bytes) = 0;
+  /// Before the first body: where each member tells which stamp it has taken.
+  virtual void connected(std::vector<const std::atomic<std::uint64_t>*> taken) = 0;
   /// Wakes those members that sleep: something was published for them.
   virtual void ring_all() = 0;
 };

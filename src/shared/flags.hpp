@@ -11,6 +11,7 @@
 //   doors[i]    first flag of a body: round 0 has been left in the slot, or in the door itself; with the signature's digest
 //   posted[h]   a later round has been left in slot h
 //   reduced[h]  this rank's slice of that round is reduced, and lies in slot h
+//   abandoned[i] this rank gave that body up: what it lent to the others in place may have changed since
 //   taken       this rank reads nothing any more that belongs to this stamp or an earlier one
 //
 // Flags that are written at different times lie 128 bytes apart: processors fetch lines in pairs.
@@ -44,6 +45,9 @@ struct Flags {
   Line posted[slot_count];
   Line reduced[slot_count];
   Line taken;
+  struct alignas(128) {
+    Word stamps[Policy::doors]{};
+  } abandoned;
 };
 
 }  // namespace tutti::shared

@@ -16,12 +16,18 @@ namespace tutti::shared {
 
 class Members {
  public:
-  Members(int size, const SharedLimits& limits) {
+  enum class Arrays { elsewhere, in_common, readable };  // what peers can reach of each other's arrays
+
+  Members(int size, const SharedLimits& limits, Arrays arrays = Arrays::elsewhere) {
     std::vector<std::uint64_t> offsets;
     for (int rank = 0; rank < size; ++rank) {
       commons_.push_back(std::make_unique<PlainCommons>());
-      circles_.push_back(std::make_unique<Circle>(
-          Circle::Parts{.commons = commons_.back().get(), .rank = rank, .size = size, .limits = limits}));
+      commons_.back()->all_in_common = arrays == Arrays::in_common;
+      circles_.push_back(std::make_unique<Circle>(Circle::Parts{.commons = commons_.back().get(),
+                                                                .rank = rank,
+                                                                .size = size,
+                                                                .cross_memory = arrays == Arrays::readable,
+                                                                .limits = limits}));
       offsets.push_back(circles_.back()->seat_offset());
     }
     for (auto& circle : circles_) circle->connect(offsets);

@@ -29,6 +29,7 @@ struct Run {
   bool in_slots = true;   // … in the slots; otherwise in the door
   bool hears_all = true;  // takes (or, two-shot, reduces) from every peer
   bool two_shot = false;
+  bool after_meeting = false;  // the second part of a body whose first took one round
 };
 
 template <class Policy>
@@ -66,17 +67,37 @@ class Steps {
   [[nodiscard]] bool published() const { return published_; }
 
   /// Gives the body up: nothing of it is read any more.
-  void abandon() { tell_taken(run_.first + run_.span - 1); }
+  void abandon() {
+    seat(rank_).abandoned.stamps[door()].store(run_.first, release);
+    tell_taken(last());
+  }
+
+  /// For bodies that read the others' arrays in place: whether everyone is through, and nobody gave up meanwhile (then it
+  /// never becomes true). What was read was lent until here.
+  bool is_over() {
+    if (!all_took(last())) return false;
+    std::atomic_thread_fence(acquire);  // what was read before came before this look
+    for (int peer = 0; peer < size(); ++peer) {
+      if (peer == rank_) continue;
+      const auto& abandoned = seat(peer).abandoned.stamps;
+      if (abandoned[door()].load(acquire) == run_.first) return false;
+      if (run_.after_meeting && abandoned[(run_.turn - 1) % Policy::doors].load(acquire) == run_.first - 1)
+        return false;
+    }
+    return true;
+  }
 
   [[nodiscard]] std::int64_t rounds_taken() const { return taken_; }
+  [[nodiscard]] Stamp last() const { return run_.first + run_.span - 1; }
 
   /// Calls `visit(peer)` for those that keep the next step from being made.
   template <class Work, class Visit>
   void visit_awaited(const Work& work, Visit visit) const {
-    if (taken_ == run_.rounds) return;
-    if (left_ == taken_) {
+    const bool ended = taken_ == run_.rounds;  // then it waits until all are through
+    if (ended || left_ == taken_) {
+      const Stamp awaited = ended ? last() : held_before(left_);
       for (int peer = 0; peer < size(); ++peer) {
-        if (peer != rank_ && !reached(seat(peer).taken.stamp.load(acquire), held_before(left_))) visit(peer);
+        if (peer != rank_ && !reached(seat(peer).taken.stamp.load(acquire), awaited)) visit(peer);
       }
     } else if (run_.two_shot && reduced_ == taken_) {
       for (int i = 0; i < work.reduce_sources(); ++i) {
@@ -206,7 +227,7 @@ class Steps {
     heard_all_ = true;
     take_source_ = 0;
     ++taken_;
-    tell_taken(taken_ == run_.rounds ? run_.first + run_.span - 1 : stamp_of(taken_ - 1));
+    tell_taken(taken_ == run_.rounds ? last() : stamp_of(taken_ - 1));
     moved_ = published_ = true;
     return true;
   }

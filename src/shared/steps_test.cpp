@@ -28,6 +28,9 @@ struct Model : ModelAtomics {
   static constexpr int doors = 2;
   struct Greeting {};
 };
+struct ModelOfThree : Model {
+  static constexpr int doors = 1;
+};
 struct ModelOfDoors : ModelAtomics {
   static constexpr int doors = 2;
   struct Greeting {
@@ -176,7 +179,7 @@ bool is_soak() { return std::getenv("TUTTI_SOAK") != nullptr; }
 
 TEST(Steps, OneShotCallsFollowEachOther) {
   EXPECT_THAT(one_shots<Model>(2, 3).failure, IsEmpty());
-  EXPECT_THAT(one_shots<Model>(3, 1).failure, IsEmpty());
+  EXPECT_THAT(one_shots<ModelOfThree>(3, 1).failure, IsEmpty());
   if (!is_soak()) return;
   EXPECT_THAT(one_shots<Model>(2, 4).failure, IsEmpty());
 }
@@ -190,11 +193,11 @@ TEST(Steps, ChunksFollowEachOtherThroughTwoSlots) {
   EXPECT_THAT(pipeline<Model>(2, 2, Way::one_shot).failure, IsEmpty());
   EXPECT_THAT(pipeline<Model>(2, 1, Way::two_shot).failure, IsEmpty());
   EXPECT_THAT(pipeline<Model>(2, 4, Way::broadcast).failure, IsEmpty());
-  EXPECT_THAT(pipeline<Model>(3, 2, Way::broadcast).failure, IsEmpty());
+  EXPECT_THAT(pipeline<ModelOfThree>(3, 2, Way::broadcast).failure, IsEmpty());
   if (!is_soak()) return;
   EXPECT_THAT(pipeline<Model>(2, 3, Way::one_shot).failure, IsEmpty());
   EXPECT_THAT(pipeline<Model>(2, 2, Way::two_shot).failure, IsEmpty());
-  EXPECT_THAT(pipeline<Model>(3, 3, Way::broadcast).failure, IsEmpty());
+  EXPECT_THAT(pipeline<ModelOfThree>(3, 3, Way::broadcast).failure, IsEmpty());
 }
 
 TEST(Steps, MessagesInDoorsFollowEachOther) {

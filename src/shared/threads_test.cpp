@@ -64,8 +64,12 @@ std::string take_part(Circle& circle, std::vector<Sample>& samples, int rank) {
 
 TEST(Threads, RandomCallsOfEveryVerbComeOutRight) {
   Random random(61);
-  for (int size = 2; size <= 4; ++size) {
-    Members members(size, {.slot_bytes = 1024, .chunk_bytes = 512, .one_shot_bytes_max = 256});
+  using enum Members::Arrays;
+  for (const auto& [size, arrays] :
+       {std::pair(2, elsewhere), {3, elsewhere}, {4, elsewhere}, {2, in_common}, {3, readable}}) {
+    SharedLimits limits{.slot_bytes = 1024, .chunk_bytes = 512, .one_shot_bytes_max = 256};
+    limits.direct_copy_bytes_min = limits.direct_reduce_bytes_min = 1500;
+    Members members(size, limits, arrays);
     std::vector<Sample> samples = drawn_samples(random, size, 150);
     std::vector<std::string> outcomes(static_cast<std::size_t>(size));
     {
@@ -94,8 +98,8 @@ TEST(Threads, ArenasServeAsCommonMemory) {
   std::latch seated(size), parted(size);
   const auto member = [&](int rank) {
     const auto index = static_cast<std::size_t>(rank);
-    shm::Neighbours neighbours(arenas[index], rank, addresses);
-    ArenaCommons commons(neighbours, {0, 1, 2});
+    auto neighbours = std::make_shared<shm::Neighbours>(arenas[index], rank, addresses);
+    ArenaCommons commons({.neighbours = neighbours, .memory = shm::Memory::of(arenas[index]), .members = {0, 1, 2}});
     Circle circle({.commons = &commons, .rank = rank, .size = size});
     offsets[index] = circle.seat_offset();
     seated.arrive_and_wait();

@@ -1,0 +1,198 @@
+// direct.cpp: large arrays are read, and in arenas written, where they lie.
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/direct.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "kernel/kernel.hpp"
+
+namespace tutti::shared {
+namespace {
+
+constexpr std::int64_t piece_bytes = 32 << 10;  // of a reduction: the result is still near when it is written again
+
+std::int64_t count_of(const Spec& spec, int rank) {
+  return spec.counts.empty() ? spec.count : spec.counts[static_cast<std::size_t>(rank)];
+}
+std::int64_t offset_of(const Spec& spec, int rank) {
+  if (spec.counts.empty()) return rank * spec.count;
+  return std::accumulate(spec.counts.begin(), spec.counts.begin() + rank, std::int64_t{0});
+}
+std::int64_t total_of(const Spec& spec) { return offset_of(spec, spec.size); }
+
+bool splits(Verb verb) { return verb == Verb::scatter || verb == Verb::all_to_all || verb == Verb::reduce_scatter; }
+
+std::int64_t inputs_of(const Spec& spec) {
+  if (splits(spec.verb)) return total_of(spec);
+  return spec.verb == Verb::all_gather || spec.verb == Verb::gather ? count_of(spec, spec.rank) : spec.count;
+}
+std::int64_t outputs_of(const Spec& spec) {
+  const bool joins = spec.verb == Verb::all_gather || spec.verb == Verb::gather || spec.verb == Verb::all_to_all;
+  if (joins) return total_of(spec);
+  return splits(spec.verb) ? count_of(spec, spec.rank) : spec.count;
+}
+
+bool copies(Verb verb) {
+  return verb == Verb::broadcast || verb == Verb::all_gather || verb == Verb::gather || verb == Verb::scatter ||
+         verb == Verb::all_to_all || verb == Verb::permute;
+}
+
+}  // namespace
+
+bool is_worth_meeting(const Spec& spec, std::int64_t element_bytes, const SharedLimits& limits) {
+  if (spec.size == 1) return false;
+  if (spec.verb == Verb::all_to_all && !spec.counts.empty()) return false;  // nobody knows the others' counts
+  const std::int64_t longest =
+      spec.counts.empty() ? spec.count : *std::max_element(spec.counts.begin(), spec.counts.end());
+  if (copies(spec.verb)) return longest * element_bytes >= limits.direct_copy_bytes_min;
+  if (spec.verb == Verb::all_reduce) return longest * element_bytes >= limits.direct_reduce_bytes_min;
+  return spec.verb == Verb::reduce_scatter && longest * spec.size * element_bytes >= limits.direct_reduce_bytes_min;
+}
+
+Whereabout whereabout_of(const BodyStart& start, Commons& commons, std::uint64_t stamp) {
+  const Spec& spec = *start.spec;
+  const std::size_t element = size_of(start.dtype);
+  const auto offered = [&](const std::byte* data, std::int64_t count) -> std::uint64_t {
+    if (data == nullptr || count == 0) return 0;
+    const auto offset = commons.offer(data, static_cast<std::size_t>(count) * element, stamp);
+    return offset ? *offset + 1 : 0;
+  };
+  Whereabout here{.input = reinterpret_cast<std::uint64_t>(start.input)};
+  here.input_offset = offered(start.input, inputs_of(spec));
+  if (reduces(spec.verb)) here.output_offset = offered(start.output, outputs_of(spec));
+  here.in_place = start.input == start.output ? 1 : 0;
+  return here;
+}
+
+bool Direct::serves(const Spec& spec, const std::vector<Whereabout>& all, bool cross_memory) {
+  bool inputs = true, outputs = true, in_place = false;
+  for (int rank = 0; rank < spec.size; ++rank) {
+    const Whereabout& there = all[static_cast<std::size_t>(rank)];
+    const bool has_input = !(spec.verb == Verb::broadcast || spec.verb == Verb::scatter) || rank == spec.root;
+    if (has_input) inputs = inputs && there.input_offset != 0;
+    outputs = outputs && there.output_offset != 0;
+    in_place = in_place || there.in_place != 0;
+  }
+  switch (spec.verb) {
+    case Verb::all_reduce: return inputs && outputs;
+    case Verb::reduce_scatter: return inputs;
+    case Verb::all_to_all:
+    case Verb::permute:
+      return !in_place && (inputs || cross_memory);  // what arrives would run over what others still read
+    default: return inputs || cross_memory;
+  }
+}
+
+void Direct::carry_out(const BodyStart& start, const std::vector<Whereabout>& all, Commons& commons) {
+  start_ = &start;
+  spec_ = start.spec;
+  all_ = &all;
+  commons_ = &commons;
+  element_ = static_cast<std::int64_t>(size_of(start.dtype));
+  if (spec_->verb == Verb::all_reduce) {
+    push_reduction();
+  } else if (spec_->verb == Verb::reduce_scatter) {
+    reduce_own_block();
+  } else {
+    copy_blocks();
+  }
+}
+
+/// Elements [begin, begin + count) of the rank's array, which was seen to lie in an arena.
+std::byte* Direct::input_of(int rank, std::int64_t begin, std::int64_t count) const {
+  if (rank == spec_->rank) return const_cast<std::byte*>(start_->input) + begin * element_;
+  const std::uint64_t offset = (*all_)[static_cast<std::size_t>(rank)].input_offset - 1;
+  return commons_->at(rank, offset + static_cast<std::uint64_t>(begin * element_),
+                      static_cast<std::size_t>(count * element_));
+}
+
+std::byte* Direct::output_of(int rank, std::int64_t begin, std::int64_t count) const {
+  if (rank == spec_->rank) return start_->output + begin * element_;
+  const std::uint64_t offset = (*all_)[static_cast<std::size_t>(rank)].output_offset - 1;
+  return commons_->at(rank, offset + static_cast<std::uint64_t>(begin * element_),
+                      static_cast<std::size_t>(count * element_));
+}
+
+void Direct::copy_from(int peer, std::int64_t begin, std::int64_t count, std::byte* to) const {
+  const auto bytes = static_cast<std::size_t>(count * element_);
+  if (bytes == 0) return;
+  const Whereabout& there = (*all_)[static_cast<std::size_t>(peer)];
+  if (peer == spec_->rank || there.input_offset != 0) {
+    const std::byte* from = input_of(peer, begin, count);
+    if (from != to) std::memcpy(to, from, bytes);
+  } else {
+    commons_->read(peer, there.input + static_cast<std::uint64_t>(begin * element_), to, bytes);
+  }
+}
+
+// Peers in rotated order, so that not all read from one.
+void Direct::copy_blocks() const {
+  const Spec& spec = *spec_;
+  const auto each = [&](auto visit) {
+    for (int i = 0; i < spec.size; ++i) visit((spec.rank + i) % spec.size);
+  };
+  switch (spec.verb) {
+    case Verb::broadcast: copy_from(spec.root, 0, spec.count, start_->output); break;
+    case Verb::scatter:
+      copy_from(spec.root, offset_of(spec, spec.rank), count_of(spec, spec.rank), start_->output);
+      break;
+    case Verb::gather:
+      if (spec.rank != spec.root) break;
+      [[fallthrough]];
+    case Verb::all_gather:
+      each([&](int peer) {
+        copy_from(peer, 0, count_of(spec, peer), start_->output + offset_of(spec, peer) * element_);
+      });
+      break;
+    case Verb::all_to_all:
+      each([&](int peer) {
+        copy_from(peer, spec.rank * spec.count, spec.count, start_->output + peer * spec.count * element_);
+      });
+      break;
+    default: {  // permute
+      const auto arriving = std::find_if(spec.pairs.begin(), spec.pairs.end(),
+                                         [&](const auto& pair) { return pair.second == spec.rank; });
+      if (arriving == spec.pairs.end()) {
+        kernel::fill_zero(start_->dtype, start_->output, spec.count);
+      } else {
+        copy_from(arriving->first, 0, spec.count, start_->output);
+      }
+    }
+  }
+}
+
+void Direct::reduce(std::byte* to, std::int64_t begin, std::int64_t count) {
+  operands_.clear();
+  for (int rank = 0; rank < spec_->size; ++rank) operands_.push_back(input_of(rank, begin, count));
+  kernel::reduce_many(start_->op, start_->dtype, to, operands_, count);
+  if (spec_->finish) kernel::divide(start_->dtype, to, to, start_->divisor, count);
+}
+
+void Direct::reduce_own_block() {
+  const std::int64_t begin = offset_of(*spec_, spec_->rank), count = count_of(*spec_, spec_->rank);
+  const std::int64_t piece = piece_bytes / element_;
+  for (std::int64_t at = 0; at < count; at += piece) {
+    reduce(start_->output + at * element_, begin + at, std::min(piece, count - at));
+  }
+}
+
+// Slices end between cache lines. In place is fine: only the owner reads a slice of anybody's input.
+void Direct::push_reduction() {
+  const std::int64_t line = 64 / element_, size = spec_->size;
+  const std::int64_t each = ((spec_->count + size - 1) / size + line - 1) / line * line;
+  const std::int64_t begin = std::min(spec_->rank * each, spec_->count), end = std::min(begin + each, spec_->count);
+  const std::int64_t piece = piece_bytes / element_;
+  for (std::int64_t at = begin; at < end; at += piece) {
+    const std::int64_t count = std::min(piece, end - at);
+    std::byte* own = start_->output + at * element_;
+    reduce(own, at, count);
+    for (int i = 1; i < spec_->size; ++i) {
+      const int peer = (spec_->rank + i) % spec_->size;
+      std::memcpy(output_of(peer, at, count), own, static_cast<std::size_t>(count * element_));
+    }
+  }
+}
+
+}  // namespace tutti::shared
