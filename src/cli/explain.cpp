@@ -71,9 +71,6 @@ void write_svg(const std::string& path, const std::string& drawing) {
 }
 
 void print_steps(const Explanation& answer, int rank) {
-  if (rank < 0 || rank >= answer.spec.size) {
-    throw InvalidArgument(fmt::format("--steps {}: the ranks are 0 to {}", rank, answer.spec.size - 1));
-  }
   Spec own = answer.spec;
   own.rank = rank;
   fmt::print("\n{}", to_text(make_plan(own)));
@@ -90,6 +87,9 @@ void run(const Words& words, bool with_steps) {
   const Question question = question_of(words);
   const Table table = read_table(environment);
   const Explanation answer = explain(question, table);
+  if (with_steps && (words.steps_of < 0 || words.steps_of >= words.ranks)) {
+    throw InvalidArgument(fmt::format("--steps {}: the ranks are 0 to {}", words.steps_of, words.ranks - 1));
+  }
   if (!words.svg.empty() && words.ranks > svg_ranks_max) {
     throw InvalidArgument(
         fmt::format("--svg: {} ranks could not be told apart in a drawing; at most {}", words.ranks, svg_ranks_max));

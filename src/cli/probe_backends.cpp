@@ -11,10 +11,19 @@ BackendFacts native(const Facts& others) {
   return {.available = true, .detail = "plans over TCP: every verb, every dtype"};
 }
 
+BackendFacts shared_memory(const Facts& others) {
+  if (!others.shared_memory.memfd_problem.empty()) return {.detail = others.shared_memory.memfd_problem};
+  return {.available = true,
+          .detail = others.cross_memory.problem.empty()
+                        ? "memory that the ranks of a host share, and one copy for large arrays"
+                        : "memory that the ranks of a host share; no peer memory, so two copies"};
+}
+
 BackendFacts not_built(const Facts&) { return {.detail = "not part of this build"}; }
 
 constexpr BackendRow rows[] = {
-    {"native", native}, {"mpi", not_built}, {"nccl", not_built}, {"cuda", not_built}, {"ucx", not_built},
+    {"native", native},  {"shm", shared_memory}, {"mpi", not_built},
+    {"nccl", not_built}, {"cuda", not_built},    {"ucx", not_built},
 };
 
 }  // namespace

@@ -14,9 +14,7 @@
 
 #include <tutti/error.hpp>
 
-#ifdef TUTTI_HAS_BENCH
 #include "bench/command.hpp"
-#endif
 #include "cli/completion.hpp"
 #include "cli/doctor.hpp"
 #include "cli/explain.hpp"
@@ -95,9 +93,7 @@ std::unique_ptr<CLI::App> make_program() {
   add_doctor(*tutti);
   add_explain(*tutti);
   sim::add_command(*tutti);
-#ifdef TUTTI_HAS_BENCH
   bench::add_command(*tutti);
-#endif
   add_completion(*tutti);
   for (CLI::App* command : tutti->get_subcommands([](const CLI::App*) { return true; })) {
     if (!command->get_group().empty()) command->group("Commands");

@@ -147,12 +147,13 @@ void add_backends(Page& page, const std::vector<BackendFacts>& backends) {
   page.section("Backends");
   for (std::size_t i = 0; i < backends.size();) {
     const BackendFacts& first = backends[i];
-    std::string names = first.name;
-    for (++i; i < backends.size() && !first.available && !backends[i].available && backends[i].detail == first.detail;
+    std::vector<std::string> names{first.name};
+    for (++i; !first.available && i < backends.size() && !backends[i].available && backends[i].detail == first.detail;
          ++i) {
-      names += ", " + backends[i].name;
+      names.push_back(backends[i].name);
     }
-    page.line(first.available ? Mark::good : Mark::plain, names, (first.available ? "" : "no: ") + first.detail);
+    if (first.available) page.line(Mark::good, first.name, first.detail);
+    else page.line(Mark::plain, "not here", fmt::format("{}: {}", fmt::join(names, ", "), first.detail));
   }
 }
 
