@@ -72,8 +72,8 @@ class Bench {
   double ping_pong(int rounds) {
     const TimePoint start = steady_clock().now();
     for (int i = 0; i < rounds; ++i) {
-      recv(0);
       if (rank_ == 0) send(0);
+      recv(0);
       finish_recv(0);
       if (rank_ == 1) send(0);
       finish_send(0);
