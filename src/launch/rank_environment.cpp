@@ -33,9 +33,9 @@ Variables common_variables(const Placement& placement, const RunOptions& options
   for (const char* name : thread_variables) {
     if (!environment.has(name)) variables.emplace_back(name, std::to_string(placement.threads));
   }
-  for (const auto& [name, value] : options.variables) {
-    std::erase_if(variables, [&](const auto& variable) { return variable.first == name; });
-    variables.emplace_back(name, value);
+  for (const auto& asked : options.variables) {
+    std::erase_if(variables, [&](const auto& variable) { return variable.first == asked.first; });
+    variables.push_back(asked);
   }
   return variables;
 }
@@ -53,12 +53,13 @@ bool is_foreign(std::string_view name) {
 }
 
 std::vector<std::string> common_block(const Environment& environment, const Variables& common) {
+  const auto is_left_out = [&common](std::string_view name) {
+    return is_foreign(name) || std::find(own_names.begin(), own_names.end(), name) != own_names.end() ||
+           std::any_of(common.begin(), common.end(), [name](const auto& replaced) { return replaced.first == name; });
+  };
   std::vector<std::string> block;
   for (const auto& [name, value] : environment.variables()) {
-    const bool is_own = std::find(own_names.begin(), own_names.end(), name) != own_names.end();
-    const bool is_replaced =
-        std::any_of(common.begin(), common.end(), [&](const auto& one) { return one.first == name; });
-    if (!is_own && !is_replaced && !is_foreign(name)) block.push_back(name + "=" + value);
+    if (!is_left_out(name)) block.push_back(name + "=" + value);
   }
   std::vector<std::string> set = to_block(common);
   block.insert(block.end(), set.begin(), set.end());
