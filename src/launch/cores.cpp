@@ -20,8 +20,9 @@ int usable_processors() {
 std::vector<cpu_set_t> deal_cores(const std::vector<cpu_set_t>& cores, int ranks) {
   const int count = static_cast<int>(cores.size());
   if (ranks > count)
-    throw UsageError(fmt::format(
-        "--bind core: {} ranks, but only {} cores to bind them to; start fewer, or leave out --bind", ranks, count));
+    throw UsageError(
+        fmt::format("--bind core: {} ranks, but only {} core{} to bind them to; start fewer, or leave out --bind",
+                    ranks, count, count == 1 ? "" : "s"));
   std::vector<cpu_set_t> shares;
   for (int rank = 0; rank < ranks; ++rank) {
     cpu_set_t share;

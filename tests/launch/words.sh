@@ -52,7 +52,7 @@ touch "$folder/plain"
 mistake plain 'it is not executable; chmod \+x' -n 2 "$folder/plain"
 echo text >"$folder/text" && chmod +x "$folder/text"
 mistake format 'could not be started: .*Exec format error; a script needs a first line' -n 2 "$folder/text"
-mistake slots '100 ranks, but only [0-9]+ cores? to bind' -n 100 --bind core true
+mistake slots '16384 ranks, but only [0-9]+ cores? to bind|without hwloc' -n 16384 --bind core true
 mistake count 'takes a number' -n none true
 mistake logs 'log-dir' --log-dir /proc/nowhere true
 mistake nodes 'started by hand on each node' --nnodes 2 true
