@@ -48,6 +48,7 @@ HostTransport::HostTransport(HostSetup setup)
       neighbours_(setup.neighbours),
       inner_(std::move(setup.inner)),
       mailbox_(inner_->mailbox()),
+      own_bell_(&neighbours_->arena().header()),
       peers_(static_cast<std::size_t>(inner_->size())),
       sender_({.rank = inner_->rank(),
                .options = options_,

@@ -89,6 +89,7 @@ class HostTransport final : public Transport, private TransportListener {
   std::shared_ptr<shm::Neighbours> neighbours_;
   std::unique_ptr<TcpTransport> inner_;
   Mailbox& mailbox_;  // the inner transport's
+  const shm::ArenaHeader* own_bell_;
   TransportListener* listener_ = nullptr;
   std::vector<Peer> peers_;
   host::Sender sender_;
@@ -99,7 +100,8 @@ class HostTransport final : public Transport, private TransportListener {
   std::vector<char> is_lost_;            // by rank: the listener was told
   std::atomic<bool> look_inside_{true};  // the inner transport may have something to do
   unsigned polls_ = 0;
-  unsigned polls_until_inner_ = 0;
+  bool inner_is_busy_ = false;
+  TimePoint inner_polled_at_{};
   bool closing_ = false;
   bool abandoned_ = false;
 };

@@ -1,6 +1,7 @@
 // host_progress.cpp: how the host transport gets on, and what the end of a peer means.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,8 +13,9 @@ namespace tutti::transport {
 namespace {
 
 // The inner transport asks the system, which costs more than a message through shared memory does. While it has nothing
-// under way but the control network, once in a while is enough.
-constexpr unsigned polls_per_inner_poll = 1024;
+// under way but the control network, once in a while is enough; even the clock is looked at only now and then.
+constexpr Duration inner_interval = std::chrono::microseconds(50);
+constexpr unsigned polls_per_look_at_clock = 64;
 // Rings that do not exist yet are looked for as often, unless there are so few that it does not matter.
 constexpr unsigned polls_per_look = 16;
 constexpr std::size_t few = 4;
@@ -33,24 +35,26 @@ bool HostTransport::poll() {
     if (read(peer)) ++i;  // otherwise it is in the list no more
   }
   ++polls_;
-  if (!silent_.empty()) {
-    // Whoever is about to sleep must not miss the first message of anyone.
-    const bool last_look = neighbours_->arena().header().asleep.load(std::memory_order_relaxed) != 0;
-    if (last_look || silent_.size() <= few || polls_ % polls_per_look == 0) look_for_rings();
-  }
+  // Whoever is about to sleep must not miss anything.
+  const bool last_look = own_bell_->asleep.load(std::memory_order_relaxed) != 0;
+  if (!silent_.empty() && (last_look || silent_.size() <= few || polls_ % polls_per_look == 0)) look_for_rings();
   if (receiver_.is_fetching()) {
     moved |= receiver_.fetch();
-    if (receiver_.is_fetching()) polls_until_inner_ = 0;  // beside so much work it costs nothing
+    if (receiver_.is_fetching()) inner_is_busy_ = true;  // beside so much work it costs nothing
   }
   if (!sender_.is_settled()) moved |= sender_.flush();
-  if (polls_until_inner_-- == 0 || look_inside_.load(std::memory_order_relaxed)) moved |= poll_inner();
+  if (inner_is_busy_ || last_look || look_inside_.load(std::memory_order_relaxed) ||
+      (polls_ % polls_per_look_at_clock == 0 && clock_.now() - inner_polled_at_ >= inner_interval)) {
+    moved |= poll_inner();
+  }
   return moved;
 }
 
 bool HostTransport::poll_inner() {
   look_inside_.store(false, std::memory_order_relaxed);
   const bool moved = inner_->poll();
-  polls_until_inner_ = moved || busy_outside() ? 0 : polls_per_inner_poll;
+  inner_is_busy_ = moved || busy_outside();
+  inner_polled_at_ = clock_.now();
   return moved;
 }
 

@@ -109,8 +109,15 @@ void Receiver::message(Peer& peer, const Envelope& envelope, const std::byte* pa
                     "the same transport options",
                     bytes, envelope.bytes, setup_.options.credit_bytes));
   }
+  const bool keep = listener_->arrived(peer.rank, envelope) == TransportListener::Verdict::keep;
+  const Mailbox::Match match = keep ? find_receive(peer, envelope) : Mailbox::Match{};
+  if (match.fit == Mailbox::Fit::taken && bytes == envelope.bytes) [[likely]] {
+    copy_bytes(match.receive->to, payload, bytes);
+    finish(*match.receive);
+    return give_credit_back(peer, credit_cost(bytes));
+  }
   peer.current = {.kind = Current::Kind::discard, .bytes = envelope.bytes};
-  if (listener_->arrived(peer.rank, envelope) == TransportListener::Verdict::keep) place(peer, envelope);
+  if (keep) place(peer, envelope, match);
   more(peer, payload, bytes);
 }
 
@@ -120,8 +127,7 @@ Mailbox::Match Receiver::find_receive(const Peer& peer, const Envelope& envelope
   return match;
 }
 
-void Receiver::place(Peer& peer, const Envelope& envelope) {
-  const Mailbox::Match match = find_receive(peer, envelope);
+void Receiver::place(Peer& peer, const Envelope& envelope, const Mailbox::Match& match) {
   switch (match.fit) {
     case Mailbox::Fit::taken:
       set_stage(*match.receive, Stage::taken);

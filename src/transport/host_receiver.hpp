@@ -81,7 +81,7 @@ class Receiver {
   void message(Peer& peer, const Envelope& envelope, const std::byte* payload, std::int64_t bytes);
   [[nodiscard]] Mailbox::Match find_receive(const Peer& peer, const Envelope& envelope);
   [[nodiscard]] const std::byte* in_arena(const Peer& peer, std::uint64_t offset, std::uint64_t bytes) const;
-  void place(Peer& peer, const Envelope& envelope);
+  void place(Peer& peer, const Envelope& envelope, const Mailbox::Match& match);
   void more(Peer& peer, const std::byte* payload, std::int64_t bytes);
   void ended(Peer& peer);
   void offered(Peer& peer, const OfferBody& body);
