@@ -15,7 +15,7 @@ struct SharedLimits {
   std::int64_t one_shot_bytes_max = 16 << 10;
   int one_shot_ranks_max = 2;  // so few ranks do so at any size
   /// From here on members first tell each other where their arrays lie, and then read (and, in arenas, write) them there.
-  std::int64_t direct_copy_bytes_min = 256 << 10;  // what one member takes of another
+  std::int64_t direct_copy_bytes_min = 64 << 10;   // what one member takes of another
   std::int64_t direct_reduce_bytes_min = 1 << 20;  // of a reduction, which needs all arrays in arenas
   friend bool operator==(const SharedLimits&, const SharedLimits&) = default;
 };

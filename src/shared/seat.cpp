@@ -23,13 +23,13 @@ std::uint32_t digest_of(const Signature& signature, std::uint32_t phase) {
   return static_cast<std::uint32_t>(scramble(mixed) >> 32);
 }
 
+// Words are released and acquired one by one: whoever sees a new one sees, too, that the entry was taken back before.
 void SignatureLog::write(const Identity& identity) {
   Entry& entry = entries_[identity.turn % entry_count];
   entry.stamp.store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);  // whoever sees a new word sees that the entry is in the making
   const auto words = std::bit_cast<Words>(identity.signature);
-  for (std::size_t i = 0; i < words.size(); ++i) entry.words[i].store(words[i], std::memory_order_relaxed);
-  entry.words[words.size()].store(identity.phase, std::memory_order_relaxed);
+  for (std::size_t i = 0; i < words.size(); ++i) entry.words[i].store(words[i], std::memory_order_release);
+  entry.words[words.size()].store(identity.phase, std::memory_order_release);
   entry.stamp.store(identity.first, std::memory_order_release);
 }
 
@@ -37,9 +37,8 @@ std::optional<SignatureLog::Found> SignatureLog::read(Stamp first, std::uint64_t
   const Entry& entry = entries_[turn % entry_count];
   if (entry.stamp.load(std::memory_order_acquire) != first) return std::nullopt;
   Words words{};
-  for (std::size_t i = 0; i < words.size(); ++i) words[i] = entry.words[i].load(std::memory_order_relaxed);
-  const auto phase = static_cast<std::uint32_t>(entry.words[words.size()].load(std::memory_order_relaxed));
-  std::atomic_thread_fence(std::memory_order_acquire);
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = entry.words[i].load(std::memory_order_acquire);
+  const auto phase = static_cast<std::uint32_t>(entry.words[words.size()].load(std::memory_order_acquire));
   if (entry.stamp.load(std::memory_order_relaxed) != first) return std::nullopt;
   return Found{.phase = phase, .signature = std::bit_cast<Signature>(words)};
 }

@@ -76,7 +76,7 @@ class Steps {
   /// never becomes true). What was read was lent until here.
   bool is_over() {
     if (!all_took(last())) return false;
-    std::atomic_thread_fence(acquire);  // what was read before came before this look
+    Policy::fence();  // what was read in place was read before this look
     for (int peer = 0; peer < size(); ++peer) {
       if (peer == rank_) continue;
       const auto& abandoned = seat(peer).abandoned.stamps;

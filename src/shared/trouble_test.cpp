@@ -96,6 +96,37 @@ TEST(Trouble, NothingOfTheCallersMemoryIsTouchedAfterACallIsGivenUp) {
   EXPECT_FALSE(body.poll());
 }
 
+// What is read in place may change as soon as its owner gave the call up: then nobody may come out of it with a result.
+TEST(Trouble, ACallWhoseArraysWereReadInPlaceDoesNotEndIfTheirOwnerGaveItUp) {
+  Random random(33);
+  SharedLimits limits = small_limits;
+  limits.direct_copy_bytes_min = 100;
+  for (const int polls : {1, 2}) {  // the root gives up at the meeting, or while it waits for the others to have read
+    Members members(3, limits, Members::Arrays::readable);
+    Sample broken({.verb = Verb::broadcast, .size = 3, .count = 1000}, 1, random);
+    std::vector<Body*> bodies;
+    for (int rank = 0; rank < 3; ++rank) bodies.push_back(&members[rank].start(broken.start(rank)));
+    for (Body* body : bodies) EXPECT_FALSE(body->poll());
+    if (polls == 2) {
+      EXPECT_FALSE(bodies[0]->poll());
+    }
+    bodies[0]->cancel();
+    // It goes on to other calls.
+    Sample next({.verb = Verb::all_reduce, .size = 3, .count = 3}, 2, random);
+    std::vector<Body*> ahead{&members[0].start(next.start(0))};
+    for (int i = 0; i < 20; ++i) {
+      EXPECT_FALSE(ahead[0]->poll());
+      EXPECT_FALSE(bodies[1]->poll());
+      EXPECT_FALSE(bodies[2]->poll());
+    }
+    for (int rank = 1; rank < 3; ++rank) {
+      bodies[static_cast<std::size_t>(rank)]->cancel();
+      ahead.push_back(&members[rank].start(next.start(rank)));
+    }
+    finish(members, ahead, next, random);
+  }
+}
+
 TEST(Trouble, AQueuedCallThatIsGivenUpLetsTheOthersPass) {
   Random random(37);
   Members members(2, small_limits);
