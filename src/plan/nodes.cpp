@@ -4,17 +4,22 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace tutti {
 
 Nodes::Nodes(const Spec& spec, int first) : node_of(std::size_t(spec.size)), local_of(std::size_t(spec.size)) {
-  std::map<int, int> number;
+  std::map<int, int> numbers;
+  int name = 0, number = -1;
   for (int rank = 0; rank < spec.size; ++rank) {
-    const int name = spec.node_of.empty() ? 0 : spec.node_of[std::size_t(rank)];
-    const auto [found, added] = number.try_emplace(name, static_cast<int>(members.size()));
-    if (added) members.emplace_back();
-    node_of[std::size_t(rank)] = found->second;
-    members[std::size_t(found->second)].push_back(rank);
+    const int before = std::exchange(name, spec.node_of.empty() ? 0 : spec.node_of[std::size_t(rank)]);
+    if (number < 0 || name != before) {  // ranks of a node mostly follow each other: then there is nothing to look up
+      const auto [found, added] = numbers.try_emplace(name, static_cast<int>(members.size()));
+      if (added) members.emplace_back();
+      number = found->second;
+    }
+    node_of[std::size_t(rank)] = number;
+    members[std::size_t(number)].push_back(rank);
   }
   lanes = spec.size;
   for (std::vector<int>& ranks : members) {

@@ -47,11 +47,16 @@ void check(const Cluster& cluster) {
 }
 
 std::string describe(const Cluster& cluster) {
-  const CostModel& speed = cluster.speed;
   std::string text = fmt::format("{} rank{} on {} host{}", cluster.ranks, cluster.ranks == 1 ? "" : "s",
                                  cluster.hosts(), cluster.hosts() == 1 ? "" : "s");
-  if (cluster.hosts() > 1) text += fmt::format(" of {}; between {}", cluster.ranks_per_host, link_text(speed.between));
-  text += fmt::format("; inside {}; {:.3g} µs per message", link_text(speed.inside), speed.overhead * 1e6);
+  if (cluster.hosts() > 1) text += fmt::format(" of {}", cluster.ranks_per_host);
+  return text + "; " + describe_figures(cluster);
+}
+
+std::string describe_figures(const Cluster& cluster) {
+  const CostModel& speed = cluster.speed;
+  std::string text = cluster.hosts() > 1 ? fmt::format("between {}; ", link_text(speed.between)) : "";
+  text += fmt::format("inside {}; {:.3g} µs per message", link_text(speed.inside), speed.overhead * 1e6);
   if (cluster.oversubscription > 1) text += fmt::format("; core oversubscribed {:.3g}×", cluster.oversubscription);
   if (cluster.shares_cores()) text += fmt::format("; {} cores per host", cluster.cores);
   for (const SlowRank& slow : cluster.slow) text += fmt::format("; rank {} {:.3g}× slower", slow.rank, slow.factor);

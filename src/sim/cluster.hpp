@@ -48,5 +48,7 @@ void check(const Cluster& cluster);
 
 /// "4096 ranks on 512 hosts of 8; between hosts 25 µs and 1.2 GB/s, …".
 std::string describe(const Cluster& cluster);
+/// The same without the numbers of ranks and hosts.
+std::string describe_figures(const Cluster& cluster);
 
 }  // namespace tutti::sim

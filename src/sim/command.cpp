@@ -135,7 +135,8 @@ void write_plot(const std::string& file, const Experiment& experiment, const std
   Plot plot;
   plot.title = fmt::format("{}: simulated time", name_of(experiment.verb));
   plot.x_name = over_ranks ? "ranks" : "bytes";
-  plot.subtitle = over_ranks ? fmt::format("{}; {}", bytes_text(last.bytes), describe(experiment.cluster))
+  plot.subtitle = over_ranks ? fmt::format("{}, {} ranks per host; {}", bytes_text(last.bytes),
+                                           experiment.cluster.ranks_per_host, describe_figures(experiment.cluster))
                              : describe(experiment.cluster);
   const std::size_t every = (calls.size() + 11) / 12;  // more marks than that would not fit
   for (std::size_t i = 0; i < calls.size(); ++i) {
@@ -176,7 +177,8 @@ void simulate_all(const Words& words) {
   }
   if (!words.json && calls.size() == 1) fmt::print("{}", table_of(experiment, calls.front()));
   if (!words.json && calls.size() > 1)
-    fmt::print("{}\n{}\n\n{}", name_of(experiment.verb), describe(experiment.cluster), table_of(calls));
+    fmt::print("{}, {} ranks per host; {}\n\n{}", name_of(experiment.verb), experiment.cluster.ranks_per_host,
+               describe_figures(experiment.cluster), table_of(calls));
   if (!words.plot.empty()) write_plot(words.plot, experiment, calls);
 }
 

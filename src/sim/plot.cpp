@@ -65,7 +65,7 @@ class Axes {
   // 1, 10, 100 …; where there is room also 2 and 5 times these.
   [[nodiscard]] std::vector<double> y_marks() const {
     std::vector<double> marks;
-    const bool finer = y_max_ - y_min_ < 3;
+    const bool finer = y_max_ - y_min_ < 4;
     for (int exponent = static_cast<int>(std::floor(y_min_)); exponent <= y_max_; ++exponent) {
       for (const double digit : {1.0, 2.0, 5.0}) {
         const double mark = digit * std::pow(10.0, exponent);

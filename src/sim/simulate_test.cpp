@@ -126,6 +126,18 @@ TEST(Simulate, WithoutADeadRankAllEndAndWithOneThoseWhoNeedItDoNot) {
   EXPECT_EQ(run(Verb::all_reduce, Algorithm::recursive_doubling, 64, cluster).ended, 0);
 }
 
+TEST(Simulate, NobodyLeavesABarrierThatSomebodyHasNotEntered) {
+  for (const Algorithm algorithm : {Algorithm::dissemination, Algorithm::hierarchical}) {
+    for (int size = 2; size <= 17; ++size) {
+      Cluster cluster = cluster_of(size, 3);
+      for (cluster.dead = 0; cluster.dead < size; ++cluster.dead) {
+        EXPECT_EQ(run(Verb::barrier, algorithm, 0, cluster).ended, 0)
+            << name_of(algorithm) << ", " << size << " ranks, " << cluster.dead << " stays away";
+      }
+    }
+  }
+}
+
 TEST(Simulate, RoundsAndBytesAreThoseOfTheClosedForms) {
   for (const CatalogRow& row : catalog()) {
     if (row.algorithm == Algorithm::hierarchical) continue;
