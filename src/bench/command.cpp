@@ -72,8 +72,11 @@ void add_bench(CLI::App& tutti) {
       ->add_option("--against", options.against,
                    fmt::format("libraries to compare with: {}", fmt::join(peer_names, ", ")))
       ->delimiter(',');
+  bench->add_flag("--limits", options.limits,
+                  "also measure what this machine's memory allows, and how close each row comes");
   bench->add_option("--repeats", options.repeats, "turns of each library per size (default: 7)");
   bench->add_option("--json", options.json_path, "file for one JSON object per line, size and library");
+  bench->add_option("--plot", options.plot_path, "file for a picture of the curves (SVG)");
   bench->footer(launch::examples({
       {"tutti bench all_reduce", "2 ranks, 8 bytes to 64 MiB"},
       {"tutti bench all_reduce -n 4 --against openmpi,mpich,gloo", "and how other libraries do"},

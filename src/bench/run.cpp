@@ -7,14 +7,18 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 #include <set>
 
 #include <tutti/error.hpp>
 
 #include "base/environment.hpp"
 #include "bench/libraries.hpp"
+#include "bench/limits.hpp"
+#include "bench/picture.hpp"
 #include "bench/race.hpp"
 #include "bench/report.hpp"
+#include "sim/plot.hpp"
 
 namespace tutti::bench {
 
@@ -67,31 +71,42 @@ class Output {
   std::ofstream json_{};
 };
 
-std::string title(const BenchOptions& options, const Cell& cell) {
+std::string title(const Cell& cell, int ranks) {
   const std::string_view form = !has_in_place_form(cell.verb) ? "" : cell.in_place ? ", in place" : ", out of place";
-  return fmt::format("\n# {}, {}{}{}, {} ranks, {} memory; time of the slowest rank, median of {} interleaved turns\n",
-                     bench_name_of(cell.verb), tutti::name_of(cell.dtype), reduces(cell.verb) ? " sum" : "", form,
-                     options.ranks, name_of(cell.memory), options.repeats);
+  return fmt::format("{}, {}{}{}, {} ranks, {} memory", bench_name_of(cell.verb), tutti::name_of(cell.dtype),
+                     reduces(cell.verb) ? " sum" : "", form, ranks, name_of(cell.memory));
+}
+
+std::string method(int repeats) {
+  return fmt::format("time of the slowest rank, median of {} interleaved turns", repeats);
 }
 
 // Prints as it measures, and keeps what it needs for that.
 class Session {
  public:
-  Session(const BenchOptions& options, Race& race, Output& output) : options_(options), race_(race), output_(output) {}
+  Session(const BenchOptions& options, Race& race, Output& output) : options_(options), race_(race), output_(output) {
+    for (const std::string& text : race_.descriptions()) output_.print(fmt::format("# {}\n", text));
+    if (!options_.limits) return;
+    limits_.emplace(options_.ranks);
+    output_.print(fmt::format("# {}\n", limits_->describe()));
+  }
 
   std::vector<Row> run_table(const std::vector<Cell>& cells) {
     const TableShape shape{.names_library = options_.backends.size() > 1,
                            .has_peers = !options_.against.empty(),
                            .has_limits = options_.limits};
-    output_.print(title(options_, cells.front()) + table_head(shape));
+    const std::string what = title(cells.front(), options_.ranks), how = method(options_.repeats);
+    output_.print(fmt::format("\n# {}; {}\n{}", what, how, table_head(shape)));
     std::vector<Row> rows;
     for (const Cell& cell : cells) {
       rows.push_back({.cell = cell, .ranks = options_.ranks, .measurements = race_.measure(cell)});
+      if (limits_) rows.back().us_limit = limits_->us_of(cell);
       tell_trouble(rows.back());
       output_.print(table_lines(rows.back(), shape));
       output_.record(rows.back());
     }
     output_.print(table_foot(rows));
+    if (!options_.plot_path.empty()) draw(plot_of(rows, what, how));
     return rows;
   }
 
@@ -106,10 +121,20 @@ class Session {
     }
   }
 
+  void draw(const sim::Plot& plot) {
+    if (plot.curves.empty()) return;
+    const std::string path = picture_path(options_.plot_path, ++pictures_);
+    std::ofstream file(path);
+    file << sim::svg_of(plot);
+    if (!file.flush()) throw InvalidArgument(fmt::format("--plot {}: cannot be written", path));
+  }
+
   const BenchOptions& options_;
   Race& race_;
   Output& output_;
+  std::optional<Limits> limits_{};
   std::set<std::string> told_{};
+  int pictures_ = 0;
 };
 
 bool all_right(const std::vector<Row>& rows) {
@@ -138,7 +163,6 @@ bool run(const BenchOptions& options) {
   const Coordinator coordinator;
   Race race(coordinator, options.repeats);
   add_libraries(race, coordinator, options);
-  for (const std::string& text : race.descriptions()) output.print(fmt::format("# {}\n", text));
   Session session(options, race, output);
   bool right = true;
   for (const Verb verb : options.verbs) {
