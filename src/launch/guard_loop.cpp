@@ -121,7 +121,18 @@ class GuardLoop {
     const TimePoint kill_at = signal == SIGKILL ? now() : now() + grace;
     kill_at_ = is_ending_ ? std::min(kill_at_, kill_at) : kill_at;
     is_ending_ = true;
-    if (signal != SIGKILL) signal_descendants(getpid(), signal);
+    if (signal != SIGKILL) signal_all(signal);
+  }
+
+  // Without /proc there is no tree to be seen, but the ranks and their groups are known.
+  void signal_all(int signal) const {
+    if (signal_descendants(getpid(), signal) == 0) signal_rank_groups(signal);
+  }
+
+  void signal_rank_groups(int signal) const {
+    for (const pid_t id : ranks_) {
+      if (id != 0) kill(-id, signal);
+    }
   }
 
   // Whether tuttirun is still there.
@@ -139,7 +150,7 @@ class GuardLoop {
           if (id != 0) kill(id, message.value);
         }
         break;
-      case Kind::signal_all: signal_descendants(getpid(), message.value); break;
+      case Kind::signal_all: signal_all(message.value); break;
       case Kind::end: begin_end(message.value, std::chrono::milliseconds(message.grace_ms)); break;
       default: break;
     }
@@ -147,6 +158,7 @@ class GuardLoop {
   }
 
   [[noreturn]] void kill_everything() {
+    signal_rank_groups(SIGKILL);
     std::vector<GuardMessage> ended;
     const auto left = kill_descendants(plan_.cgroup, now() + unkillable_after,
                                        [&](pid_t id, int status) { note_ended(id, status, ended); });

@@ -67,12 +67,15 @@ std::vector<Process> descendants_of(pid_t root) {
   return tree;
 }
 
-void signal_descendants(pid_t root, int signal) {
-  for (const Process& process : descendants_of(root)) {
+std::size_t signal_descendants(pid_t root, int signal) {
+  const std::vector<Process> tree = descendants_of(root);
+  for (const Process& process : tree) {
     if (process.state == 'Z') continue;
     kill(process.id, signal);
-    if (process.state == 'T' && signal != SIGKILL) kill(process.id, SIGCONT);  // or it would not notice
+    if (process.state == 'T' && signal != SIGKILL && signal != SIGSTOP)
+      kill(process.id, SIGCONT);  // or it would not notice
   }
+  return tree.size();
 }
 
 bool reap_children(const Reaped& reaped) {

@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
@@ -30,7 +31,8 @@ Process parse_stat(const std::string& text);
 // Parents before children, zombies included. Empty where /proc is not to be had.
 std::vector<Process> descendants_of(pid_t root);
 
-void signal_descendants(pid_t root, int signal);
+// How many there were.
+std::size_t signal_descendants(pid_t root, int signal);
 
 // Told of every child that is reaped.
 using Reaped = std::function<void(pid_t id, int status)>;
