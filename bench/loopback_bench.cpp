@@ -3,10 +3,9 @@
 //
 //   loopback_bench --ranks 2 --pattern ping_pong --sizes 8,1048576 --seconds 0.2
 //
-// Patterns: ping_pong (half of the round trip), stream (one way, eight messages under way), exchange (both ways
-// at once), reduce and copy (one core, no
-// messages), and the collectives that no rank can leave before all have entered: all_reduce, all_gather, reduce_scatter,
-// barrier. `bytes` is the whole array. The same memory every time. One JSON object per line.
+// Patterns: ping_pong (half of the round trip), stream (one way, eight messages under way), exchange (both ways at once),
+// reduce and copy (one core, no messages), and collectives that no rank can leave before all have entered: all_reduce,
+// all_gather, reduce_scatter, barrier. `bytes` is the whole array. The same memory every time. One JSON object per line.
 #include <fmt/format.h>
 #include <tutti/tutti.hpp>
 
