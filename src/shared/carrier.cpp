@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "kernel/kernel.hpp"
+#include "kernel/stream.hpp"
 
 namespace tutti::shared {
 namespace {
@@ -46,6 +47,8 @@ void Carrier::begin(const BodyStart& start, const Movement& movement, const std:
     default: break;
   }
   if (own_from_ == own_to_) own_count_ = 0;
+  streams_ = move_.taking == Taking::reduce && !move_.two_shot && start.input != start.output &&
+             output_count_ * element_ >= greetings.stream_bytes_min;
 }
 
 void Carrier::begin_permute() {
@@ -141,10 +144,25 @@ void Carrier::reduce_to(std::byte* to, Part piece, std::int64_t slot_offset, int
   }
   if (reduced_.size() == 1) {
     if (to != reduced_[0]) std::memcpy(to, reduced_[0], static_cast<std::size_t>(piece.count * element_));
+  } else if (streams_ && !spec_->finish) {
+    stream_reduction(to, piece.count);
+    return;
   } else {
     kernel::reduce_many(start_.op, start_.dtype, to, reduced_, piece.count);
   }
   if (spec_->finish) kernel::divide(start_.dtype, to, to, start_.divisor, piece.count);
+}
+
+void Carrier::stream_reduction(std::byte* to, std::int64_t count) {
+  constexpr std::int64_t result_bytes = 8 << 10;  // stays in the first cache
+  std::byte* result = result_.reserve(result_bytes);
+  const std::int64_t piece = result_bytes / element_;
+  for (std::int64_t done = 0; done < count; done += piece) {
+    const std::int64_t now = std::min(piece, count - done);
+    kernel::reduce_many(start_.op, start_.dtype, result, reduced_, now);
+    kernel::copy_streaming(to + done * element_, result, static_cast<std::size_t>(now * element_));
+    for (const void*& operand : reduced_) operand = static_cast<const std::byte*>(operand) + now * element_;
+  }
 }
 
 void Carrier::reduce(std::int64_t round, int half) {

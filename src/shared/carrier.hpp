@@ -43,9 +43,10 @@ struct Place {
 class Carrier {
  public:
   /// `places` and what `start` points to outlive the work.
-  struct Greetings {  // what this rank's door says beside the stamp
+  struct Greetings {  // what this rank's door says beside the stamp; and a limit
     std::uint32_t digest = 0;
     std::uint32_t previous = 0;
+    std::int64_t stream_bytes_min = 0;
   };
   void begin(const BodyStart& start, const Movement& movement, const std::vector<Place>& places, Greetings greetings,
              int door);
@@ -85,6 +86,7 @@ class Carrier {
   [[nodiscard]] std::byte* landing_of(int rank) const;    // where they go
   void copy_own(std::int64_t round) const;
   void reduce_to(std::byte* to, Part piece, std::int64_t slot_offset, int half);
+  void stream_reduction(std::byte* to, std::int64_t count);
   void begin_blocks();
   void begin_permute();
 
@@ -105,6 +107,8 @@ class Carrier {
   std::byte* own_to_ = nullptr;
   std::int64_t own_count_ = 0;
   std::vector<const void*> reduced_;  // operands of a reduction
+  bool streams_ = false;              // results go past the caches
+  AlignedBuffer result_;              // … a piece at a time
   AlignedBuffer sent_;                // an uneven exchange in place sends from a copy
 };
 

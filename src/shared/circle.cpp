@@ -71,8 +71,8 @@ class Circle::SharedBody final : public Body {
   struct DoorWork {
     [[nodiscard]] static int reduce_sources() { return 0; }
     [[nodiscard]] static int reduce_source(int) { return -1; }
-    static void reduce(std::int64_t, int) {}
-    [[nodiscard]] int take_sources() const { return met ? 0 : body.start.spec->size - 1; }
+    void reduce(std::int64_t, int) { body.direct.carry_out(); }  // a pull: the own slice
+    [[nodiscard]] int take_sources() const { return met && !pulls() ? 0 : body.start.spec->size - 1; }
     [[nodiscard]] int take_source(int i) const { return (body.start.spec->rank + 1 + i) % body.start.spec->size; }
     static bool expects(int, std::int64_t) { return true; }
     void meet(int peer, int) { body.circle.meet(body, peer); }
@@ -86,12 +86,14 @@ class Circle::SharedBody final : public Body {
       body.whereabouts[static_cast<std::size_t>(body.start.spec->rank)] = here;
     }
     void take(std::int64_t, int, int peer) {
+      if (met) return body.direct.fetch_slice(peer);
       std::memcpy(&body.whereabouts[static_cast<std::size_t>(peer)], body.circle.greeting_of(peer).payload,
                   sizeof(Whereabout));
     }
     void finish(std::int64_t, int) {
-      if (met) body.direct.carry_out(body.start, body.whereabouts, *body.circle.parts_.commons);
+      if (met && !pulls()) body.direct.carry_out();
     }
+    [[nodiscard]] bool pulls() const { return body.direct.way() == DirectWay::pull; }
     SharedBody& body;
     bool met = false;
   };
@@ -172,8 +174,7 @@ Body& Circle::start(const BodyStart& start) {
   const auto element = static_cast<std::int64_t>(size_of(start.dtype));
   body.start = start;
   body.movement = movement_of(*start.spec, element, parts_.limits);
-  body.part =
-      is_worth_meeting(*start.spec, element, parts_.limits) ? SharedBody::Part::meeting : SharedBody::Part::slots;
+  body.part = is_worth_meeting(*start.spec, element, reach()) ? SharedBody::Part::meeting : SharedBody::Part::slots;
   identify(body);
   body.stage = SharedBody::Stage::waiting;
   idle_.pop_back();
@@ -197,6 +198,7 @@ void Circle::begin(SharedBody& body) {
                 .leaves = meeting,
                 .in_slots = false,
                 .hears_all = meeting,
+                .two_shot = !meeting && body.direct.way() == DirectWay::pull,
                 .after_meeting = !meeting});
 }
 
@@ -210,14 +212,19 @@ void Circle::begin_slots(SharedBody& body) {
                 .in_slots = !m.in_door,
                 .hears_all = m.two_shot || m.sources == Sources::all,
                 .two_shot = m.two_shot});
-  body.slot_work.begin(body.start, m, places_, {.digest = body.identity.digest, .previous = previous_.digest},
+  body.slot_work.begin(body.start, m, places_,
+                       {.digest = body.identity.digest,
+                        .previous = previous_.digest,
+                        .stream_bytes_min = parts_.limits.stream_bytes_min},
                        steps_.door());
 }
 
 // The meeting is over: everyone knows the same, and concludes the same.
 void Circle::go_on(SharedBody& body) {
-  const bool direct = Direct::serves(*body.start.spec, body.whereabouts, parts_.cross_memory);
-  body.part = direct ? SharedBody::Part::direct : SharedBody::Part::slots;
+  const auto element = static_cast<std::int64_t>(size_of(body.start.dtype));
+  const DirectWay way = direct_way(*body.start.spec, element, body.whereabouts, reach());
+  body.direct.begin(body.start, way, body.whereabouts, *parts_.commons, parts_.limits.stream_bytes_min);
+  body.part = way == DirectWay::none ? SharedBody::Part::slots : SharedBody::Part::direct;
   previous_ = body.identity;
   ++body.identity.first;
   ++body.identity.turn;

@@ -23,19 +23,6 @@
 
 namespace tutti::shared {
 
-/// A peer is in the same call, but asked for something else.
-class SignatureDiffers : public Error {
- public:
-  SignatureDiffers(const std::string& text, int peer, const Signature& theirs)
-      : Error(text), peer_(peer), theirs_(theirs) {}
-  [[nodiscard]] int peer() const { return peer_; }  // rank in the circle
-  [[nodiscard]] const Signature& theirs() const { return theirs_; }
-
- private:
-  int peer_;
-  Signature theirs_;
-};
-
 class Circle {
  public:
   struct Parts {
@@ -71,10 +58,10 @@ class Circle {
   void identify(SharedBody& body);
   void begin(SharedBody& body);
   void begin_slots(SharedBody& body);
-  void begin_direct(SharedBody& body);
   void go_on(SharedBody& body);
   bool advance(SharedBody& body);
   void progress();
+  [[nodiscard]] Reach reach() const { return {.cross_memory = parts_.cross_memory, .limits = parts_.limits}; }
   [[nodiscard]] Native::Greeting& greeting_of(int rank) const;
   void meet(const SharedBody& body, int peer);
   void compare(int peer, const Identity& mine) const;

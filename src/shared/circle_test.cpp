@@ -53,7 +53,9 @@ void run(Members& members, Sample& sample, Random& random) {
 TEST(Circle, ReadsAndWritesLargeArraysWhereTheyLieIfAllAllowIt) {
   Random random(17);
   SharedLimits limits = small_limits;
-  limits.direct_copy_bytes_min = limits.direct_reduce_bytes_min = 1000;
+  limits.direct_copy_bytes_min = limits.direct_reduce_bytes_min = limits.pull_bytes_min = 1000;
+  limits.pull_bytes_max = 2500;
+  limits.stream_bytes_min = 1200;
   for (const auto arrays : {Members::Arrays::elsewhere, Members::Arrays::in_common, Members::Arrays::readable}) {
     for (int size = 2; size <= 4; ++size) {
       Members members(size, limits, arrays);
@@ -80,7 +82,9 @@ class EveryVerb : public testing::TestWithParam<Verb> {};
 TEST_P(EveryVerb, GivesWhatItsDefinitionSaysForAllTypesCountsRanksAndRoots) {
   Random random(7);
   SharedLimits limits = small_limits;
-  limits.direct_copy_bytes_min = limits.direct_reduce_bytes_min = 1000;
+  limits.direct_copy_bytes_min = limits.direct_reduce_bytes_min = limits.pull_bytes_min = 1000;
+  limits.pull_bytes_max = 2500;
+  limits.stream_bytes_min = 1200;
   for (int size = 1; size <= 5; ++size) {
     const auto arrays = static_cast<Members::Arrays>(size % 3);
     Members members(size, limits, arrays);

@@ -7,11 +7,13 @@
 #include <numeric>
 
 #include "kernel/kernel.hpp"
+#include "kernel/stream.hpp"
 
 namespace tutti::shared {
 namespace {
 
-constexpr std::int64_t piece_bytes = 32 << 10;  // of a reduction: the result is still near when it is written again
+constexpr std::int64_t piece_bytes = 32 << 10;   // of a reduction: the result is still near when it is written again
+constexpr std::int64_t pulled_bytes = 64 << 10;  // of each peer at once: what a system call costs counts little
 
 std::int64_t count_of(const Spec& spec, int rank) {
   return spec.counts.empty() ? spec.count : spec.counts[static_cast<std::size_t>(rank)];
@@ -39,15 +41,24 @@ bool copies(Verb verb) {
          verb == Verb::all_to_all || verb == Verb::permute;
 }
 
+bool pulls(const Spec& spec, std::int64_t element_bytes, const Reach& reach) {
+  const std::int64_t bytes = spec.count * element_bytes;
+  return spec.verb == Verb::all_reduce && reach.cross_memory && bytes >= reach.limits.pull_bytes_min &&
+         bytes <= reach.limits.pull_bytes_max;
+}
+
 }  // namespace
 
-bool is_worth_meeting(const Spec& spec, std::int64_t element_bytes, const SharedLimits& limits) {
+bool is_worth_meeting(const Spec& spec, std::int64_t element_bytes, const Reach& reach) {
+  const SharedLimits& limits = reach.limits;
   if (spec.size == 1) return false;
   if (spec.verb == Verb::all_to_all && !spec.counts.empty()) return false;  // nobody knows the others' counts
   const std::int64_t longest =
       spec.counts.empty() ? spec.count : *std::max_element(spec.counts.begin(), spec.counts.end());
   if (copies(spec.verb)) return longest * element_bytes >= limits.direct_copy_bytes_min;
-  if (spec.verb == Verb::all_reduce) return longest * element_bytes >= limits.direct_reduce_bytes_min;
+  if (spec.verb == Verb::all_reduce) {
+    return longest * element_bytes >= limits.direct_reduce_bytes_min || pulls(spec, element_bytes, reach);
+  }
   return spec.verb == Verb::reduce_scatter && longest * spec.size * element_bytes >= limits.direct_reduce_bytes_min;
 }
 
@@ -59,15 +70,17 @@ Whereabout whereabout_of(const BodyStart& start, Commons& commons, std::uint64_t
     const auto offset = commons.offer(data, static_cast<std::size_t>(count) * element, stamp);
     return offset ? *offset + 1 : 0;
   };
-  Whereabout here{.input = reinterpret_cast<std::uint64_t>(start.input)};
+  Whereabout here{.input = reinterpret_cast<std::uint64_t>(start.input),
+                  .output = reinterpret_cast<std::uint64_t>(start.output)};
   here.input_offset = offered(start.input, inputs_of(spec));
   if (reduces(spec.verb)) here.output_offset = offered(start.output, outputs_of(spec));
   here.in_place = start.input == start.output ? 1 : 0;
   return here;
 }
 
-bool Direct::serves(const Spec& spec, const std::vector<Whereabout>& all, bool cross_memory) {
-  bool inputs = true, outputs = true, in_place = false;
+DirectWay direct_way(const Spec& spec, std::int64_t element_bytes, const std::vector<Whereabout>& all,
+                     const Reach& reach) {
+  bool inputs = true, outputs = true, in_place = false;  // in arenas; anybody's
   for (int rank = 0; rank < spec.size; ++rank) {
     const Whereabout& there = all[static_cast<std::size_t>(rank)];
     const bool has_input = !(spec.verb == Verb::broadcast || spec.verb == Verb::scatter) || rank == spec.root;
@@ -75,29 +88,48 @@ bool Direct::serves(const Spec& spec, const std::vector<Whereabout>& all, bool c
     outputs = outputs && there.output_offset != 0;
     in_place = in_place || there.in_place != 0;
   }
-  switch (spec.verb) {
-    case Verb::all_reduce: return inputs && outputs;
-    case Verb::reduce_scatter: return inputs;
-    case Verb::all_to_all:
-    case Verb::permute:
-      return !in_place && (inputs || cross_memory);  // what arrives would run over what others still read
-    default: return inputs || cross_memory;
+  if (spec.verb == Verb::all_reduce) {
+    if (inputs && outputs) return DirectWay::push;
+    return !in_place && pulls(spec, element_bytes, reach) ? DirectWay::pull : DirectWay::none;
   }
+  if (spec.verb == Verb::reduce_scatter) return inputs ? DirectWay::copy : DirectWay::none;
+  const bool exchanges = spec.verb == Verb::all_to_all || spec.verb == Verb::permute;
+  if (exchanges && in_place) return DirectWay::none;  // what arrives would run over what others still read
+  return inputs || reach.cross_memory ? DirectWay::copy : DirectWay::none;
 }
 
-void Direct::carry_out(const BodyStart& start, const std::vector<Whereabout>& all, Commons& commons) {
+void Direct::begin(const BodyStart& start, DirectWay way, const std::vector<Whereabout>& all, Commons& commons,
+                   std::int64_t stream_bytes_min) {
   start_ = &start;
   spec_ = start.spec;
+  way_ = way;
   all_ = &all;
   commons_ = &commons;
   element_ = static_cast<std::int64_t>(size_of(start.dtype));
-  if (spec_->verb == Verb::all_reduce) {
-    push_reduction();
+  // In place the lines are in the caches anyway: they were just read.
+  streams_ = way == DirectWay::push && spec_->count * element_ >= stream_bytes_min &&
+             std::all_of(all.begin(), all.end(), [](const Whereabout& there) { return there.in_place == 0; });
+}
+
+void Direct::carry_out() {
+  if (way_ == DirectWay::push) {
+    push_slice();
+  } else if (way_ == DirectWay::pull) {
+    pull_slice();
   } else if (spec_->verb == Verb::reduce_scatter) {
     reduce_own_block();
   } else {
     copy_blocks();
   }
+}
+
+// Slices end between cache lines. In place is fine: of anybody's input only the owner reads a slice, and nothing is written over it
+// before the owner has reduced it.
+Direct::Part Direct::slice_of(int rank) const {
+  const std::int64_t line = 64 / element_, size = spec_->size;
+  const std::int64_t each = ((spec_->count + size - 1) / size + line - 1) / line * line;
+  const std::int64_t begin = std::min(rank * each, spec_->count);
+  return {begin, std::min(each, spec_->count - begin)};
 }
 
 /// Elements [begin, begin + count) of the rank's array, which was seen to lie in an arena.
@@ -178,21 +210,53 @@ void Direct::reduce_own_block() {
   }
 }
 
-// Slices end between cache lines. In place is fine: only the owner reads a slice of anybody's input.
-void Direct::push_reduction() {
-  const std::int64_t line = 64 / element_, size = spec_->size;
-  const std::int64_t each = ((spec_->count + size - 1) / size + line - 1) / line * line;
-  const std::int64_t begin = std::min(spec_->rank * each, spec_->count), end = std::min(begin + each, spec_->count);
+void Direct::push_slice() {
+  const Part slice = slice_of(spec_->rank);
   const std::int64_t piece = piece_bytes / element_;
-  for (std::int64_t at = begin; at < end; at += piece) {
-    const std::int64_t count = std::min(piece, end - at);
+  for (std::int64_t done = 0; done < slice.count; done += piece) {
+    const std::int64_t at = slice.begin + done, count = std::min(piece, slice.count - done);
+    const auto bytes = static_cast<std::size_t>(count * element_);
     std::byte* own = start_->output + at * element_;
-    reduce(own, at, count);
+    std::byte* result = streams_ ? pulled_.reserve(piece_bytes) : own;
+    reduce(result, at, count);
+    if (streams_) kernel::copy_streaming(own, result, bytes);
     for (int i = 1; i < spec_->size; ++i) {
       const int peer = (spec_->rank + i) % spec_->size;
-      std::memcpy(output_of(peer, at, count), own, static_cast<std::size_t>(count * element_));
+      std::byte* theirs = output_of(peer, at, count);
+      streams_ ? kernel::copy_streaming(theirs, result, bytes) : static_cast<void>(std::memcpy(theirs, result, bytes));
     }
   }
+}
+
+void Direct::pull_slice() {
+  const Part slice = slice_of(spec_->rank);
+  const std::int64_t piece = pulled_bytes / element_;
+  std::byte* pulled = pulled_.reserve(static_cast<std::size_t>(pulled_bytes * (spec_->size - 1)));
+  for (std::int64_t done = 0; done < slice.count; done += piece) {
+    const std::int64_t at = slice.begin + done, count = std::min(piece, slice.count - done);
+    std::byte* next = pulled;
+    operands_.clear();
+    for (int rank = 0; rank < spec_->size; ++rank) {
+      if (rank == spec_->rank) {
+        operands_.push_back(start_->input + at * element_);
+        continue;
+      }
+      copy_from(rank, at, count, next);
+      operands_.push_back(next);
+      next += pulled_bytes;
+    }
+    std::byte* to = start_->output + at * element_;
+    kernel::reduce_many(start_->op, start_->dtype, to, operands_, count);
+    if (spec_->finish) kernel::divide(start_->dtype, to, to, start_->divisor, count);
+  }
+}
+
+void Direct::fetch_slice(int peer) {
+  const Part slice = slice_of(peer);
+  if (slice.count == 0) return;
+  commons_->read(peer,
+                 (*all_)[static_cast<std::size_t>(peer)].output + static_cast<std::uint64_t>(slice.begin * element_),
+                 start_->output + slice.begin * element_, static_cast<std::size_t>(slice.count * element_));
 }
 
 }  // namespace tutti::shared

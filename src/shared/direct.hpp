@@ -5,13 +5,16 @@
 // directly, and how:
 //   copies        what a rank takes of another is read in place: mapped if it lies in an arena, by process_vm_readv otherwise
 //   reductions    if all inputs and outputs lie in arenas, everyone reduces a slice of all inputs and writes it to all outputs
-//                 (two-shot push): each input is read once, each output written once; reduce_scatter only reads
+//                 (two-shot push): each input is read once, each output written once; reduce_scatter only reads.
+//                 An all_reduce of arrays elsewhere: everyone reads its slice of all inputs, reduces it into its output, and
+//                 reads the other slices out of the others' outputs (two-shot pull)
 // Then everyone does its part, and the call ends when all are through. Peers write arena memory only.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "engine/aligned_buffer.hpp"
 #include "engine/body.hpp"
 #include "shared/commons.hpp"
 #include "shared/limits.hpp"
@@ -22,6 +25,7 @@ namespace tutti::shared {
 /// What a rank tells at the meeting; fits into a door.
 struct Whereabout {
   std::uint64_t input = 0;          // address in its process
+  std::uint64_t output = 0;         // likewise
   std::uint64_t input_offset = 0;   // in its arena, plus 1; 0: not there
   std::uint64_t output_offset = 0;  // likewise
   std::uint64_t in_place = 0;
@@ -29,27 +33,42 @@ struct Whereabout {
 static_assert(sizeof(Whereabout) <= inline_bytes);
 
 /// Whether a call is large enough to meet for: the same on all ranks.
-bool is_worth_meeting(const Spec& spec, std::int64_t element_bytes, const SharedLimits& limits);
+struct Reach {
+  bool cross_memory = false;  // every member may read every other's memory
+  SharedLimits limits{};
+};
+bool is_worth_meeting(const Spec& spec, std::int64_t element_bytes, const Reach& reach);
 
 Whereabout whereabout_of(const BodyStart& start, Commons& commons, std::uint64_t stamp);
 
+enum class DirectWay : std::uint8_t { none, copy, push, pull };
+
+/// What the arrays permit: the same on all ranks.
+DirectWay direct_way(const Spec& spec, std::int64_t element_bytes, const std::vector<Whereabout>& all,
+                     const Reach& reach);
+
 class Direct {
  public:
-  struct Facts {
-    Commons* commons = nullptr;
-    bool cross_memory = false;
-  };
-  /// Whether the arrays permit it: the same on all ranks.
-  static bool serves(const Spec& spec, const std::vector<Whereabout>& all, bool cross_memory);
-  /// This rank's part, in one go.
-  void carry_out(const BodyStart& start, const std::vector<Whereabout>& all, Commons& commons);
+  void begin(const BodyStart& start, DirectWay way, const std::vector<Whereabout>& all, Commons& commons,
+             std::int64_t stream_bytes_min);
+  [[nodiscard]] DirectWay way() const { return way_; }
+  /// This rank's part, in one go; of a pull: its own slice.
+  void carry_out();
+  /// The second half of a pull: the slice that the peer has reduced.
+  void fetch_slice(int peer);
 
  private:
+  struct Part {  // elements
+    std::int64_t begin = 0;
+    std::int64_t count = 0;
+  };
+  [[nodiscard]] Part slice_of(int rank) const;
   void copy_from(int peer, std::int64_t begin, std::int64_t count, std::byte* to) const;
   [[nodiscard]] std::byte* input_of(int rank, std::int64_t begin, std::int64_t count) const;
   [[nodiscard]] std::byte* output_of(int rank, std::int64_t begin, std::int64_t count) const;
   void copy_blocks() const;
-  void push_reduction();
+  void push_slice();
+  void pull_slice();
   void reduce_own_block();
   void reduce(std::byte* to, std::int64_t begin, std::int64_t count);
 
@@ -58,7 +77,10 @@ class Direct {
   const std::vector<Whereabout>* all_ = nullptr;
   Commons* commons_ = nullptr;
   std::int64_t element_ = 1;
+  DirectWay way_ = DirectWay::none;
   std::vector<const void*> operands_;
+  bool streams_ = false;
+  AlignedBuffer pulled_;  // pieces of the others' inputs, or of a result on its way past the caches
 };
 
 }  // namespace tutti::shared
