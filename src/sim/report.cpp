@@ -27,7 +27,7 @@ class Grid {
       std::string line;
       for (std::size_t i = 0; i < row.size(); ++i) {
         const std::string gap(widths[i] - width_of(row[i]), ' ');
-        line += (i == 0 ? "" : "  ") + (i == 0 ? row[i] + gap : gap + row[i]);
+        line += i == 0 ? row[i] + gap : fmt::format("  {}{}", gap, row[i]);
       }
       line.erase(line.find_last_not_of(' ') + 1);
       text += line + "\n";
@@ -137,8 +137,8 @@ std::string table_of(const std::vector<std::vector<Trial>>& calls) {
         continue;
       }
       closed = closed || !found->simulated;
-      row.push_back((found->simulated ? "" : "~") + duration_text(found->outcome.seconds) +
-                    (found == trials.begin() ? "*" : " ") + (found->selected ? "<" : " "));
+      row.push_back(fmt::format("{}{}{}{}", found->simulated ? "" : "~", duration_text(found->outcome.seconds),
+                                found == trials.begin() ? "*" : " ", found->selected ? "<" : " "));
     }
     grid.add(row);
   }
