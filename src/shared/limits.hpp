@@ -11,8 +11,9 @@ struct SharedLimits {
   std::int64_t slot_bytes = 256 << 10;  // of each of a rank's two slots; the largest piece that moves at once
   std::int64_t chunk_bytes =
       128 << 10;  // arrays are cut into pieces of about this size, one in flight while the next is put in
-  /// Up to here everyone reduces everything by itself; beyond, everyone reduces a slice and the others fetch it.
-  std::int64_t one_shot_bytes_max = 16 << 10;
+  /// Up to here, in bytes of all ranks together, everyone reduces everything by itself; beyond, everyone reduces a slice and
+  /// the others fetch it.
+  std::int64_t one_shot_bytes_max = 128 << 10;
   int one_shot_ranks_max = 2;  // so few ranks do so at any size
   /// From here on members first tell each other where their arrays lie, and then read (and, in arenas, write) them there.
   std::int64_t direct_copy_bytes_min = 64 << 10;   // what one member takes of another
@@ -20,8 +21,8 @@ struct SharedLimits {
   /// An all_reduce out of place of this many bytes, both ends included, reads slices out of the others' memory, where that is
   /// permitted.
   std::int64_t pull_bytes_min = 1 << 20;
-  std::int64_t pull_bytes_max = 8 << 20;
-  std::int64_t stream_bytes_min = 16 << 20;  // reductions out of place: larger results are written past the caches
+  std::int64_t pull_bytes_max = 2 << 20;
+  std::int64_t stream_bytes_min = 4 << 20;  // reductions out of place: larger results are written past the caches
   friend bool operator==(const SharedLimits&, const SharedLimits&) = default;
 };
 

@@ -89,8 +89,8 @@ Movement movement_of(const Spec& spec, std::int64_t element_bytes, const SharedL
     return m;
   }
   const bool reduces_all = spec.verb == Verb::all_reduce || spec.verb == Verb::reduce;
-  m.two_shot =
-      reduces_all && spec.size > limits.one_shot_ranks_max && longest * element_bytes > limits.one_shot_bytes_max;
+  m.two_shot = reduces_all && spec.size > limits.one_shot_ranks_max &&
+               longest * element_bytes * spec.size > limits.one_shot_bytes_max;
   if (m.two_shot) m.leaves = true;  // the root's array, too, is needed by the owners of slices
 
   const std::int64_t room = limits.slot_bytes / parts / line_bytes * line_bytes;
