@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include <tutti/buffer.hpp>
 #include <tutti/request.hpp>
 #include <tutti/verbs.hpp>
 #include <tutti/work.hpp>
@@ -102,6 +103,11 @@ class Group {
   template <Returnable R>
   [[nodiscard]] auto scatter_from(R&& data_at_root, const SplitOptions& options = {});
 
+  /// Memory that the group's ranks on this host read and write without a copy between; elements are not initialised.
+  /// Ordinary memory where there are none.
+  template <Element T>
+  [[nodiscard]] Buffer<T> empty(std::size_t count);
+
   // Groups from groups.
   /// Ranks with the same color come together, ordered by key, then by rank. A negative color stays out (an invalid Group).
   [[nodiscard]] Group split(int color, int key = 0, const CallOptions& options = {});
@@ -115,6 +121,7 @@ class Group {
 
  private:
   [[nodiscard]] GroupCore& entered() const;
+  [[nodiscard]] std::shared_ptr<std::byte> take_memory(std::size_t bytes);
   template <class T>
   [[nodiscard]] std::vector<T> collect(Request request, Duration timeout);
   std::shared_ptr<GroupCore> core_;

@@ -6,6 +6,12 @@
 
 namespace tutti {
 
+template <Element T>
+Buffer<T> Group::empty(std::size_t count) {
+  const std::shared_ptr<std::byte> memory = take_memory(count * sizeof(T));
+  return Buffer<T>(memory, reinterpret_cast<T*>(memory.get()), count);
+}
+
 template <class T>
 std::vector<T> Group::collect(Request request, Duration timeout) {
   std::vector<T> result;

@@ -33,8 +33,8 @@ struct BodyStart {
 /// A peer takes part in this call with another signature.
 class SignatureDiffers : public Error {
  public:
-  SignatureDiffers(int peer, const Signature& theirs)
-      : Error("a peer's call has another signature"), peer_(peer), theirs_(theirs) {}
+  SignatureDiffers(const std::string& text, int peer, const Signature& theirs)
+      : Error(text), peer_(peer), theirs_(theirs) {}
   [[nodiscard]] int peer() const { return peer_; }  // rank of the spec
   [[nodiscard]] const Signature& theirs() const { return theirs_; }
 

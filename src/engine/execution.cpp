@@ -262,14 +262,18 @@ void Execution::run_local(const Step& step) {
 bool Execution::has_ended(std::uint32_t index) {
   const Step& step = start_.plan->steps[index];
   if (step.act == Act::call) {
+    const auto member = [&](int rank) {
+      return start_.plan->calls[static_cast<std::size_t>(step.call)].members[static_cast<std::size_t>(rank)];
+    };
     try {
       SubRequest& sub = *calls_[static_cast<std::size_t>(step.call)];
       if (!sub.body->poll()) return false;
       if (sub.body != &sub.execution) start_.neighbours->release(*sub.body);
       return true;
     } catch (const TransferFailed& failure) {  // it counts the members of the sub-request
-      const Call& call = start_.plan->calls[static_cast<std::size_t>(step.call)];
-      throw TransferFailed(failure.what(), call.members[static_cast<std::size_t>(failure.peer())], failure.reason());
+      throw TransferFailed(failure.what(), member(failure.peer()), failure.reason());
+    } catch (const SignatureDiffers& difference) {
+      throw SignatureDiffers(difference.what(), member(difference.peer()), difference.theirs());
     }
   }
   Transfer& transfer = transfers_[index];

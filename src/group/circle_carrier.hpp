@@ -15,13 +15,21 @@ namespace tutti {
 
 class CircleCarrier final : public Carrier {
  public:
-  /// `members`: ranks in the world, this one at `rank`. Throws Error when memory runs out.
-  CircleCarrier(std::shared_ptr<shm::Neighbours> neighbours, std::vector<int> members, int rank,
-                const shared::SharedLimits& limits)
-      : neighbours_(std::move(neighbours)),
-        members_(std::move(members)),
-        commons_(*neighbours_, members_),
-        circle_({.commons = &commons_, .rank = rank, .size = static_cast<int>(members_.size()), .limits = limits}) {}
+  struct Parts {
+    shared::ArenaCommons::Parts commons{};  // whose members are ranks in the world
+    int rank = 0;                           // of this rank among them
+    bool cross_memory = false;
+    shared::SharedLimits limits{};
+  };
+  /// Throws Error when memory runs out.
+  explicit CircleCarrier(const Parts& parts)
+      : members_(parts.commons.members),
+        commons_(parts.commons),
+        circle_({.commons = &commons_,
+                 .rank = parts.rank,
+                 .size = static_cast<int>(members_.size()),
+                 .cross_memory = parts.cross_memory,
+                 .limits = parts.limits}) {}
 
   [[nodiscard]] std::uint64_t seat_offset() const { return circle_.seat_offset(); }
   void connect(const std::vector<std::uint64_t>& offsets) { circle_.connect(offsets); }
@@ -32,7 +40,6 @@ class CircleCarrier final : public Carrier {
   void release(Body& body) override { circle_.release(body); }
 
  private:
-  std::shared_ptr<shm::Neighbours> neighbours_;
   std::vector<int> members_;
   shared::ArenaCommons commons_;
   shared::Circle circle_;

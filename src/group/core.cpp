@@ -215,7 +215,10 @@ void GroupCore::went_wrong(Operation& operation, const std::exception_ptr& throw
     operation.doomed_peer = facts_.world_of[static_cast<std::size_t>(failure.peer())];
     operation.does_not_fit = failure.does_not_fit();
   } catch (const SignatureDiffers& difference) {
-    report_mismatch(operation.request.signature, difference.theirs(),
+    // It may have shown in the call after the one it was in.
+    const Signature& logged = log_[difference.theirs().sequence % log_length];
+    const bool is_known = logged.sequence == difference.theirs().sequence;
+    report_mismatch(is_known ? logged : operation.request.signature, difference.theirs(),
                     facts_.world_of[static_cast<std::size_t>(difference.peer())]);
   } catch (const Mismatch& error) {
     abort_for(control::Cause::Kind::mismatch, error);

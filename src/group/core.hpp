@@ -47,8 +47,9 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   [[nodiscard]] const std::shared_ptr<Runtime>& runtime_handle() const { return runtime_; }
   [[nodiscard]] std::string_view backend_name() const { return backend_ ? backend_->name() : "none"; }
 
-  /// The group's first call: members on one host find each other's memory, and use it from then on.
-  void share_memory(Duration timeout);
+  /// The group's first call, if any of its members are neighbours (false: none was made): they find each other's memory,
+  /// and use it from then on.
+  bool share_memory(Duration timeout);
 
   // Door.
   std::shared_ptr<Operation> start(Request request, Duration timeout);

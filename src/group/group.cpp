@@ -206,6 +206,8 @@ Work Group::start(const Receive& c) {
       core_->start_message({.verb = Verb::recv, .data = c.data, .peer = c.from, .tag = c.tag, .timeout = c.timeout}));
 }
 
+std::shared_ptr<std::byte> Group::take_memory(std::size_t bytes) { return entered().runtime().take_memory(bytes); }
+
 void Group::abort(std::string_view reason) {
   GroupCore& group = entered();
   group.runtime().check_alive();

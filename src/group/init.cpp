@@ -185,6 +185,8 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
       .options = options});
   parts.may_share_memory = joining.backend != "native";
   parts.neighbours = near.neighbours;
+  parts.may_read_neighbours = near.cross_memory;
+  if (near.neighbours) parts.memory = shm::Memory::of(memory.arena);
   if (near.neighbours == nullptr) {
     parts.transport = std::move(tcp);
   } else {
@@ -265,8 +267,7 @@ Group init(std::shared_ptr<Connector> connector, const InitOptions& options) {
   auto core = std::make_shared<GroupCore>(runtime, std::move(facts), runtime->table());
   runtime->start();
   Group group(core);
-  core->share_memory(options.timeout);
-  group.barrier({.timeout = options.timeout});
+  if (!core->share_memory(options.timeout)) group.barrier({.timeout = options.timeout});
   return group;
 }
 

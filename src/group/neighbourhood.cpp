@@ -14,6 +14,7 @@ namespace tutti {
 namespace {
 
 constexpr char no_memory = '!';
+constexpr std::string_view reads_mark = " reads";
 
 /// What this rank found out of those it should share memory with; empty if all is well.
 std::string trouble_with_neighbours(const shm::Neighbours& neighbours, const Meeting& meeting, int node) {
@@ -41,9 +42,16 @@ std::string own_trouble(const OwnMemory& own, const Meeting& meeting, int node,
   return trouble_with_neighbours(*neighbours, meeting, node);
 }
 
-std::string board_note(const OwnMemory& own, const Meeting& meeting) {
+/// Where this rank's board is, and whether it may read its neighbours' memory.
+std::string board_note(const OwnMemory& own, const shm::Neighbours& neighbours, const Meeting& meeting) {
+  bool reads = true;
+  for (std::size_t rank = 0; rank < meeting.node_of.size(); ++rank) {
+    const int other = static_cast<int>(rank);
+    if (neighbours.reaches(other)) reads = reads && neighbours.may_read_memory_of(other);
+  }
   try {
-    return fmt::to_string(transport::lay_out_board(*own.arena, static_cast<int>(meeting.node_of.size())));
+    return fmt::format("{}{}", transport::lay_out_board(*own.arena, static_cast<int>(meeting.node_of.size())),
+                       reads ? reads_mark : "");
   } catch (const Error& error) {
     return no_memory + std::string(error.what());
   }
@@ -86,14 +94,15 @@ Neighbourhood meet_neighbours(const OwnMemory& own, const Meeting& meeting) {
   const auto count_on = [&](int which) { return std::ranges::count(meeting.node_of, which); };
   std::shared_ptr<shm::Neighbours> neighbours;
   const std::string trouble = count_on(node) == 1 ? "" : own_trouble(own, meeting, node, neighbours);
-  const std::string mine = neighbours && trouble.empty() ? board_note(own, meeting) : no_memory + trouble;
+  const std::string mine = neighbours && trouble.empty() ? board_note(own, *neighbours, meeting) : no_memory + trouble;
 
   const std::vector<std::string> answers = meeting.connector.exchange(mine, meeting.deadline);
-  Neighbourhood result{.neighbours = neighbours, .boards = {}};
+  Neighbourhood result{.neighbours = neighbours, .boards = {}, .cross_memory = neighbours != nullptr};
   for (std::size_t other = 0; other < answers.size(); ++other) {
     const bool shares = !answers[other].starts_with(no_memory);
     const bool is_near = meeting.node_of[other] == node;
     result.boards.push_back(shares && is_near ? std::stoull(answers[other]) : transport::no_board);
+    if (is_near && !answers[other].ends_with(reads_mark)) result.cross_memory = false;
     if (shares || answers[other].size() == 1) continue;
     const std::string why = answers[other].substr(1);
     if (meeting.backend == "shm") {

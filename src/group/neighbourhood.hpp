@@ -40,6 +40,7 @@ struct Meeting {
 struct Neighbourhood {
   std::shared_ptr<shm::Neighbours> neighbours{};  // null: none
   std::vector<std::uint64_t> boards{};            // of each rank, for the transport; no_board where there is none
+  bool cross_memory = false;                      // all ranks of the host may read each other's memory
 };
 Neighbourhood meet_neighbours(const OwnMemory& own, const Meeting& meeting);
 

@@ -3,8 +3,11 @@
 #include "group/runtime.hpp"
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <new>
 
 #include <tutti/error.hpp>
 
@@ -268,13 +271,40 @@ void Runtime::on_abort(std::uint64_t group, std::uint32_t epoch, const control::
 
 void Runtime::on_lost(int rank, const control::Cause& cause) {
   lost_.emplace(rank, cause);
+  if (parts_.neighbours && parts_.neighbours->reaches(rank)) unconfirmed_.insert(rank);
+  confirm_ended();
   for (const auto& [id, group] : std::map(groups_)) {
     if (group->rank_of(rank) >= 0) group->break_with(cause);
   }
 }
 
+// A rank that is silent may be stopped, and go on writing when it wakes up: only a process that is gone is done for sure.
+void Runtime::confirm_ended() {
+  std::erase_if(unconfirmed_, [&](int rank) {
+    const auto process = static_cast<pid_t>(parts_.neighbours->process_of(rank));
+    const bool gone = kill(process, 0) != 0 && errno == ESRCH;
+    if (gone) parts_.memory->ended(rank);
+    return gone;
+  });
+}
+
+std::shared_ptr<std::byte> Runtime::take_memory(std::size_t bytes) {
+  check_alive();
+  if (parts_.memory == nullptr) {
+    constexpr std::align_val_t alignment{128};
+    auto* const block = static_cast<std::byte*>(::operator new(std::max<std::size_t>(bytes, 1), alignment));
+    return {block, [](std::byte* data) { ::operator delete(data, alignment); }};
+  }
+  {
+    const std::unique_lock guard(mutex_);
+    confirm_ended();
+  }
+  return parts_.memory->take(bytes);
+}
+
 void Runtime::on_left(int rank) {
   left_at_.emplace(rank, clock().now());
+  if (parts_.memory) parts_.memory->ended(rank);  // it has given up all its calls before it said goodbye
   for (const auto& [id, group] : groups_) {
     if (group->rank_of(rank) >= 0) group->member_left();
   }

@@ -30,6 +30,7 @@
 #include "control/control.hpp"
 #include "plan/select.hpp"
 #include "shm/bell.hpp"
+#include "shm/memory.hpp"
 #include "shm/neighbours.hpp"
 
 namespace tutti {
@@ -54,6 +55,8 @@ class Runtime final : public TransportListener,
     bool threaded = true;         // false: the driver polls
     control::ControlOptions control;
     std::shared_ptr<shm::Neighbours> neighbours;  // who shares memory with this rank; null: nobody does
+    std::shared_ptr<shm::Memory> memory;          // of this rank's arena; null with neighbours
+    bool may_read_neighbours = false;             // all ranks of this host may read each other's memory (process_vm_readv)
     bool may_share_memory = false;                // the same on all ranks: some of them may
     Log log;
   };
@@ -78,6 +81,10 @@ class Runtime final : public TransportListener,
   [[nodiscard]] const Log& log() const { return parts_.log; }
   [[nodiscard]] const std::shared_ptr<shm::Neighbours>& neighbours() const { return parts_.neighbours; }
   [[nodiscard]] bool may_share_memory() const { return parts_.may_share_memory; }
+  [[nodiscard]] bool may_read_neighbours() const { return parts_.may_read_neighbours; }
+  [[nodiscard]] const std::shared_ptr<shm::Memory>& memory() const { return parts_.memory; }
+  /// Memory that the neighbours reach, where there are any.
+  [[nodiscard]] std::shared_ptr<std::byte> take_memory(std::size_t bytes);
   [[nodiscard]] bool is_oversubscribed() const { return parts_.oversubscribed; }
   [[nodiscard]] std::string host_of(int world_rank) const;
   [[nodiscard]] int node_of(int world_rank) const;
@@ -122,6 +129,7 @@ class Runtime final : public TransportListener,
 
  private:
   void serve();
+  void confirm_ended();
   void hand_on(const control::Refusal& refusal, GroupCore& group);
   bool poll_or_sleep(std::unique_lock<std::mutex>& guard, int& idle_rounds, TimePoint limit);
   void sleep(std::unique_lock<std::mutex>& guard, TimePoint limit);
@@ -139,6 +147,7 @@ class Runtime final : public TransportListener,
   std::map<int, TimePoint> left_at_;
   std::map<int, control::Cause> lost_;
   std::set<int> unreachable_;
+  std::set<int> unconfirmed_;  // lost neighbours whose processes were still there when last looked at
   // Of groups that broke before this rank had made its handle; the latest few.
   std::deque<std::pair<std::uint64_t, control::Cause>> broken_early_;
   std::deque<control::Refusal> refused_early_;  // likewise

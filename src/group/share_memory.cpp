@@ -44,15 +44,19 @@ std::shared_ptr<CircleCarrier> GroupCore::take_seat(const std::vector<int>& rank
     members.push_back(facts_.world_of[static_cast<std::size_t>(rank)]);
   }
   try {
-    return std::make_shared<CircleCarrier>(runtime_->neighbours(), std::move(members), own, shared::SharedLimits{});
+    return std::make_shared<CircleCarrier>(CircleCarrier::Parts{
+        .commons = {.neighbours = runtime_->neighbours(), .memory = runtime_->memory(), .members = std::move(members)},
+        .rank = own,
+        .cross_memory = runtime_->may_read_neighbours(),
+        .limits = {}});
   } catch (const Error& error) {
     runtime_->log().warn("a group of {} ranks does without shared memory: {}", facts_.size, error.what());
     return nullptr;
   }
 }
 
-void GroupCore::share_memory(Duration timeout) {
-  if (!runtime_->may_share_memory() || !any_neighbours(facts_.node_of, facts_.size)) return;
+bool GroupCore::share_memory(Duration timeout) {
+  if (!runtime_->may_share_memory() || !any_neighbours(facts_.node_of, facts_.size)) return false;
   const std::vector<int> ranks = members_of_host();
   const std::shared_ptr<CircleCarrier> circle = take_seat(ranks);
   const std::array<std::uint64_t, 1> seat{circle ? circle->seat_offset() : no_seat};
@@ -61,12 +65,13 @@ void GroupCore::share_memory(Duration timeout) {
 
   std::vector<std::uint64_t> offsets;
   for (const int rank : ranks) offsets.push_back(seats[static_cast<std::size_t>(rank)]);
-  if (circle == nullptr || std::ranges::count(offsets, no_seat) > 0) return;
+  if (circle == nullptr || std::ranges::count(offsets, no_seat) > 0) return true;
   circle->connect(offsets);
   const auto guard = runtime_->lock();
   circle_ = circle;
   quick_ = static_cast<int>(ranks.size()) == facts_.size;
   backend_->use(quick_ ? Carriers{.whole = circle, .neighbours = {}} : Carriers{.whole = {}, .neighbours = circle});
+  return true;
 }
 
 }  // namespace tutti
