@@ -34,7 +34,8 @@ const Measurement* best_peer(const Row& row);
 
 /// How many calls and batches fill a turn, if one call takes this long.
 Turn turn_of(const Cell& cell, double us_per_call);
-/// The turn that finds out: short, and of large arrays it needs one set only.
+/// What finds out, at the beginning of each turn: short, and of large arrays it needs one set only. The speed may have changed since the
+/// last turn: on a busy machine a call takes 1 µs or 4 ms, depending on where the scheduler puts the ranks.
 Turn first_turn_of(const Cell& cell);
 
 class Race {
@@ -57,6 +58,7 @@ class Race {
     std::string retired{};
   };
   struct Samples;
+  static Answer run_turn(Job& job, const Cell& cell);
   void take_turn(Contender& contender, Samples& samples, const Cell& cell);
   void revive(Contender& contender, Samples& samples);
 
