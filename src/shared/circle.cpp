@@ -248,7 +248,13 @@ void Circle::progress() {
   while (!queue_.empty()) {
     SharedBody& body = *queue_.front();
     if (!begun_) begin(body);
-    const bool done = advance(body);
+    bool done = false;
+    try {
+      done = advance(body);
+    } catch (...) {
+      parts_.commons->ring_all();  // what was said before the failure is still to be heard
+      throw;
+    }
     published |= steps_.published();
     if (done) {
       body.stage = SharedBody::Stage::done;

@@ -121,7 +121,8 @@ class Rank {
   }
   void complete() {
     Work<Policy> work{desks_, rank_, run_, way_};
-    for (bool done = false; !done;) {
+    bool done = false;
+    while (!done) {
       Checker::current().poll_until([&] {
         done = steps_.advance(work);
         return done || steps_.moved();
