@@ -24,6 +24,10 @@ std::int64_t offset_of(const Spec& spec, int rank) {
 }
 std::int64_t total_of(const Spec& spec) { return offset_of(spec, spec.size); }
 
+std::int64_t longest_of(const Spec& spec) {
+  return spec.counts.empty() ? spec.count : *std::max_element(spec.counts.begin(), spec.counts.end());
+}
+
 bool splits(Verb verb) { return verb == Verb::scatter || verb == Verb::all_to_all || verb == Verb::reduce_scatter; }
 
 std::int64_t inputs_of(const Spec& spec) {
@@ -53,8 +57,7 @@ bool is_worth_meeting(const Spec& spec, std::int64_t element_bytes, const Reach&
   const SharedLimits& limits = reach.limits;
   if (spec.size == 1) return false;
   if (spec.verb == Verb::all_to_all && !spec.counts.empty()) return false;  // nobody knows the others' counts
-  const std::int64_t longest =
-      spec.counts.empty() ? spec.count : *std::max_element(spec.counts.begin(), spec.counts.end());
+  const std::int64_t longest = longest_of(spec);
   if (copies(spec.verb)) return longest * element_bytes >= limits.direct_copy_bytes_min;
   if (spec.verb == Verb::all_reduce) {
     return longest * element_bytes >= limits.direct_reduce_bytes_min || pulls(spec, element_bytes, reach);
@@ -95,7 +98,10 @@ DirectWay direct_way(const Spec& spec, std::int64_t element_bytes, const std::ve
   if (spec.verb == Verb::reduce_scatter) return inputs ? DirectWay::copy : DirectWay::none;
   const bool exchanges = spec.verb == Verb::all_to_all || spec.verb == Verb::permute;
   if (exchanges && in_place) return DirectWay::none;  // what arrives would run over what others still read
-  return inputs || reach.cross_memory ? DirectWay::copy : DirectWay::none;
+  // To or from a root, slots are faster for large arrays: both sides copy at the same time.
+  const bool reads = reach.cross_memory &&
+                     (!has_root(spec.verb) || longest_of(spec) * element_bytes <= reach.limits.rooted_read_bytes_max);
+  return inputs || reads ? DirectWay::copy : DirectWay::none;
 }
 
 void Direct::begin(const BodyStart& start, DirectWay way, const std::vector<Whereabout>& all, Commons& commons,

@@ -17,6 +17,7 @@ struct SharedLimits {
   int one_shot_ranks_max = 2;  // so few ranks do so at any size
   /// From here on members first tell each other where their arrays lie, and then read (and, in arenas, write) them there.
   std::int64_t direct_copy_bytes_min = 64 << 10;   // what one member takes of another
+  std::int64_t rooted_read_bytes_max = 512 << 10;  // … to or from a root, out of memory that is not in an arena
   std::int64_t direct_reduce_bytes_min = 1 << 20;  // of a reduction, when all arrays lie in arenas
   /// An all_reduce out of place of this many bytes, both ends included, reads slices out of the others' memory, where that is
   /// permitted.

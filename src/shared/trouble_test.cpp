@@ -103,7 +103,7 @@ TEST(Trouble, ACallWhoseArraysWereReadInPlaceDoesNotEndIfTheirOwnerGaveItUp) {
   limits.direct_copy_bytes_min = 100;
   for (const int polls : {1, 2}) {  // the root gives up at the meeting, or while it waits for the others to have read
     Members members(3, limits, Members::Arrays::readable);
-    Sample broken({.verb = Verb::broadcast, .size = 3, .count = 1000}, 1, random);
+    Sample broken({.verb = Verb::all_gather, .size = 3, .count = 1000}, 1, random);
     std::vector<Body*> bodies;
     for (int rank = 0; rank < 3; ++rank) bodies.push_back(&members[rank].start(broken.start(rank)));
     for (Body* body : bodies) EXPECT_FALSE(body->poll());
