@@ -11,6 +11,7 @@
 
 #include <tutti/error.hpp>
 
+#include "backend/alike.hpp"
 #include "backend/native.hpp"
 #include "kernel/kernel.hpp"
 
@@ -36,6 +37,7 @@ std::int64_t count_of(std::span<const std::int64_t> shape) {
 }  // namespace
 
 void Collective::start(const Request& request) {
+  is_laid_out_ = is_laid_out_ && !request.sizes_follow && alike(request, request_);
   request_ = request;
   if (request_.sizes_follow) {
     start_size_exchange();
@@ -166,9 +168,8 @@ void Collective::fill_block_counts() {
   }
 }
 
-void Collective::start_body() {
-  const GroupFacts& facts = backend_.facts();
-  lay_out(request_, facts.rank, facts.size, layout_);
+void Collective::lay_out_body() {
+  lay_out(request_, backend_.facts().rank, backend_.facts().size, layout_);
   const DType dtype = request_.input.present() ? request_.input.dtype() : request_.output.dtype();
   if (layout_.has_output && !request_.output.present() && request_.allocate) {
     request_.output = request_.allocate(dtype, layout_.output_shape);
@@ -183,18 +184,24 @@ void Collective::start_body() {
                         request_.op.kind() == Op::Kind::premul;
   wire_dtype_ = reduces(request_.verb) && is_small_float(dtype) && computes ? DType::float32 : dtype;
   fill_spec();
-  const std::byte* input = stage_input();
-  std::byte* output = stage_output(input);
+}
 
+bool Collective::works_in_place(const std::byte* input, const std::byte* output) const {
+  if (input == nullptr || output == nullptr) return false;
   std::int64_t own_block = 0;
   const auto& counts = spec_.counts;
-  for (int i = 0; i < facts.rank; ++i) own_block += counts.empty() ? spec_.count : counts[static_cast<std::size_t>(i)];
+  for (int i = 0; i < layout_.rank; ++i) own_block += counts.empty() ? spec_.count : counts[static_cast<std::size_t>(i)];
   const std::int64_t own_bytes = own_block * static_cast<std::int64_t>(size_of(wire_dtype_));
-  spec_.in_place = input != nullptr && output != nullptr &&
-                   (layout_.input_in_blocks && layout_.output_in_blocks ? input == output
-                    : layout_.output_in_blocks                          ? input == output + own_bytes
-                    : layout_.input_in_blocks                           ? output == input + own_bytes
-                                                                        : input == output);
+  if (layout_.input_in_blocks == layout_.output_in_blocks) return input == output;
+  return layout_.output_in_blocks ? input == output + own_bytes : output == input + own_bytes;
+}
+
+void Collective::start_body() {
+  if (!is_laid_out_) lay_out_body();
+  const std::byte* input = stage_input();
+  std::byte* output = stage_output(input);
+  if (!is_laid_out_) spec_.in_place = works_in_place(input, output);
+  is_laid_out_ = true;
   stage_ = Stage::body;
   run(spec_, wire_dtype_, input, output, body_phase);
   if (poll_part()) finish_body();

@@ -38,6 +38,8 @@ class Collective final : public Task {
   void start_body();
   void finish_body();
 
+  void lay_out_body();
+  [[nodiscard]] bool works_in_place(const std::byte* input, const std::byte* output) const;
   void fill_spec();
   void fill_block_counts();
   const std::byte* stage_input();
@@ -55,6 +57,7 @@ class Collective final : public Task {
   Request request_;
   Layout layout_;
   Spec spec_;                           // of the body; kept, so that a repeated call allocates nothing
+  bool is_laid_out_ = false;            // layout and spec are those of a request like this one
   DType wire_dtype_ = DType::uint8;     // float32 where small floats are widened
   std::byte* staged_output_ = nullptr;  // where the plan's output lies, if not in the caller's array
   AlignedBuffer input_stage_, output_stage_, narrow_stage_;

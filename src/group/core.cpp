@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "backend/alike.hpp"
 #include "base/extent.hpp"
 #include "engine/execution.hpp"
 #include "group/check.hpp"
@@ -81,16 +82,37 @@ std::shared_ptr<Operation> GroupCore::take_operation() {
 
 void GroupCore::enter_log(const Signature& signature) { log_[signature.sequence % log_length] = signature; }
 
+// What the last call was found to be, where this one is like it.
+void GroupCore::admit_again(Request& request) const {
+  request.axis = admitted_.axis;
+  request.concat_axis = admitted_.concat_axis;
+  request.uneven = admitted_.uneven;
+  request.sizes_follow = admitted_.sizes_follow;
+  request.signature = admitted_.signature;
+  if (admitted_.input.present() && !request.input.present()) request.input = request.output;
+  if (!admitted_.input.present()) request.input = View();
+  if (!admitted_.output.present()) request.output = View();
+}
+
 void GroupCore::admit(Request& request) {
   check_usable();
+  if (has_asked_ && alike(request, asked_)) {
+    admit_again(request);
+    request.signature.sequence = next_sequence_++;
+    return enter_log(request.signature);
+  }
+  has_asked_ = !request.allocate;  // what makes the result is the caller's, and not kept
+  if (has_asked_) asked_ = request;
   try {
     check_collective(request, facts_.rank, facts_.size, layout_);
     if (const auto reason = backend_->refuses(request))
       throw Unsupported(fmt::format("{}: {}", name_of(request.verb), *reason));
   } catch (const Error& error) {
+    has_asked_ = false;
     refuse(error.what());
     throw;
   }
+  if (has_asked_) admitted_ = request;
   request.signature.sequence = next_sequence_++;
   enter_log(request.signature);
 }

@@ -91,6 +91,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
 
  private:
   void admit(Request& request);
+  void admit_again(Request& request) const;
   [[nodiscard]] std::vector<int> members_of_host() const;
   [[nodiscard]] std::shared_ptr<CircleCarrier> take_seat(const std::vector<int>& ranks) const;
   std::shared_ptr<Operation> start_admitted(Request request, Duration timeout);
@@ -149,6 +150,8 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::shared_ptr<CircleCarrier> circle_;  // of the members on this host; null: none
   bool quick_ = false;  // calls may be over before anyone need wait
   Layout layout_;  // working memory of the checks
+  Request asked_, admitted_;  // the last call that passed the door, as it came and as it went on
+  bool has_asked_ = false;
   std::atomic<bool> inside_{false};
   std::uint64_t next_sequence_ = 0;
   std::array<Signature, log_length> log_;
