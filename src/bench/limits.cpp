@@ -51,6 +51,7 @@ std::int64_t line_start(std::int64_t element) { return element / line_floats * l
 struct Bench {
   std::vector<Array> inputs{}, outputs{};
   std::vector<Stream> streams{};
+  bool is_written_anew = true;  // the inputs, before each round
 
   explicit Bench(const LeastWork& work) {
     for (int i = 0; i < work.plane.input_arrays; ++i) inputs.emplace_back(work.plane.input_count);
@@ -87,8 +88,8 @@ double us_of_streams(Bench& bench, int threads, Stores stores) {
   run_on_cores(threads, [&](int thread) {
     double us_total = 0;
     for (std::size_t round = 0; goes_on.load(std::memory_order_relaxed); ++round) {
-      for (std::size_t i = static_cast<std::size_t>(thread); i < bench.inputs.size();
-           i += static_cast<std::size_t>(threads)) {
+      for (std::size_t i = bench.is_written_anew ? static_cast<std::size_t>(thread) : bench.inputs.size();
+           i < bench.inputs.size(); i += static_cast<std::size_t>(threads)) {
         bench.inputs[i].fill(static_cast<float>(round % 7));
       }
       barrier.arrive();
@@ -111,16 +112,12 @@ double us_of_streams(Bench& bench, int threads, Stores stores) {
   return median(slowest);
 }
 
-// Arrays of their own for each thread.
 double bandwidth(int threads, int inputs, int outputs, Stores stores) {
-  LeastWork work{.plane = {inputs * threads, outputs * threads, bandwidth_count / threads, bandwidth_count / threads}};
-  for (int thread = 0; thread < threads; ++thread) {
-    Portion portion{.count = bandwidth_count / threads};
-    for (int i = 0; i < inputs; ++i) portion.inputs.push_back(thread * inputs + i);
-    for (int i = 0; i < outputs; ++i) portion.outputs.push_back(thread * outputs + i);
-    work.portions.push_back(std::move(portion));
-  }
-  Bench bench(work);
+  Portion portion{.count = bandwidth_count};
+  for (int i = 0; i < inputs; ++i) portion.inputs.push_back(i);
+  for (int i = 0; i < outputs; ++i) portion.outputs.push_back(i);
+  Bench bench({.plane = {inputs, outputs, bandwidth_count, bandwidth_count}, .portions = {std::move(portion)}});
+  bench.is_written_anew = false;
   const double bytes = static_cast<double>(bandwidth_count) * 4 * (inputs + outputs);
   return bytes / us_of_streams(bench, threads, stores) / 1e3;
 }

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <memory>
+
 #include <tutti/tutti.hpp>
 
 #include "bench/rank.hpp"
@@ -22,6 +24,11 @@ class TuttiLibrary final : public Library {
   [[nodiscard]] Seat seat() const override { return {.rank = world_.rank(), .size = world_.size()}; }
   [[nodiscard]] std::string describe() const override { return fmt::format("backend {}", world_.backend()); }
   void prepare(const Cell&) override {}
+  std::shared_ptr<void> allocate(std::int64_t bytes, Memory memory) override {
+    if (memory == Memory::heap) return Library::allocate(bytes, memory);
+    auto buffer = std::make_shared<Buffer<std::uint8_t>>(world_.empty<std::uint8_t>(static_cast<std::size_t>(bytes)));
+    return {buffer, buffer->data()};
+  }
   void barrier() override { world_.barrier(); }
   void call(const Call& call) override;
 

@@ -87,6 +87,16 @@ TEST_F(BenchRun, MoreRanksOtherDtypesAndAPicture) {
   EXPECT_GT(fs::file_size(folder_ / "curves-2.svg"), 1000u);
 }
 
+TEST_F(BenchRun, MemoryThatNeighboursReadIsMeasuredToo) {
+  const Result result = bench("all_reduce all_to_all --sizes 8,64K --memory empty --repeats 1 --json " + json_path());
+  ASSERT_EQ(result.status, 0) << result.output;
+  ASSERT_EQ(rows().size(), 4u) << result.output;
+  for (const Json& row : rows()) {
+    EXPECT_EQ(row.at("memory"), "empty");
+    EXPECT_EQ(row.at("wrong"), 0) << row;
+  }
+}
+
 TEST_F(BenchRun, MistakesAreNamedWithStatusTwo) {
   EXPECT_THAT(bench("all_redice").output, HasSubstr("there is no verb all_redice to measure; there are all_reduce"));
   EXPECT_THAT(bench("all_reduce --sizes 1Q").output, HasSubstr("--sizes 1Q: not a size"));
