@@ -89,17 +89,36 @@ Whereabouts Collective::whereabouts() const {
   return where;
 }
 
+BodyStart Collective::body_start(const Spec& spec, DType dtype) const {
+  return {.spec = &spec,
+          .dtype = dtype,
+          .op = request_.op.kind(),
+          .divisor = static_cast<double>(backend_.facts().size),
+          .signature = request_.signature,
+          .phase = body_phase};
+}
+
+void Collective::adopt(const Request& request, Body& body) {
+  is_laid_out_ = false;
+  staged_output_ = nullptr;
+  request_ = request;
+  stage_ = Stage::body;
+  part_ = &body;
+}
+
+std::optional<BodyStart> Collective::direct() const {
+  if (!is_direct_ || backend_.carriers().whole == nullptr) return std::nullopt;
+  return body_start(spec_, wire_dtype_);
+}
+
 void Collective::run(const Spec& spec, DType dtype, const std::byte* input, std::byte* output, std::uint32_t phase) {
   const GroupFacts& facts = backend_.facts();
   if (const auto& carrier = backend_.carriers().whole) {
-    part_ = &carrier->start({.spec = &spec,
-                             .dtype = dtype,
-                             .op = request_.op.kind(),
-                             .divisor = static_cast<double>(facts.size),
-                             .input = input,
-                             .output = output,
-                             .signature = request_.signature,
-                             .phase = phase});
+    BodyStart body = body_start(spec, dtype);
+    body.input = input;
+    body.output = output;
+    body.phase = phase;
+    part_ = &carrier->start(body);
     return;
   }
   const Plan& plan = backend_.plans().plan_for(spec, dtype);
@@ -190,7 +209,8 @@ bool Collective::works_in_place(const std::byte* input, const std::byte* output)
   if (input == nullptr || output == nullptr) return false;
   std::int64_t own_block = 0;
   const auto& counts = spec_.counts;
-  for (int i = 0; i < layout_.rank; ++i) own_block += counts.empty() ? spec_.count : counts[static_cast<std::size_t>(i)];
+  for (int i = 0; i < layout_.rank; ++i)
+    own_block += counts.empty() ? spec_.count : counts[static_cast<std::size_t>(i)];
   const std::int64_t own_bytes = own_block * static_cast<std::int64_t>(size_of(wire_dtype_));
   if (layout_.input_in_blocks == layout_.output_in_blocks) return input == output;
   return layout_.output_in_blocks ? input == output + own_bytes : output == input + own_bytes;
@@ -202,6 +222,7 @@ void Collective::start_body() {
   std::byte* output = stage_output(input);
   if (!is_laid_out_) spec_.in_place = works_in_place(input, output);
   is_laid_out_ = true;
+  is_direct_ = staged_output_ == nullptr && input == request_.input.data() && !request_.sizes_follow;
   stage_ = Stage::body;
   run(spec_, wire_dtype_, input, output, body_phase);
   if (poll_part()) finish_body();

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <tutti/backend.hpp>
@@ -25,6 +26,11 @@ class Collective final : public Task {
   explicit Collective(NativeBackend& backend) : backend_(backend) {}
 
   void start(const Request& request);
+  /// The request's body has been started by somebody else.
+  void adopt(const Request& request, Body& body);
+  /// What the carrier got for the last request, if the caller's arrays were used where they lie: a request like it may be
+  /// given to the carrier in the same way.
+  [[nodiscard]] std::optional<BodyStart> direct() const;
   bool poll() override;
   void cancel() override;
   [[nodiscard]] Whereabouts whereabouts() const override;
@@ -49,6 +55,7 @@ class Collective final : public Task {
   [[nodiscard]] Slices input_slices() const;
   [[nodiscard]] Slices output_slices() const;
   void run(const Spec& spec, DType dtype, const std::byte* input, std::byte* output, std::uint32_t phase);
+  [[nodiscard]] BodyStart body_start(const Spec& spec, DType dtype) const;
   [[nodiscard]] bool poll_part();
   void give_back();
 
@@ -57,6 +64,7 @@ class Collective final : public Task {
   Request request_;
   Layout layout_;
   Spec spec_;                           // of the body; kept, so that a repeated call allocates nothing
+  bool is_direct_ = false;              // no array was staged
   bool is_laid_out_ = false;            // layout and spec are those of a request like this one
   DType wire_dtype_ = DType::uint8;     // float32 where small floats are widened
   std::byte* staged_output_ = nullptr;  // where the plan's output lies, if not in the caller's array

@@ -20,23 +20,38 @@ std::optional<std::string> NativeBackend::refuses(const Request& request) const 
   return std::nullopt;
 }
 
-Task& NativeBackend::start(const Request& request) {
+Collective& NativeBackend::idle_task() {
   if (idle_.empty()) {
-    // Only while nothing runs may plans be let go of: executions point to them.
     tasks_.push_back(std::make_unique<Collective>(*this));
     idle_.push_back(tasks_.back().get());
   }
+  // Only while nothing runs may plans be let go of: executions point to them.
   if (idle_.size() == tasks_.size()) plans_.trim();
   Collective* task = idle_.back();
   idle_.pop_back();
+  return *task;
+}
+
+Task& NativeBackend::start(const Request& request) {
+  Collective& task = idle_task();
   try {
-    task->start(request);
+    task.start(request);
   } catch (...) {
-    task->cancel();
-    idle_.push_back(task);
+    task.cancel();
+    idle_.push_back(&task);
     throw;
   }
-  return *task;
+  return task;
+}
+
+Task& NativeBackend::adopt(const Request& request, Body& body) {
+  Collective& task = idle_task();
+  task.adopt(request, body);
+  return task;
+}
+
+std::optional<BodyStart> NativeBackend::direct(const Task& task) const {
+  return static_cast<const Collective&>(task).direct();
 }
 
 void NativeBackend::take_back(Collective& task) { idle_.push_back(&task); }

@@ -45,6 +45,10 @@ class NativeBackend final : public Backend {
   [[nodiscard]] std::string_view name() const override { return carriers_.whole ? "shm" : "native"; }
   [[nodiscard]] std::optional<std::string> refuses(const Request& request) const override;
   Task& start(const Request& request) override;
+  /// A task for a request whose body was given to the carrier without one.
+  Task& adopt(const Request& request, Body& body);
+  /// How this task's request was given to the carrier, if a request like it may be given in the same way.
+  [[nodiscard]] std::optional<BodyStart> direct(const Task& task) const;
 
   [[nodiscard]] const GroupFacts& facts() const { return facts_; }
   [[nodiscard]] Transport& transport() { return transport_; }
@@ -54,6 +58,7 @@ class NativeBackend final : public Backend {
  private:
   friend class Collective;
   void take_back(Collective& task);
+  [[nodiscard]] Collective& idle_task();
 
   GroupFacts facts_;
   Transport& transport_;

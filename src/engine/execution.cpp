@@ -186,7 +186,8 @@ bool Execution::is_carried(const Call& call) const {
 bool Execution::is_its_turn(std::uint32_t call_index) const {
   const auto& calls = start_.plan->calls;
   if (!is_carried(calls[call_index])) return true;
-  const auto before = std::count_if(calls.begin(), calls.begin() + call_index, [&](const Call& c) { return is_carried(c); });
+  const auto before =
+      std::count_if(calls.begin(), calls.begin() + call_index, [&](const Call& c) { return is_carried(c); });
   return static_cast<std::size_t>(before) == carried_;
 }
 

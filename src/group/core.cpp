@@ -101,6 +101,7 @@ void GroupCore::admit(Request& request) {
     request.signature.sequence = next_sequence_++;
     return enter_log(request.signature);
   }
+  may_replay_ = false;
   has_asked_ = !request.allocate;  // what makes the result is the caller's, and not kept
   if (has_asked_) asked_ = request;
   try {

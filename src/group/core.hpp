@@ -54,7 +54,17 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   // Door.
   std::shared_ptr<Operation> start(Request request, Duration timeout);
   /// A blocking call. Returns nothing if it is over already, which small calls among neighbours often are.
-  std::shared_ptr<Operation> run(Request request, Duration timeout);
+  std::shared_ptr<Operation> run(Request& request, Duration timeout);
+  /// The same for a call that has arrays, a reduction and a root, and nothing else. True if it is over; otherwise nothing
+  /// has happened, and it goes the usual way.
+  struct Plain {
+    Verb verb;
+    const View& input;
+    const View& output;
+    Op op = Op::sum;
+    int root = 0;
+  };
+  bool run_again(const Plain& plain, Duration timeout, std::shared_ptr<Operation>& operation);
   struct Message {
     Verb verb = Verb::send;
     View data;
@@ -92,6 +102,9 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
  private:
   void admit(Request& request);
   void admit_again(Request& request) const;
+  [[nodiscard]] bool is_undisturbed() const;
+  [[nodiscard]] bool run_first(const Request& request, Task*& task);
+  std::shared_ptr<Operation> take_over(Request request, Duration timeout, Task* task, const std::exception_ptr& error);
   [[nodiscard]] std::vector<int> members_of_host() const;
   [[nodiscard]] std::shared_ptr<CircleCarrier> take_seat(const std::vector<int>& ranks) const;
   std::shared_ptr<Operation> start_admitted(Request request, Duration timeout);
@@ -148,10 +161,16 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   GroupFacts facts_;
   std::unique_ptr<NativeBackend> backend_;
   std::shared_ptr<CircleCarrier> circle_;  // of the members on this host; null: none
-  bool quick_ = false;  // calls may be over before anyone need wait
-  Layout layout_;  // working memory of the checks
-  Request asked_, admitted_;  // the last call that passed the door, as it came and as it went on
+  bool quick_ = false;                     // calls may be over before anyone need wait
+  Layout layout_;                          // working memory of the checks
+  Request asked_, admitted_;               // the last call that passed the door, as it came and as it went on
   bool has_asked_ = false;
+  struct Replay {
+    Spec spec{};
+    BodyStart start{};
+  };
+  Replay replay_;
+  bool may_replay_ = false;  // a call like the last one needs no more than what is in replay_
   std::atomic<bool> inside_{false};
   std::uint64_t next_sequence_ = 0;
   std::array<Signature, log_length> log_;

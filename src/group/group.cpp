@@ -12,7 +12,7 @@
 namespace tutti {
 namespace {
 
-View or_in_place(const View& out, const View& data) { return out.present() ? out : data; }
+const View& or_in_place(const View& out, const View& data) { return out.present() ? out : data; }
 
 Request request_of(const AllReduce& c) {
   return {.verb = Verb::all_reduce, .input = c.data, .output = or_in_place(c.out, c.data), .op = c.op};
@@ -69,6 +69,22 @@ void wait_for(GroupCore& core, Operation& operation) {
   operation.rethrow();
 }
 
+// Repeated calls are over before a request would have been written down.
+void run_plain(Group& handle, const GroupCore::Plain& plain, Duration timeout) {
+  if (!handle.core()) return handle.run({.verb = plain.verb});  // says what is wrong
+  GroupCore& group = *handle.core();
+  {
+    const GroupCore::Entry entry(group, name_of(plain.verb));
+    std::shared_ptr<Operation> operation;
+    if (group.run_again(plain, timeout, operation)) {
+      if (operation) wait_for(group, *operation);
+      return;
+    }
+  }
+  handle.run({.verb = plain.verb, .input = plain.input, .output = plain.output, .op = plain.op, .root = plain.root},
+             timeout);
+}
+
 Work entrusted(GroupCore& core, std::shared_ptr<Operation> operation) {
   core.runtime().entrust(*operation);
   return Work(std::move(operation));
@@ -99,7 +115,7 @@ void Group::run(Request request, Duration timeout) {
   const auto core = core_;  // the handle may be dropped by another thread's callback meanwhile
   GroupCore& group = entered();
   const GroupCore::Entry entry(group, name_of(request.verb));
-  if (const auto operation = group.run(std::move(request), timeout)) wait_for(group, *operation);
+  if (const auto operation = group.run(request, timeout)) wait_for(group, *operation);
 }
 
 Work Group::start(Request request, Duration timeout) {
@@ -109,21 +125,24 @@ Work Group::start(Request request, Duration timeout) {
 }
 
 void Group::all_reduce(View data, const ReduceOptions& o) {
-  run(request_of(AllReduce{.data = data, .op = o.op}), o.timeout);
+  run_plain(*this, {.verb = Verb::all_reduce, .input = data, .output = data, .op = o.op}, o.timeout);
 }
 void Group::all_reduce(View data, View out, const ReduceOptions& o) {
-  run(request_of(AllReduce{.data = data, .out = out, .op = o.op}), o.timeout);
+  run_plain(*this, {.verb = Verb::all_reduce, .input = data, .output = or_in_place(out, data), .op = o.op}, o.timeout);
 }
 void Group::reduce(View data, const RootedReduceOptions& o) {
-  run(request_of(Reduce{.data = data, .root = o.root, .op = o.op}), o.timeout);
+  run_plain(*this, {.verb = Verb::reduce, .input = data, .output = data, .op = o.op, .root = o.root}, o.timeout);
 }
 void Group::reduce(View data, View out, const RootedReduceOptions& o) {
-  run(request_of(Reduce{.data = data, .out = out, .root = o.root, .op = o.op}), o.timeout);
+  const View& result = or_in_place(out, data);
+  run_plain(*this, {.verb = Verb::reduce, .input = data, .output = result, .op = o.op, .root = o.root}, o.timeout);
 }
 void Group::broadcast(View data, const RootOptions& o) {
-  run(request_of(Broadcast{.data = data, .root = o.root}), o.timeout);
+  run_plain(*this, {.verb = Verb::broadcast, .input = data, .output = data, .root = o.root}, o.timeout);
 }
 void Group::all_gather(View data, View out, const JoinOptions& o) {
+  if (o.axis == 0 && !o.uneven && o.sizes.empty())
+    return run_plain(*this, {.verb = Verb::all_gather, .input = data, .output = out}, o.timeout);
   run(request_of(AllGather{.data = data, .out = out, .axis = o.axis, .uneven = o.uneven, .sizes = o.sizes}), o.timeout);
 }
 void Group::gather(View data, View out, const JoinOptions& o) {
@@ -132,6 +151,8 @@ void Group::gather(View data, View out, const JoinOptions& o) {
       o.timeout);
 }
 void Group::reduce_scatter(View data, View out, const SplitOptions& o) {
+  if (o.axis == 0 && o.sizes.empty())
+    return run_plain(*this, {.verb = Verb::reduce_scatter, .input = data, .output = out, .op = o.op}, o.timeout);
   run(request_of(ReduceScatter{.data = data, .out = out, .op = o.op, .axis = o.axis, .sizes = o.sizes}), o.timeout);
 }
 void Group::scatter(View data, View out, const SplitOptions& o) {
@@ -159,7 +180,10 @@ void Group::exscan(View data, View out, const ReduceOptions& o) {
 void Group::permute(View data, View out, const Pairs& pairs, const CallOptions& o) {
   run(request_of(Permute{.data = data, .out = out, .pairs = pairs}), o.timeout);
 }
-void Group::barrier(const CallOptions& o) { run(request_of(Barrier{}), o.timeout); }
+void Group::barrier(const CallOptions& o) {
+  const View nothing{};
+  run_plain(*this, {.verb = Verb::barrier, .input = nothing, .output = nothing}, o.timeout);
+}
 
 void Group::send(View data, int to, const MessageOptions& o) {
   run_message(entered(), {.verb = Verb::send, .data = data, .peer = to, .tag = o.tag, .timeout = o.timeout});

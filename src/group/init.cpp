@@ -117,8 +117,8 @@ std::string backend_from(const InitOptions& options, const Environment& environm
 void check_backends(const std::vector<std::string>& backends) {
   for (std::size_t rank = 1; rank < backends.size(); ++rank) {
     if (backends[rank] == backends[0]) continue;
-    throw Mismatch(fmt::format("rank 0 asks for the backend {}, rank {} for {}; give all ranks the same one", backends[0],
-                               rank, backends[rank]));
+    throw Mismatch(fmt::format("rank 0 asks for the backend {}, rank {} for {}; give all ranks the same one",
+                               backends[0], rank, backends[rank]));
   }
 }
 
@@ -138,7 +138,10 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
   const OwnMemory memory = make_memory(joining.backend, place, environment);
   const transport::TcpOptions options = tcp_options(place, environment);
   wire::Listener listener = transport::open_listener(address_to_bind(connector, environment), options);
-  Note own{.address = listener.address().text(), .host = place.host, .node = place.node_rank, .backend = joining.backend,
+  Note own{.address = listener.address().text(),
+           .host = place.host,
+           .node = place.node_rank,
+           .backend = joining.backend,
            .memory = to_note(memory)};
   if (place.rank == place.root_rank) {
     own.world = random_word() | 1;
@@ -167,11 +170,11 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
   Neighbourhood near;
   if (joining.backend != "native") {
     near = meet_neighbours(memory, {.connector = connector,
-                                                .backend = joining.backend,
-                                                .node_of = parts.node_of,
-                                                .memory_notes = memory_notes,
-                                                .log = joining.log,
-                                                .deadline = deadline});
+                                    .backend = joining.backend,
+                                    .node_of = parts.node_of,
+                                    .memory_notes = memory_notes,
+                                    .log = joining.log,
+                                    .deadline = deadline});
   }
   const std::string_view secret = connector.secret();
   auto tcp = std::make_unique<transport::TcpTransport>(transport::TcpSetup{
@@ -246,12 +249,9 @@ Group init(std::shared_ptr<Connector> connector, const InitOptions& options) {
     parts.node_of = {0};
     parts.table = own_table(environment);
   } else {
-    parts = meet({.connector = *connector,
-                  .environment = environment,
-                  .backend = backend,
-                  .log = log,
-                  .deadline = deadline},
-                 world);
+    parts = meet(
+        {.connector = *connector, .environment = environment, .backend = backend, .log = log, .deadline = deadline},
+        world);
   }
   parts.clock = &steady_clock();
   parts.default_timeout = options.timeout;

@@ -106,9 +106,10 @@ Neighbourhood meet_neighbours(const OwnMemory& own, const Meeting& meeting) {
     if (shares || answers[other].size() == 1) continue;
     const std::string why = answers[other].substr(1);
     if (meeting.backend == "shm") {
-      throw Unsupported(fmt::format("backend shm: memory cannot be shared: {}; use the backend auto or native to go over "
-                                    "TCP instead, and see `tutti doctor`",
-                                    why));
+      throw Unsupported(
+          fmt::format("backend shm: memory cannot be shared: {}; use the backend auto or native to go over "
+                      "TCP instead, and see `tutti doctor`",
+                      why));
     }
     if (is_near) return without(meeting, why);
   }

@@ -56,8 +56,8 @@ class Runtime final : public TransportListener,
     control::ControlOptions control;
     std::shared_ptr<shm::Neighbours> neighbours;  // who shares memory with this rank; null: nobody does
     std::shared_ptr<shm::Memory> memory;          // of this rank's arena; null with neighbours
-    bool may_read_neighbours = false;             // all ranks of this host may read each other's memory (process_vm_readv)
-    bool may_share_memory = false;                // the same on all ranks: some of them may
+    bool may_read_neighbours = false;  // all ranks of this host may read each other's memory (process_vm_readv)
+    bool may_share_memory = false;     // the same on all ranks: some of them may
     Log log;
   };
   /// `start` once it is owned by a shared_ptr.

@@ -19,7 +19,8 @@ constexpr std::uint64_t no_seat = 0;  // an arena begins with its header, never 
 bool any_neighbours(const std::vector<int>& nodes, int size) {
   if (nodes.empty()) return size > 1;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (std::find(nodes.begin() + static_cast<std::ptrdiff_t>(i) + 1, nodes.end(), nodes[i]) != nodes.end()) return true;
+    if (std::find(nodes.begin() + static_cast<std::ptrdiff_t>(i) + 1, nodes.end(), nodes[i]) != nodes.end())
+      return true;
   }
   return false;
 }

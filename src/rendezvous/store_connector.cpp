@@ -51,8 +51,7 @@ void StoreConnector::wait_for_readers() noexcept {
   const TimePoint deadline = deadline_after(steady_clock().now(), std::chrono::seconds(5));
   try {
     for (const std::string& prefix : unread_) parts_.store->wait(prefix + "read", deadline);
-  } catch (const std::exception&) {
-  }
+  } catch (const std::exception&) {}
 }
 
 // Every rank but the one that published the result reads it. The server may be gone before it has answered the last word:
@@ -61,8 +60,7 @@ void StoreConnector::count_out(const std::string& prefix, TimePoint deadline) {
   if (parts_.store->add(prefix + "readers", 1, deadline) < parts_.place.size - 1) return;
   try {
     parts_.store->set(prefix + "read", "", deadline);
-  } catch (const Error&) {
-  }
+  } catch (const Error&) {}
 }
 
 void StoreConnector::expect_readers(const std::string& prefix) {

@@ -259,7 +259,7 @@ void Circle::progress() {
     if (done) {
       body.stage = SharedBody::Stage::done;
       previous_ = body.identity;
-      queue_.pop_front();
+      queue_.erase(queue_.begin());
       begun_ = false;
       looks = 0;
     } else if (steps_.moved()) {
@@ -300,7 +300,7 @@ void Circle::leave_out(SharedBody& body) {
       parts_.commons->ring_all();
     }
     begun_ = false;
-    queue_.pop_front();
+    queue_.erase(queue_.begin());
   } else {
     queue_.erase(std::find(queue_.begin(), queue_.end(), &body));
   }

@@ -9,7 +9,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <vector>
 
@@ -73,8 +72,8 @@ class Circle {
   Steps<Native> steps_;
   std::vector<std::unique_ptr<SharedBody>> bodies_;  // all that were ever made
   std::vector<SharedBody*> idle_;
-  std::deque<SharedBody*> queue_;  // the oldest first; it alone moves
-  bool begun_ = false;             // the oldest
+  std::vector<SharedBody*> queue_;  // the oldest first; it alone moves. Short, and takes nothing from the heap for long
+  bool begun_ = false;              // the oldest
   // Numbering.
   std::uint64_t sequence_ = 0;
   std::uint64_t next_step_ = 1, bodies_of_call_ = 0;

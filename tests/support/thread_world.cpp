@@ -44,7 +44,8 @@ class TableFile {
 
 class ThreadWorld final : public World {
  public:
-  ThreadWorld(const WorldOptions& options, const std::string& backend) : groups_(static_cast<std::size_t>(options.size)) {
+  ThreadWorld(const WorldOptions& options, const std::string& backend)
+      : groups_(static_cast<std::size_t>(options.size)) {
     const TableFile table(options.table);
     const auto store = memory_store();
     const wire::Secret secret = wire::Secret::from_hex(std::string(64, 'a'));
