@@ -44,12 +44,7 @@ function(tutti_test name)
 
   add_executable(${name} ${TEST_SOURCES})
   target_link_libraries(${name} PRIVATE tutti_options ${TEST_LIBRARIES} GTest::gtest GTest::gmock GTest::gtest_main)
-  # Tests spend their time in the library; what costs is to compile them, twice as much at -O1 under the sanitizers.
-  if(TUTTI_SANITIZE)
-    target_compile_options(${name} PRIVATE -O0)
-  else()
-    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
-  endif()
+  target_compile_options(${name} PRIVATE ${TUTTI_TEST_OPTIMISATION})
   tutti_precompile(${name} test)
   tutti_add_labels(${name} ${TEST_LABELS})
   if(TEST_WHOLE)

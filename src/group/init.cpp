@@ -130,14 +130,56 @@ struct Joining {
   TimePoint deadline;
 };
 
+/// What all ranks' notes say, by rank.
+struct Notes {
+  std::vector<wire::Address> addresses{};
+  std::vector<std::string> hosts{}, backends{}, memory{};
+  std::vector<int> nodes{};
+  std::uint64_t world = 0;
+  Table table{};
+};
+
+Notes exchange_notes(const Note& own, const Joining& joining) {
+  Notes notes;
+  for (const std::string& text : joining.connector.exchange(encode(own), joining.deadline)) {
+    const Note note = decode(text);
+    const wire::HostPort where = wire::HostPort::parse(note.address);
+    const auto address = wire::Address::from_numeric(where.host, where.port);
+    if (!address)
+      throw RendezvousError(fmt::format("a rank announced {} as its address, which is not one", note.address));
+    notes.addresses.push_back(*address);
+    notes.hosts.push_back(note.host);
+    notes.nodes.push_back(note.node);
+    notes.backends.push_back(note.backend);
+    notes.memory.push_back(note.memory);
+    if (note.world == 0) continue;
+    notes.world = note.world;
+    notes.table = table_from_text(note.table);
+  }
+  check_backends(notes.backends);
+  return notes;
+}
+
+wire::Secret secret_of(const Connector& connector) {
+  const std::span<const char, wire::Secret::size_bytes> secret(connector.secret().data(), wire::Secret::size_bytes);
+  return wire::Secret(std::as_bytes(secret));
+}
+
+/// Between neighbours through shared memory, if they share it.
+std::unique_ptr<Transport> make_transport(transport::TcpSetup setup, Neighbourhood near) {
+  auto tcp = std::make_unique<transport::TcpTransport>(std::move(setup));
+  if (near.neighbours == nullptr) return tcp;
+  return std::make_unique<transport::HostTransport>(transport::HostSetup{.neighbours = std::move(near.neighbours),
+                                                                         .inner = std::move(tcp),
+                                                                         .boards = std::move(near.boards),
+                                                                         .clock = steady_clock()});
+}
+
 Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
-  Connector& connector = joining.connector;
-  const Environment& environment = joining.environment;
-  const TimePoint deadline = joining.deadline;
-  const Place& place = connector.place();
-  const OwnMemory memory = make_memory(joining.backend, place, environment);
-  const transport::TcpOptions options = tcp_options(place, environment);
-  wire::Listener listener = transport::open_listener(address_to_bind(connector, environment), options);
+  const Place& place = joining.connector.place();
+  const OwnMemory memory = make_memory(joining.backend, place, joining.environment);
+  const transport::TcpOptions options = tcp_options(place, joining.environment);
+  wire::Listener listener = transport::open_listener(address_to_bind(joining.connector, joining.environment), options);
   Note own{.address = listener.address().text(),
            .host = place.host,
            .node = place.node_rank,
@@ -145,59 +187,36 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
            .memory = to_note(memory)};
   if (place.rank == place.root_rank) {
     own.world = random_word() | 1;
-    own.table = to_text(own_table(environment));
+    own.table = to_text(own_table(joining.environment));
+  }
+  Notes notes = exchange_notes(own, joining);
+  world = notes.world;
+  const bool may_share = joining.backend != "native";
+  Neighbourhood near;
+  if (may_share) {
+    near = meet_neighbours(memory, {.connector = joining.connector,
+                                    .backend = joining.backend,
+                                    .node_of = notes.nodes,
+                                    .memory_notes = notes.memory,
+                                    .log = joining.log,
+                                    .deadline = joining.deadline});
   }
   Runtime::Parts parts;
-  std::vector<wire::Address> addresses;
-  std::vector<std::string> backends, memory_notes;
-  for (const std::string& text : connector.exchange(encode(own), deadline)) {
-    const Note note = decode(text);
-    const wire::HostPort where = wire::HostPort::parse(note.address);
-    const auto address = wire::Address::from_numeric(where.host, where.port);
-    if (!address)
-      throw RendezvousError(fmt::format("a rank announced {} as its address, which is not one", note.address));
-    addresses.push_back(*address);
-    parts.hosts.push_back(note.host);
-    parts.node_of.push_back(note.node);
-    backends.push_back(note.backend);
-    memory_notes.push_back(note.memory);
-    if (note.world != 0) {
-      world = note.world;
-      parts.table = table_from_text(note.table);
-    }
-  }
-  check_backends(backends);
-  Neighbourhood near;
-  if (joining.backend != "native") {
-    near = meet_neighbours(memory, {.connector = connector,
-                                    .backend = joining.backend,
-                                    .node_of = parts.node_of,
-                                    .memory_notes = memory_notes,
-                                    .log = joining.log,
-                                    .deadline = deadline});
-  }
-  const std::string_view secret = connector.secret();
-  auto tcp = std::make_unique<transport::TcpTransport>(transport::TcpSetup{
-      .rank = place.rank,
-      .listener = std::move(listener),
-      .table = std::move(addresses),
-      .secret = wire::Secret(
-          std::as_bytes(std::span<const char, wire::Secret::size_bytes>(secret.data(), wire::Secret::size_bytes))),
-      .clock = steady_clock(),
-      .world = world,
-      .options = options});
-  parts.may_share_memory = joining.backend != "native";
+  parts.hosts = std::move(notes.hosts);
+  parts.node_of = std::move(notes.nodes);
+  parts.table = std::move(notes.table);
+  parts.may_share_memory = may_share;
   parts.neighbours = near.neighbours;
   parts.may_read_neighbours = near.cross_memory;
   if (near.neighbours) parts.memory = shm::Memory::of(memory.arena);
-  if (near.neighbours == nullptr) {
-    parts.transport = std::move(tcp);
-  } else {
-    parts.transport = std::make_unique<transport::HostTransport>(transport::HostSetup{.neighbours = near.neighbours,
-                                                                                      .inner = std::move(tcp),
-                                                                                      .boards = std::move(near.boards),
-                                                                                      .clock = steady_clock()});
-  }
+  parts.transport = make_transport({.rank = place.rank,
+                                    .listener = std::move(listener),
+                                    .table = std::move(notes.addresses),
+                                    .secret = secret_of(joining.connector),
+                                    .clock = steady_clock(),
+                                    .world = world,
+                                    .options = options},
+                                   std::move(near));
   return parts;
 }
 

@@ -17,6 +17,7 @@ namespace {
 constexpr int polls_with_a_core_each = 4000;  // some 100 µs
 constexpr int polls_before_yield = 1000;      // a core of one's own may be shared with strangers
 constexpr int polls_with_fewer_cores = 60;    // each gives the core to another rank
+constexpr Duration moment = std::chrono::milliseconds(2);
 
 void pause() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -34,13 +35,18 @@ bool is_plain(const Request& r) {
 template <class Work>
 bool poll_for_a_moment(Work& work, bool oversubscribed) {
   const int polls = oversubscribed ? polls_with_fewer_cores : polls_with_a_core_each;
+  TimePoint begin{};
   for (int i = 0; i < polls; ++i) {
     if (work.poll()) return true;
-    if (oversubscribed || (i >= polls_before_yield && i % 64 == 0)) {
-      sched_yield();
-    } else {
+    if (!oversubscribed && (i < polls_before_yield || i % 64 != 0)) {
       pause();
+      continue;
     }
+    // Whoever gets the core may keep it for a while, and the rank's lock is held meanwhile.
+    const TimePoint now = steady_clock().now();
+    if (begin == TimePoint{}) begin = now;
+    if (now - begin > moment) return false;
+    sched_yield();
   }
   return false;
 }

@@ -1,4 +1,4 @@
-// runtime.cpp: one rank's part in a job: its transport, its control network, its groups, and who makes progress.
+// runtime.cpp: one rank's part in a job: its transport, its control network, its groups.
 // SPDX-License-Identifier: Apache-2.0
 #include "group/runtime.hpp"
 
@@ -20,13 +20,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int spin_rounds = 200;  // polls without a pause, when there is a core for each rank
-constexpr int yield_rounds = 4;
-constexpr Duration short_nap = 200us;  // while links and neighbours may both have news
-constexpr Duration control_nap = 2ms;  // of the service thread, while it sleeps where links are not heard
-constexpr Duration nap = 20ms;         // the longest sleep while a call waits: deadlines and probes need a look
-constexpr Duration idle_nap = 200ms;   // the same while nothing is under way: heartbeats
-constexpr Duration control_interval = 1ms;
 constexpr Duration goodbye_limit = 2s;
 constexpr std::size_t broken_early_limit = 64;
 constexpr std::size_t early_limit = 1024;
@@ -125,123 +118,6 @@ void Runtime::keep(std::shared_ptr<CircleCarrier> circle) {
   const std::unique_lock guard(mutex_);
   std::erase_if(kept_, [](const auto& each) { return each->is_vacant(); });
   if (!circle->is_vacant()) kept_.push_back(std::move(circle));
-}
-
-void Runtime::activate(std::shared_ptr<Operation> operation) { active_.push_back(std::move(operation)); }
-
-void Runtime::entrust(const Operation& operation) {
-  const std::unique_lock guard(mutex_);
-  if (operation.ended() || waiters_ > 0 || !thread_.joinable()) return;
-  service_.notify_one();
-  if (!watches_data_) parts_.transport->wake();  // it sleeps on the control links only
-}
-
-void Runtime::deactivate(const Operation& operation) {
-  const auto found =
-      std::find_if(active_.begin(), active_.end(), [&](const auto& each) { return each.get() == &operation; });
-  if (found != active_.end()) active_.erase(found);
-  some_ended_ = true;
-}
-
-bool Runtime::poll() {
-  bool moved = parts_.transport->poll();
-  const TimePoint now = clock().now();
-  if (now - control_polled_at_ >= control_interval || !parts_.threaded) {
-    control_polled_at_ = now;
-    control_->poll();
-  }
-  // Operations end, and start others, while we walk: by index, and again from the start when the list changed.
-  for (std::size_t i = 0; i < active_.size();) {
-    const std::shared_ptr<Operation> operation = active_[i];
-    operation->group->advance(*operation, now);
-    if (i < active_.size() && active_[i] == operation) ++i;
-  }
-  if (std::exchange(some_ended_, false)) {
-    moved = true;
-    if (waiters_ > 1) changed_.notify_all();
-  }
-  return moved;
-}
-
-TimePoint Runtime::next_look() const {
-  const TimePoint timer = control_->next_timer();
-  return active_.empty() ? timer : std::min(timer, clock().now() + nap);
-}
-
-bool Runtime::poll_or_sleep(std::unique_lock<std::mutex>& guard, int& idle_rounds, TimePoint limit) {
-  if (poll()) {
-    idle_rounds = 0;
-    return false;
-  }
-  ++idle_rounds;
-  const int spins = parts_.oversubscribed ? 0 : spin_rounds;
-  if (idle_rounds > spins + yield_rounds) {
-    sleep(guard, limit);
-  } else {
-    guard.unlock();
-    if (idle_rounds > spins) std::this_thread::yield();
-    guard.lock();
-  }
-  return false;
-}
-
-// Over data, one thread at a time. Neighbours ring only for those who say that they sleep, so one says it first and then
-// looks once more. Nobody can wait for links and bells at once: with something under way on both, naps are short.
-void Runtime::sleep(std::unique_lock<std::mutex>& guard, TimePoint limit) {
-  if (!parts_.neighbours || parts_.transport->busy_outside()) {
-    const TimePoint until = std::min(limit, clock().now() + (parts_.neighbours ? short_nap : nap));
-    guard.unlock();
-    parts_.transport->wait(until, Transport::Events::all);
-    guard.lock();
-    return;
-  }
-  shm::ArenaHeader& own = parts_.neighbours->arena().header();
-  shm::Bell bell(own);
-  ++sleepers_;
-  bell.prepare();
-  if (poll()) {
-    bell.leave();
-  } else {
-    const bool serving = std::this_thread::get_id() == thread_.get_id();
-    const TimePoint until = std::min(limit, clock().now() + (serving ? control_nap : nap));
-    guard.unlock();
-    bell.sleep(until);
-    guard.lock();
-  }
-  // It has just said for both that nobody sleeps: the other one says it anew.
-  if (--sleepers_ > 0) shm::wake(own);
-}
-
-// Beside a thread that waits, and may sleep on the bell: what the links bring is looked at here.
-void Runtime::listen(std::unique_lock<std::mutex>& guard) {
-  watches_data_ = false;
-  guard.unlock();
-  parts_.transport->wait(clock().now() + idle_nap, Transport::Events::control);
-  guard.lock();
-  if (!stopping_ && poll()) shm::ring(parts_.neighbours->arena().header());
-}
-
-void Runtime::serve() {
-  std::unique_lock guard(mutex_);
-  while (!stopping_) {
-    if (polling_ || waiters_ > 0) {
-      if (parts_.neighbours) {
-        listen(guard);
-      } else {
-        service_.wait_for(guard, nap);
-      }
-      continue;
-    }
-    poll();
-    const bool outstanding = watches_data_ = !active_.empty();
-    if (outstanding) {
-      sleep(guard, TimePoint::max());
-    } else {
-      guard.unlock();
-      parts_.transport->wait(clock().now() + idle_nap, Transport::Events::control);
-      guard.lock();
-    }
-  }
 }
 
 Runtime::Verdict Runtime::arrived(int peer, const Envelope& envelope) {

@@ -19,8 +19,10 @@ configure() {  # preset
   cmake --preset "$1" "${arguments[@]}"
 }
 
+# The list is read to its end: a reader that stops early makes the writer fail, and the target seem not to be there.
 has_target() {  # preset target
-  [[ -f build/$1/build.ninja ]] && cmake --build "build/$1" --target help | grep -q "^$2: phony"
+  local targets
+  [[ -f build/$1/build.ninja ]] && targets=$(cmake --build "build/$1" --target help) && grep -q "^$2: phony" <<<"$targets"
 }
 
 # -k 0: one run shows every error, not only the first.
