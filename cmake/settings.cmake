@@ -53,11 +53,10 @@ if(TUTTI_SANITIZE)
   set(TUTTI_TEST_OPTIMISATION -O0)
 endif()
 
-# Headers that all include are parsed once: in the sanitizers' builds, which compile everything again, and for tests, whose
-# GoogleTest takes longer to parse than they do. The library's own files have none of this in the release build, so that a
-# missing include is noticed. KIND is library or test, which are compiled with different flags.
+# Headers that all include are parsed once. The fuzzers' build, which compiles the library with another compiler, has none
+# of this, so that a missing include is noticed. KIND is library or test, which are compiled with different flags.
 function(tutti_precompile target kind)
-  if(TUTTI_FUZZ OR (kind STREQUAL library AND NOT TUTTI_SANITIZE))
+  if(TUTTI_FUZZ)
     return()
   endif()
   set(source ${PROJECT_BINARY_DIR}/precompiled_${kind}.cpp)
