@@ -82,40 +82,53 @@ std::shared_ptr<Operation> GroupCore::take_operation() {
 
 void GroupCore::enter_log(const Signature& signature) { log_[signature.sequence % log_length] = signature; }
 
-// What the last call was found to be, where this one is like it.
-void GroupCore::admit_again(Request& request) const {
-  request.axis = admitted_.axis;
-  request.concat_axis = admitted_.concat_axis;
-  request.uneven = admitted_.uneven;
-  request.sizes_follow = admitted_.sizes_follow;
-  request.signature = admitted_.signature;
-  if (admitted_.input.present() && !request.input.present()) request.input = request.output;
-  if (!admitted_.input.present()) request.input = View();
-  if (!admitted_.output.present()) request.output = View();
+// What a call like this one was found to be.
+void GroupCore::admit_again(Request& request, const Familiar& familiar) {
+  const Request& admitted = familiar.admitted;
+  request.axis = admitted.axis;
+  request.concat_axis = admitted.concat_axis;
+  request.uneven = admitted.uneven;
+  request.sizes_follow = admitted.sizes_follow;
+  request.signature = admitted.signature;
+  if (admitted.input.present() && !request.input.present()) request.input = request.output;
+  if (!admitted.input.present()) request.input = View();
+  if (!admitted.output.present()) request.output = View();
 }
 
 void GroupCore::admit(Request& request) {
   check_usable();
-  if (has_asked_ && alike(request, asked_)) {
-    admit_again(request);
-    request.signature.sequence = next_sequence_++;
-    return enter_log(request.signature);
+  latest_ = nullptr;
+  for (Familiar& familiar : familiar_) {
+    if (familiar.is_known && alike(request, familiar.asked)) latest_ = &familiar;
   }
-  may_replay_ = false;
-  has_asked_ = !request.allocate;  // what makes the result is the caller's, and not kept
-  if (has_asked_) asked_ = request;
+  if (latest_ != nullptr) {
+    admit_again(request, *latest_);
+  } else {
+    admit_stranger(request);
+  }
+  request.signature.sequence = next_sequence_++;
+  enter_log(request.signature);
+}
+
+void GroupCore::admit_stranger(Request& request) {
+  Familiar* place = nullptr;
+  if (!request.allocate) {  // what makes the result is the caller's, and not kept
+    place = &familiar_[next_familiar_++ % familiar_.size()];
+    place->is_known = place->may_replay = false;
+    place->asked = request;
+  }
   try {
     check_collective(request, facts_.rank, facts_.size, layout_);
     if (const auto reason = backend_->refuses(request))
       throw Unsupported(fmt::format("{}: {}", name_of(request.verb), *reason));
   } catch (const Error& error) {
-    has_asked_ = false;
     refuse(error.what());
     throw;
   }
-  if (has_asked_) admitted_ = request;
-  request.signature.sequence = next_sequence_++;
-  enter_log(request.signature);
+  if (place == nullptr) return;
+  place->admitted = request;
+  place->is_known = true;
+  latest_ = place;
 }
 
 std::shared_ptr<Operation> GroupCore::make_operation(Request request, Duration timeout) {

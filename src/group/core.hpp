@@ -101,8 +101,19 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
 
  private:
   void admit(Request& request);
-  void admit_again(Request& request) const;
+  /// A call that passed the door, as it came and as it went on; and, if the caller's arrays were used where they lie, what
+  /// the carrier got. Calls like it need not be checked and laid out again.
+  struct Familiar {
+    Request asked{}, admitted{};
+    Spec spec{};
+    BodyStart start{};
+    bool is_known = false;
+    bool may_replay = false;
+  };
+  void admit_stranger(Request& request);
+  static void admit_again(Request& request, const Familiar& familiar);
   [[nodiscard]] bool is_undisturbed() const;
+  [[nodiscard]] Familiar* find_replayable(const Plain& plain);
   [[nodiscard]] bool run_first(const Request& request, Task*& task);
   std::shared_ptr<Operation> take_over(Request request, Duration timeout, Task* task, const std::exception_ptr& error);
   [[nodiscard]] std::vector<int> members_of_host() const;
@@ -163,14 +174,9 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::shared_ptr<CircleCarrier> circle_;  // of the members on this host; null: none
   bool quick_ = false;                     // calls may be over before anyone need wait
   Layout layout_;                          // working memory of the checks
-  Request asked_, admitted_;               // the last call that passed the door, as it came and as it went on
-  bool has_asked_ = false;
-  struct Replay {
-    Spec spec{};
-    BodyStart start{};
-  };
-  Replay replay_;
-  bool may_replay_ = false;  // a call like the last one needs no more than what is in replay_
+  std::array<Familiar, 4> familiar_;       // the latest kinds of calls
+  std::size_t next_familiar_ = 0;          // the place for the next kind
+  Familiar* latest_ = nullptr;             // the kind of the call that was admitted last; null: one that is not kept
   std::atomic<bool> inside_{false};
   std::uint64_t next_sequence_ = 0;
   std::array<Signature, log_length> log_;

@@ -146,6 +146,8 @@ void Group::all_gather(View data, View out, const JoinOptions& o) {
   run(request_of(AllGather{.data = data, .out = out, .axis = o.axis, .uneven = o.uneven, .sizes = o.sizes}), o.timeout);
 }
 void Group::gather(View data, View out, const JoinOptions& o) {
+  if (o.axis == 0 && !o.uneven && o.sizes.empty())
+    return run_plain(*this, {.verb = Verb::gather, .input = data, .output = out, .root = o.root}, o.timeout);
   run(request_of(
           Gather{.data = data, .out = out, .root = o.root, .axis = o.axis, .uneven = o.uneven, .sizes = o.sizes}),
       o.timeout);
@@ -156,9 +158,13 @@ void Group::reduce_scatter(View data, View out, const SplitOptions& o) {
   run(request_of(ReduceScatter{.data = data, .out = out, .op = o.op, .axis = o.axis, .sizes = o.sizes}), o.timeout);
 }
 void Group::scatter(View data, View out, const SplitOptions& o) {
+  if (o.axis == 0 && o.sizes.empty())
+    return run_plain(*this, {.verb = Verb::scatter, .input = data, .output = out, .root = o.root}, o.timeout);
   run(request_of(Scatter{.data = data, .out = out, .root = o.root, .axis = o.axis, .sizes = o.sizes}), o.timeout);
 }
 void Group::all_to_all(View data, View out, const ExchangeOptions& o) {
+  if (o.split_axis == 0 && o.concat_axis == 0 && o.split_sizes.empty() && o.recv_sizes.empty())
+    return run_plain(*this, {.verb = Verb::all_to_all, .input = data, .output = out}, o.timeout);
   run(request_of(AllToAll{.data = data,
                           .out = out,
                           .split_axis = o.split_axis,

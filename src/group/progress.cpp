@@ -12,6 +12,9 @@ using namespace std::chrono_literals;
 
 constexpr int spin_rounds = 200;  // polls without a pause, when there is a core for each rank
 constexpr int yield_rounds = 4;
+// Among neighbours with a core each, some 2 ms: whoever sleeps is woken on the core of the rank that wakes it, and then both
+// share that one until the system notices.
+constexpr int yield_rounds_of_neighbours = 2000;
 constexpr Duration short_nap = 200us;  // while links and neighbours may both have news
 constexpr Duration control_nap = 2ms;  // of the service thread, while it sleeps where links are not heard
 constexpr Duration nap = 20ms;         // the longest sleep while a call waits: deadlines and probes need a look
@@ -68,7 +71,8 @@ bool Runtime::poll_or_sleep(std::unique_lock<std::mutex>& guard, int& idle_round
   }
   ++idle_rounds;
   const int spins = parts_.oversubscribed ? 0 : spin_rounds;
-  if (idle_rounds > spins + yield_rounds) {
+  const int yields = parts_.neighbours && !parts_.oversubscribed ? yield_rounds_of_neighbours : yield_rounds;
+  if (idle_rounds > spins + yields) {
     sleep(guard, limit);
   } else {
     guard.unlock();

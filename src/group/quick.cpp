@@ -53,20 +53,29 @@ bool poll_for_a_moment(Work& work, bool oversubscribed) {
 
 }  // namespace
 
-// Everything that tells this call from the last one is compared; so nothing is left to check.
+GroupCore::Familiar* GroupCore::find_replayable(const Plain& plain) {
+  for (Familiar& each : familiar_) {
+    const Request& asked = each.asked;
+    if (each.may_replay && asked.verb == plain.verb && asked.op == plain.op && asked.root == plain.root &&
+        alike(plain.input, asked.input) && alike(plain.output, asked.output) &&
+        lie_alike(plain.input, plain.output, asked))
+      return &each;
+  }
+  return nullptr;
+}
+
+// Everything that tells this call from one before is compared; so nothing is left to check.
 bool GroupCore::run_again(const Plain& plain, Duration timeout, std::shared_ptr<Operation>& operation) {
   const auto guard = runtime_->lock();
-  const bool like_last = may_replay_ && asked_.verb == plain.verb && asked_.op == plain.op &&
-                         asked_.root == plain.root && alike(plain.input, asked_.input) &&
-                         alike(plain.output, asked_.output) && lie_alike(plain.input, plain.output, asked_);
-  if (!like_last || !is_undisturbed()) return false;
+  Familiar* const familiar = find_replayable(plain);
+  if (familiar == nullptr || !is_undisturbed()) return false;
   Carrier& carrier = *backend_->carriers().whole;
-  BodyStart& start = replay_.start;
-  start.spec = &replay_.spec;
+  BodyStart& start = familiar->start;
+  start.spec = &familiar->spec;
   start.signature.sequence = next_sequence_++;
   enter_log(start.signature);
-  start.input = admitted_.input.present() ? static_cast<const std::byte*>(plain.input.data()) : nullptr;
-  start.output = admitted_.output.present() ? static_cast<std::byte*>(plain.output.data()) : nullptr;
+  start.input = familiar->admitted.input.present() ? static_cast<const std::byte*>(plain.input.data()) : nullptr;
+  start.output = familiar->admitted.output.present() ? static_cast<std::byte*>(plain.output.data()) : nullptr;
   Body& body = carrier.start(start);
   std::exception_ptr error;
   try {
@@ -78,7 +87,7 @@ bool GroupCore::run_again(const Plain& plain, Duration timeout, std::shared_ptr<
     error = std::current_exception();
   }
   Request request{.verb = plain.verb, .input = plain.input, .output = plain.output, .op = plain.op, .root = plain.root};
-  admit_again(request);
+  admit_again(request, *familiar);
   request.signature = start.signature;
   Task& task = backend_->adopt(request, body);
   operation = take_over(std::move(request), timeout, &task, error);
@@ -89,9 +98,10 @@ bool GroupCore::run_first(const Request& request, Task*& task) {
   task = &backend_->start(request);
   if (!poll_for_a_moment(*task, runtime_->is_oversubscribed())) return false;
   const auto start = backend_->direct(*task);
-  if (start && has_asked_ && is_plain(asked_)) {
-    replay_ = {.spec = *start->spec, .start = *start};
-    may_replay_ = true;
+  if (start && latest_ != nullptr && is_plain(latest_->asked)) {
+    latest_->spec = *start->spec;
+    latest_->start = *start;
+    latest_->may_replay = true;
   }
   task->release();
   return true;
