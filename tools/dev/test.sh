@@ -11,8 +11,10 @@ run_ctest() {  # preset ctest-arguments…
   export_skips
   fixed_addresses ctest --test-dir "build/$preset" --parallel "$jobs" --output-on-failure --no-tests=ignore \
     --output-junit "$report" "${repeat[@]}" "$@" || status=$?
-  sed -nE 's/^ *[0-9]*\/?[0-9]* *Test +#[0-9]+: (.*[^. ]) \.*\*\*\*.*/passed only when run again: \1/p' "$stage_file.log" |
-    { ((status != 0)) || cat; } | sort -u >>"$stage_file.notes"
+  if ((status == 0)); then
+    sed -nE 's/^ *[0-9]*\/?[0-9]* *Test +#[0-9]+: (.*[^. ]) \.*\*\*\*.*/passed only when run again: \1/p' \
+      "$stage_file.log" | sort -u >>"$stage_file.notes"
+  fi
   python3 tools/dev/count.py --junit "$report" --gtest "build/$preset/gtest" --notes "$stage_file.notes" \
     >>"$stage_file.counts"
   if ((status == 0)) && [[ $(cat "$stage_file.counts") == "0 0 0" ]]; then
