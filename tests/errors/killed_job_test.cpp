@@ -40,7 +40,8 @@ TEST(KilledJobs, LeaveNoSharedMemoryBehind) {
       Buffer<float> shared = world.empty<float>(held_bytes / sizeof(float));
       for (;;) world.all_reduce(std::span(shared).first(100'000), {.op = Op::max});
     });
-    usleep(static_cast<useconds_t>(random() % 60'000));  // not to wait for anything: a random moment, also in the middle of init
+    usleep(static_cast<useconds_t>(random() %
+                                   60'000));  // not to wait for anything: a random moment, also in the middle of init
     for (int rank = 0; rank < size; ++rank) ranks.kill(rank);
   }
   for (const std::string& name : names_in("/dev/shm")) {
