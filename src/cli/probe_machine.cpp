@@ -1,33 +1,20 @@
 // probe_machine.cpp: processor, cores and caches (hwloc), memory, and the limits that are set on them.
 // SPDX-License-Identifier: Apache-2.0
-#include <hwloc.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
-
-#include <memory>
-#include <type_traits>
 
 #include <fmt/format.h>
 
 #include "cli/files.hpp"
 #include "cli/probes.hpp"
+#include "launch/hwloc_topology.hpp"
 
 namespace tutti::cli {
 
 namespace {
 
-struct DestroyTopology {
-  void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
-};
-using Topology = std::unique_ptr<std::remove_pointer_t<hwloc_topology_t>, DestroyTopology>;
-
-Topology load_topology() {
-  hwloc_topology_t raw = nullptr;
-  if (hwloc_topology_init(&raw) != 0) return nullptr;
-  Topology topology(raw);
-  return hwloc_topology_load(raw) == 0 ? std::move(topology) : nullptr;
-}
+using Topology = launch::HwlocTopology;
 
 int count_of(const Topology& topology, hwloc_obj_type_t type) {
   return std::max(0, hwloc_get_nbobjs_by_type(topology.get(), type));
@@ -77,7 +64,7 @@ MachineFacts probe_machine(const Path& root) {
   }
   facts.usable_threads = usable_threads();
   facts.cpu_quota = read_cgroup_limits(root).cpu_quota;
-  const Topology topology = load_topology();
+  const Topology topology = launch::load_topology();
   if (!topology) return facts;
   facts.packages = count_of(topology, HWLOC_OBJ_PACKAGE);
   facts.numa_nodes = count_of(topology, HWLOC_OBJ_NUMANODE);

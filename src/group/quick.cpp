@@ -7,7 +7,6 @@
 #include <sched.h>
 
 #include "backend/alike.hpp"
-#include "engine/execution.hpp"
 #include "group/core.hpp"
 #include "group/runtime.hpp"
 

@@ -160,6 +160,7 @@ run_test_stage() {
 pieces_of() {
   case $1 in
     fuzz | format) echo clang ;;
+    cpp) echo openmpi mpich torch ;;  # to be measured beside
     launchers) echo openmpi mpich pmix slurm torch ;;
     hosts) echo iproute2 iperf3 ;;
     python) echo torch ;;
