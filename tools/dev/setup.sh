@@ -7,7 +7,8 @@
 
 core_packages=(g++ cmake ninja-build ccache pkg-config python3 libhwy-dev libfmt-dev libssl-dev libhwloc-dev
                libcli11-dev nlohmann-json3-dev libgtest-dev libgmock-dev)
-pieces=(clang openmpi mpich pmix slurm iperf3 iproute2 torch)
+pieces=(clang openmpi mpich pmix slurm iperf3 iproute2 python torch jax tensorflow mpi4py)
+python_pieces=(python torch jax tensorflow mpi4py)  # sections of requirements/test.txt; the others stand on the first
 declare -A piece_packages=(
   [clang]="clang clang-format clang-tidy libclang-rt-14-dev lld"
   [openmpi]="openmpi-bin libopenmpi-dev"
@@ -16,7 +17,7 @@ declare -A piece_packages=(
   [slurm]="slurm-wlm munge"
   [iperf3]="iperf3"
   [iproute2]="iproute2"
-  [torch]="python3-venv"  # and requirements/test.txt
+  [python]="python3-venv python3-dev" [torch]="" [jax]="" [tensorflow]="" [mpi4py]="openmpi-bin"
 )
 requirements=requirements/test.txt
 carried=$PWD/build/carry  # what tools/carry_dependencies brought from another machine
@@ -28,6 +29,7 @@ package_is_there() {
     g++ | cmake | ccache | pkg-config | python3 | clang | clang-format | clang-tidy | iperf3) "$1" --version ;;
     ninja-build) ninja --version ;;
     python3-venv) python3 -c 'import ensurepip, venv' ;;
+    python3-dev) test -f "$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" ;;
     iproute2) ip -V ;;
     *) [[ $(dpkg-query -W -f='${Status}' "$1") == "install ok installed" ]] ;;
   esac >/dev/null 2>&1
@@ -80,7 +82,7 @@ set_up_core() {
 # A first failure is remembered, so that the next run does not spend a minute on it; CI always tries.
 piece_stamp() {
   local what=${piece_packages[$1]}
-  [[ $1 != torch ]] || what+=$(cat "$requirements")
+  ! is_python_piece "$1" || what+=$(cat "$requirements")
   echo "build/stamps/no-$1-$(sha256sum <<<"$what" | cut -c1-12)"
 }
 
@@ -89,7 +91,7 @@ set_up_piece() {  # piece
   # shellcheck disable=SC2086
   mapfile -t missing < <(missing_of ${piece_packages[$1]})
   ((${#missing[@]} == 0)) || install_packages "${missing[@]}" || return 1
-  [[ $1 != torch ]] || set_up_python
+  ! is_python_piece "$1" || set_up_python "$1"
 }
 
 set_up_pieces() {  # piece…
@@ -109,21 +111,31 @@ set_up_pieces() {  # piece…
     if [[ ! -f $stamp ]] && (set_up_piece "$piece"); then continue; fi
     touch "$stamp"
     printf '%s\t%s could not be installed; tests that need it are skipped\n' "$piece" "$piece" >>"$skips"
-    note "$piece could not be installed (${piece_packages[$piece]}): its tests are skipped; rm $stamp to try again"
+    note "$piece could not be installed ($(source_of "$piece")): its tests are skipped; rm $stamp to try again"
     [[ -z ${TUTTI_REQUIRE_ALL:-} ]] || failed=1
   done
   return $failed
 }
 
-python_stamp() { echo ".venv/stamp-$({ cat "$requirements"; python3 --version; } | sha256sum | cut -c1-12)"; }
+is_python_piece() { [[ " ${python_pieces[*]} " == *" $1 "* ]]; }
+source_of() { if is_python_piece "$1"; then echo "[$1] in $requirements"; else echo "${piece_packages[$1]}"; fi; }
 
-set_up_python() {
-  [[ ! -f $(python_stamp) ]] || return 0
+section_of() { sed -n "/^# \[$1\]/,/^\$/p" "$requirements"; }  # piece
+python_stamp() { echo ".venv/stamp-$1-$({ section_of "$1"; python3 --version; } | sha256sum | cut -c1-12)"; }  # piece
+
+# Sections are installed one by one, so that a framework that cannot be had takes no other one with it.
+set_up_python() {  # piece
+  [[ ! -f $(python_stamp "$1") ]] || return 0
   [[ -z ${TUTTI_NO_INSTALL:-} ]] || return 1
-  rm -rf .venv
-  python3 -m venv .venv || return 1
-  .venv/bin/python -m pip install --disable-pip-version-check --progress-bar off -r "$requirements" || return 1
-  touch "$(python_stamp)"
+  if [[ $1 == python ]]; then
+    [[ $(.venv/bin/python --version 2>/dev/null) == "$(python3 --version)" ]] || python3 -m venv --clear .venv || return 1
+  else
+    set_up_python python || return 1
+  fi
+  .venv/bin/python -m pip install --disable-pip-version-check --progress-bar off \
+    -r <(section_of "$1") -c "$requirements" || return 1
+  rm -f ".venv/stamp-$1-"*
+  touch "$(python_stamp "$1")"
 }
 
 has_piece() { ! grep -qs "^$1"$'\t' "$skips"; }
@@ -136,7 +148,7 @@ export_skips() {
       export "TUTTI_SKIP_${piece^^}=$reason"
     done <"$skips"
   fi
-  if [[ -f $(python_stamp) ]]; then
+  if [[ -f $(python_stamp python) ]]; then
     export TUTTI_PYTHON=$PWD/.venv/bin/python
   fi
 }
