@@ -82,7 +82,8 @@ struct Request {
   std::vector<std::int64_t> recv_sizes{};    // all_to_all: what comes from each rank
   std::vector<std::pair<int, int>> pairs{};  // permute: (source, destination)
   bool differentiated = false;
-  bool sizes_follow = false;  // a size-exchange phase goes first (broadcast, scatter, uneven verbs)
+  std::uint64_t structure = 0;  // hash of the nest of arrays that was fused into this one; all ranks have the same
+  bool sizes_follow = false;    // a size-exchange phase goes first (broadcast, scatter, uneven verbs)
   /// Makes the output once its shape is known, where the caller could not: after a size exchange.
   std::function<View(DType, std::span<const std::int64_t>)> allocate{};
   TimePoint deadline = TimePoint::max();

@@ -35,9 +35,9 @@ inline bool lie_alike(const View& input, const View& output, const Request& othe
 inline bool alike(const Request& a, const Request& b) {
   return a.verb == b.verb && a.op == b.op && a.root == b.root && a.axis == b.axis && a.concat_axis == b.concat_axis &&
          a.stack == b.stack && a.uneven == b.uneven && a.differentiated == b.differentiated &&
-         a.sizes_follow == b.sizes_follow && !a.allocate && !b.allocate && alike(a.input, b.input) &&
-         alike(a.output, b.output) && lie_alike(a.input, a.output, b) && a.sizes == b.sizes &&
-         a.recv_sizes == b.recv_sizes && a.pairs == b.pairs;
+         a.structure == b.structure && a.sizes_follow == b.sizes_follow && !a.allocate && !b.allocate &&
+         alike(a.input, b.input) && alike(a.output, b.output) && lie_alike(a.input, a.output, b) &&
+         a.sizes == b.sizes && a.recv_sizes == b.recv_sizes && a.pairs == b.pairs;
 }
 
 }  // namespace tutti

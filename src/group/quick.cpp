@@ -26,8 +26,8 @@ void pause() {
 
 /// Nothing but arrays, a reduction and a root.
 bool is_plain(const Request& r) {
-  return r.axis == 0 && r.concat_axis == 0 && !r.stack && !r.uneven && !r.differentiated && !r.sizes_follow &&
-         r.sizes.empty() && r.recv_sizes.empty() && r.pairs.empty();
+  return r.axis == 0 && r.concat_axis == 0 && !r.stack && !r.uneven && !r.differentiated && r.structure == 0 &&
+         !r.sizes_follow && r.sizes.empty() && r.recv_sizes.empty() && r.pairs.empty();
 }
 
 /// Task or Body.

@@ -36,7 +36,8 @@ Signature signature_of(const Request& request, const Layout& layout) {
   Hash hash;
   hash.add(static_cast<std::uint64_t>(request.axis))
       .add(static_cast<std::uint64_t>(request.concat_axis))
-      .add(request.stack ? 1 : 0);
+      .add(request.stack ? 1 : 0)
+      .add(request.structure);
   if (reduces(request.verb)) hash.add(std::bit_cast<std::uint64_t>(request.op.factor()));
   for (const auto& [source, destination] : request.pairs) {
     hash.add(static_cast<std::uint64_t>(source)).add(static_cast<std::uint64_t>(destination));
