@@ -16,6 +16,9 @@ configure() {  # preset
     arguments+=(--fresh)
   fi
   [[ -z $prefix ]] || arguments+=("-DCMAKE_PREFIX_PATH=$prefix")
+  if [[ $1 =~ ^(release|debug)$ && -f $(python_stamp python) ]]; then  # the module's own sanitizing would need a sanitized Python
+    arguments+=(-DTUTTI_PYTHON=ON "-DPython_EXECUTABLE=$PWD/.venv/bin/python")
+  fi
   cmake --preset "$1" "${arguments[@]}"
 }
 

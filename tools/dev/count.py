@@ -1,4 +1,4 @@
-# count.py: counts the test cases of a ctest run, and lists what failed and what was skipped with its reason.
+# count.py: counts the test cases of a run of ctest or pytest, and lists what failed and what was skipped with its reason.
 # SPDX-License-Identifier: Apache-2.0
 """Prints "passed failed skipped".
 
@@ -6,6 +6,7 @@ A program that ran its tests in one go (WHOLE in cmake/tests.cmake) is one case 
 report, the cases in there are counted instead.
 """
 import argparse
+import ast
 import collections
 import pathlib
 import re
@@ -15,7 +16,7 @@ Case = collections.namedtuple("Case", "name outcome reason")
 
 
 def outcome_of(element):
-    if element.find("failure") is not None or element.get("status") == "fail":
+    if element.find("failure") is not None or element.find("error") is not None or element.get("status") == "fail":
         return "failed"
     skipped = element.find("skipped")
     if skipped is not None and not (skipped.get("message") or "").startswith("Unable to find executable"):
@@ -32,7 +33,12 @@ def skip_reason(element):
     if found:
         return found.group(1).strip()
     skipped = element.find("skipped")
-    return (skipped.get("message") or "").split("\n")[-1].strip() if skipped is not None else "not run"
+    if skipped is None:
+        return "not run"
+    message = skipped.get("message") or ""
+    if message == "collection skipped" and skipped.text:  # pytest, of a whole file: path, line and reason as a tuple
+        message = ast.literal_eval(skipped.text.strip())[-1].removeprefix("Skipped: ")
+    return message.split("\n")[-1].strip()
 
 
 def case_of(element, name):
@@ -50,8 +56,10 @@ def all_cases(junit, gtest_folder):
         return
     for element in ElementTree.parse(junit).getroot().iter("testcase"):
         name = element.get("name")
-        report = gtest_folder / f"{name}.xml"
-        inner = list(cases_of_program(report, name)) if report.exists() else []
+        if element.get("classname") not in (None, "", name):  # pytest's; ctest says the same twice
+            name = f"{element.get('classname')}.{name}"
+        report = gtest_folder / f"{name}.xml" if gtest_folder else None
+        inner = list(cases_of_program(report, name)) if report and report.exists() else []
         outer = case_of(element, name)
         # A program that died or timed out fails as a whole, whatever its report says.
         if outer.outcome == "failed" and not any(case.outcome == "failed" for case in inner):
@@ -71,7 +79,7 @@ def notes(cases):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--junit", type=pathlib.Path, required=True)
-    parser.add_argument("--gtest", type=pathlib.Path, required=True)
+    parser.add_argument("--gtest", type=pathlib.Path, help="folder of the reports of programs that ctest runs whole")
     parser.add_argument("--notes", type=pathlib.Path, required=True)
     options = parser.parse_args()
     cases = list(all_cases(options.junit, options.gtest))

@@ -1,4 +1,4 @@
-# count_test.py: count.py counts what ctest and GoogleTest report, and misses no failure.
+# count_test.py: count.py counts what ctest, GoogleTest and pytest report, and misses no failure.
 # SPDX-License-Identifier: Apache-2.0
 import pathlib
 import tempfile
@@ -22,6 +22,16 @@ GTEST = """<testsuites><testsuite name="Verbs">
   <testcase name="One" classname="Verbs" status="run" result="completed"/>
   <testcase name="Two" classname="Verbs" status="run" result="{two}">{failure}</testcase>
   <testcase name="Three" classname="Verbs" status="run" result="skipped"><skipped message="x.cpp:1&#10;no MPI"/></testcase>
+</testsuite></testsuites>"""
+
+PYTEST = """<testsuites name="pytest tests"><testsuite name="pytest">
+  <testcase classname="tests.python.test_verbs" name="test_works[2]"/>
+  <testcase classname="tests.python.test_verbs" name="test_breaks"><failure message="assert 1 == 2">text</failure></testcase>
+  <testcase classname="tests.python.test_verbs" name="test_elsewhere"><error message="failed on teardown"/></testcase>
+  <testcase classname="tests.python.test_verbs" name="test_skips"><skipped type="pytest.skip" message="no GPU">x:3</skipped>
+  </testcase>
+  <testcase classname="" name="tests.python.test_jax"><skipped type="pytest.skip" message="collection skipped">(
+    '/test_jax.py', 3, "Skipped: could not import 'jax': No module named 'jax'")</skipped></testcase>
 </testsuite></testsuites>"""
 
 
@@ -53,6 +63,17 @@ class Counts(unittest.TestCase):
         self.assertIn("failed: wire: Frame.Breaks", notes)
         self.assertIn("skipped 1: no IPv6 here", notes)
         self.assertIn("skipped 1: no MPI", notes)
+
+    def test_what_pytest_reports_is_counted(self):
+        with tempfile.TemporaryDirectory() as name:
+            report = pathlib.Path(name) / "pytest.xml"
+            report.write_text(PYTEST)
+            cases = list(count.all_cases(report, None))
+        self.assertEqual([case.outcome for case in cases], ["passed", "failed", "failed", "skipped", "skipped"])
+        notes = list(count.notes(cases))
+        self.assertIn("failed: tests.python.test_verbs.test_breaks", notes)
+        self.assertIn("skipped 1: no GPU", notes)
+        self.assertIn("skipped 1: could not import 'jax': No module named 'jax'", notes)
 
     def test_no_report_is_no_case(self):
         self.assertEqual(list(count.all_cases(pathlib.Path("/nonexistent.xml"), pathlib.Path("/nonexistent"))), [])

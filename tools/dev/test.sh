@@ -147,7 +147,8 @@ run_test_stage() {
     cpp) test_cpp ;;
     sanitize) test_sanitize ;;
     fuzz) test_fuzz ;;
-    install | launchers | hosts | docs | python) test_labelled "$1" ;;
+    install | launchers | hosts | docs) test_labelled "$1" ;;
+    python) test_python ;;
     prove) test_program prove "$prove_target" "$prove_program" --quick ;;  # ./dev prove and ./dev soak prove them all
     sim) test_program sim "$sim_target" "$sim_program" --seeds "$sim_seeds_sample" --first 1 ;;
     tidy) ! ensure_built release tidy || stage tidy check_tidy ;;
@@ -160,10 +161,10 @@ run_test_stage() {
 pieces_of() {
   case $1 in
     fuzz | format) echo clang ;;
-    cpp) echo openmpi mpich torch ;;  # to be measured beside
-    launchers) echo openmpi mpich pmix slurm torch ;;
+    cpp) echo openmpi mpich python torch ;;  # to be measured beside
+    launchers) echo openmpi mpich pmix slurm python torch ;;
     hosts) echo iproute2 iperf3 ;;
-    python) echo torch ;;
+    python) echo openmpi "${python_pieces[@]}" ;;
   esac
 }
 
@@ -195,6 +196,7 @@ verb_soak() {
     stage kills soak_kills || true
   fi
   test_labelled soak || true
+  TUTTI_SOAK=1 test_python || true
   test_fuzz "$fuzz_seconds_soak" || true
   closing_table
 }
