@@ -39,6 +39,22 @@ def pytest_report_header(config):
     return f"ranks: {config.stash[in_step_key].size}"
 
 
+def pytest_collection_modifyitems(config, items):
+    """A test that is not for this run is left out, not skipped: what is skipped counts as missing in CI."""
+    size, soak = config.stash[in_step_key].size, bool(os.environ.get("TUTTI_SOAK"))
+    wanted = [item for item in items if allows_size(item, size) and (soak or not item.get_closest_marker("soak"))]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(wanted)])
+    items[:] = wanted
+
+
+def allows_size(item, size):
+    mark = item.get_closest_marker("ranks")
+    if mark is None:
+        return True
+    bounds = dict(zip(("at_least", "at_most"), mark.args)) | mark.kwargs
+    return bounds.get("at_least", 1) <= size <= bounds.get("at_most", size)
+
+
 def pytest_collection_finish(session):
     mine = {"tests": [item.nodeid for item in session.items], "errors": session.testsfailed}
     every = exchange_or_exit(session.config, "the collected tests", mine)

@@ -36,3 +36,19 @@ test_python() {
   for ranks in "${python_ranks[@]}"; do stage "python, ranks: $ranks" python_on_ranks "$ranks" || true; done
   stage "python, processes" python_alone
 }
+
+# PyTorch's own tests of torch.distributed on our backend: long, and so only when asked for.
+torch_suite_program=tests/torch_suite/run.py
+
+test_torch_suite() {
+  if [[ ! -f $torch_suite_program ]]; then stage torch-suite no_program "$torch_suite_program"; return; fi
+  ! ensure_built release torch-suite || stage torch-suite run_torch_suite
+}
+
+run_torch_suite() {  # the program writes a JUnit report, and fails if a test has another outcome than docs/torch.md says
+  local status=0
+  export_skips
+  PYTHONPATH=$PWD/python "$TUTTI_PYTHON" "$torch_suite_program" --junitxml "$stage_file.xml" || status=$?
+  python3 tools/dev/count.py --junit "$stage_file.xml" --notes "$stage_file.notes" >>"$stage_file.counts"
+  return "$status"
+}

@@ -149,6 +149,7 @@ run_test_stage() {
     fuzz) test_fuzz ;;
     install | launchers | hosts | docs) test_labelled "$1" ;;
     python) test_python ;;
+    torch-suite) test_torch_suite ;;
     prove) test_program prove "$prove_target" "$prove_program" --quick ;;  # ./dev prove and ./dev soak prove them all
     sim) test_program sim "$sim_target" "$sim_program" --seeds "$sim_seeds_sample" --first 1 ;;
     tidy) ! ensure_built release tidy || stage tidy check_tidy ;;
@@ -165,6 +166,7 @@ pieces_of() {
     launchers) echo openmpi mpich pmix slurm python torch ;;
     hosts) echo iproute2 iperf3 ;;
     python) echo openmpi "${python_pieces[@]}" ;;
+    torch-suite) echo python torch ;;
   esac
 }
 
@@ -172,8 +174,8 @@ verb_test() {
   local stages=("$@") wanted name
   ((${#stages[@]} > 0)) || stages=("${test_stages[@]}")
   for name in "${stages[@]}"; do
-    [[ " ${test_stages[*]} " == *" $name "* ]] || grep -qxE "$name( program)?" cmake/layers.txt ||
-      give_up "no test stage $name; there are: ${test_stages[*]}, and the layers of cmake/layers.txt"
+    [[ " ${test_stages[*]} torch-suite " == *" $name "* ]] || grep -qxE "$name( program)?" cmake/layers.txt ||
+      give_up "no test stage $name; there are: ${test_stages[*]}, torch-suite, and the layers of cmake/layers.txt"
   done
   stage "set up" set_up_core || { closing_table; return; }
   mapfile -t wanted < <(for name in "${stages[@]}"; do pieces_of "$name" | tr ' ' '\n'; done | sort -u)

@@ -17,7 +17,7 @@ def run_tests(tuttirun, repository, tmp_path):
         (tmp_path / "test_sample.py").write_text("import os, pytest\nrank = int(os.environ['RANK'])\n" + text)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (repository / "python", repository / "tests/python")))}
         command = [tuttirun, "-n", ranks, "--timeout", "100s", sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
-                   "--rootdir", tmp_path, f"--junitxml={tmp_path}/{{rank}}.xml", *options, tmp_path]
+                   "-c", repository / "pyproject.toml", "--rootdir", tmp_path, f"--junitxml={tmp_path}/{{rank}}.xml", *options, tmp_path]
         return subprocess.run([str(word) for word in command], cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, timeout=130)
 
@@ -41,6 +41,14 @@ def test_a_failure_on_one_rank_fails_all_and_the_next_test_runs(run_tests, tmp_p
     assert "[0] failed elsewhere: rank 1: AssertionError: one fell over" in run.stdout
     assert run.stdout.count("next") >= 3, run.stdout
     assert all("rank 1: AssertionError" in report or "one fell over" in report for report in reports(tmp_path))
+
+
+def test_tests_for_other_sizes_and_long_ones_are_left_out(run_tests, tmp_path):
+    marks = ("ranks(3)", "ranks(at_most=1)", "ranks(2)", "ranks(1, 2)", "soak")
+    text = "".join(f"@pytest.mark.{mark}\ndef test_{place}(): pass\n" for place, mark in enumerate(marks))
+    run = run_tests(2, text)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert all('tests="2"' in report and "test_2" in report and "test_3" in report for report in reports(tmp_path))
 
 
 def test_skipping_on_some_ranks_only_is_a_failure(run_tests):
