@@ -1,0 +1,65 @@
+// mesh.hpp: ranks as a grid with named axes, and a group along each of them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tutti/group.hpp>
+
+namespace tutti {
+
+struct MeshAxis {
+  std::string name;
+  int size = 0;  // −1, for one axis at most: as many as are left
+};
+
+/// The order in which ranks fill a grid of these sizes, row by row. Ranks of the last axis are kept on one node as far as it
+/// goes, then those of the last two, and so on; within that, the order of ranks is kept. Pure.
+std::vector<int> arrange_mesh(std::span<const int> node_of, std::span<const int> sizes);
+
+/// Every rank of `group` makes the same mesh; the sizes' product is the group's size. The last axis is the one with the
+/// closest ranks: tensor parallelism goes there, data parallelism first.
+///
+///     tutti::Mesh mesh(world, {{"data", 2}, {"tensor", 4}});
+///     mesh["tensor"].all_reduce(activations);
+class Mesh {
+ public:
+  Mesh(const Group& group, std::vector<MeshAxis> axes, const CallOptions& options = {});
+
+  /// The ranks that differ from this one along that axis only, in the axis's order.
+  [[nodiscard]] Group& operator[](std::string_view axis);
+  /// The ranks that differ along these axes only, the last one fastest. Made when first asked for, which its members do
+  /// together; given out again later.
+  [[nodiscard]] Group& group(std::span<const std::string> axes);
+
+  [[nodiscard]] const std::vector<MeshAxis>& axes() const { return axes_; }
+  [[nodiscard]] int size(std::string_view axis) const;
+  /// Where this rank stands on the axis: its rank in the axis's group.
+  [[nodiscard]] int coordinate(std::string_view axis) const;
+  /// This rank's place on every axis.
+  [[nodiscard]] const std::vector<int>& coordinates() const { return coordinates_; }
+  /// The rank (of the group the mesh was made of) at these coordinates.
+  [[nodiscard]] int rank_at(std::span<const int> coordinates) const;
+  /// The rank `distance` steps further along the axis, around its end; in the group the mesh was made of.
+  [[nodiscard]] int neighbour(std::string_view axis, int distance) const;
+  /// The grid in words: sizes, then one line per row with its ranks and nodes.
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  [[nodiscard]] std::size_t index_of(std::string_view axis) const;
+  [[nodiscard]] std::vector<int> ranks_along(std::span<const std::size_t> axes) const;
+
+  Group group_;
+  std::vector<MeshAxis> axes_;
+  std::vector<int> node_of_;  // of each rank of the group
+  std::vector<int> ranks_;    // at each place, row by row
+  std::vector<int> coordinates_;
+  CallOptions options_;
+  std::map<std::string, Group> groups_;  // by the names of their axes
+};
+
+}  // namespace tutti

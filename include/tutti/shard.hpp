@@ -1,0 +1,56 @@
+// shard.hpp: which rank holds which part of an array or of a data set. Pure arithmetic: nothing here communicates.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace tutti {
+
+struct Range {
+  std::int64_t begin = 0;
+  std::int64_t length = 0;
+  friend bool operator==(const Range&, const Range&) = default;
+};
+
+/// `count` elements over `parts`, as evenly as it goes: the first (count mod parts) get one more than the others.
+std::vector<std::int64_t> shard_sizes(std::int64_t count, int parts);
+/// The part with this index, without making a list of all.
+Range shard_of(std::int64_t count, int parts, int index);
+
+/// Some elements that lie together in one shard.
+struct Piece {
+  int shard = 0;
+  std::int64_t offset = 0;  // in the shard
+  std::int64_t begin = 0;   // in the range that was asked for
+  std::int64_t length = 0;
+  friend bool operator==(const Piece&, const Piece&) = default;
+};
+
+/// Where a range of the whole lies, if the whole is cut into shards of these sizes: how what n ranks wrote is read by m.
+/// InvalidArgument if the range reaches beyond the shards.
+std::vector<Piece> pieces_of(std::span<const std::int64_t> sizes, Range range);
+
+/// 0 … count − 1 in an order that depends on nothing but the numbers given: the same on every machine and in every version.
+std::vector<std::int64_t> shuffled_indices(std::int64_t count, std::uint64_t seed, std::uint64_t epoch);
+
+/// What becomes of a data set whose size the number of ranks does not divide.
+enum class Rest : std::uint8_t {
+  pad,   // the first ones are used again: every rank gets the same number
+  drop,  // the last ones are left out, others in every epoch: every rank gets the same number
+  keep,  // each once: some ranks get one more
+};
+
+struct SampleOptions {
+  std::uint64_t seed = 0;
+  std::uint64_t epoch = 0;
+  bool shuffle = true;
+  Rest rest = Rest::pad;
+};
+
+/// The samples of one rank in one epoch. Rank r of n takes every n-th from the r-th on, so that after each step the ranks
+/// have together seen the same samples, however many ranks there are.
+std::vector<std::int64_t> shard_indices(std::int64_t count, int rank, int size, const SampleOptions& options = {});
+
+}  // namespace tutti
