@@ -1,0 +1,184 @@
+# _objects.py: the verbs for Python objects: broadcast_object, all_gather_object, gather_object, scatter_object.
+# SPDX-License-Identifier: Apache-2.0
+"""Objects travel as bytes in an encoding by type (_object_encoding.py). Around each is a frame that says where it ends, so
+that one uneven call moves all of them. A rank whose object has no encoding sends its refusal instead: nobody waits for it,
+everybody who would have got the object learns why, and the group stays in step."""
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _native
+from ._errors import Error, InvalidArgument
+from ._nest import hash_of
+from ._object_decoding import decode
+from ._object_encoding import encode
+
+_MAGIC = b"tutti-1"
+_HEAD = struct.Struct(f"<{len(_MAGIC)}scQ")
+_OBJECT, _REFUSAL = b"o", b"r"
+_STRUCTURE = hash_of("objects")  # so that a rank that calls the verb for arrays instead finds out
+
+
+def _frame(value: Any, name: str, allow_pickle: bool) -> bytes:
+    try:
+        kind, pieces = _OBJECT, encode(value, name, allow_pickle)
+    except InvalidArgument as error:
+        kind, pieces = _REFUSAL, [str(error).encode()]
+    return b"".join([_HEAD.pack(_MAGIC, kind, sum(map(len, pieces))), *pieces])
+
+
+def _body_of(data: memoryview, sender: str, verb: str) -> tuple[memoryview, memoryview]:
+    """What the first frame holds, and what follows it. Raises the refusal if it is one."""
+    if len(data) < _HEAD.size:
+        raise Error(f"{verb}: {sender} sent {len(data)} bytes, which are no object")
+    magic, kind, length = _HEAD.unpack(data[: _HEAD.size])
+    body, rest = data[_HEAD.size : _HEAD.size + length], data[_HEAD.size + length :]
+    if magic != _MAGIC or kind not in (_OBJECT, _REFUSAL) or len(body) != length:
+        raise Error(f"{verb}: {sender} sent {len(data)} bytes that are no object of this version of Tutti")
+    if kind == _REFUSAL:
+        raise InvalidArgument(f"{sender}: {verb}: {str(body, 'utf-8', 'replace')}")
+    return body, rest
+
+
+def _take_frame(data: memoryview, sender: str, verb: str, allow_pickle: bool) -> tuple[Any, memoryview]:
+    """The object of the first frame, and what follows it."""
+    body, rest = _body_of(data, sender, verb)
+    return decode(body, sender, allow_pickle), rest
+
+
+def _run(group: Any, call: Any, frame: bytes | None, finish: Callable, async_op: bool, timeout: float | None) -> Any:
+    data = None if frame is None else np.frombuffer(frame, np.uint8)
+    if async_op:
+        return group.start_sized(call, data, timeout=timeout, finish=lambda array: finish(memoryview(array.numpy())))
+    return finish(memoryview(group.run_sized(call, data, timeout=timeout).numpy()))
+
+
+def _name(rank: int, group: Any) -> str:
+    return f"rank {rank} of {group.size}"
+
+
+def broadcast_object(
+    value: Any = None,
+    root: int = 0,
+    *,
+    group: Any = None,
+    async_op: bool = False,
+    timeout: float | None = None,
+    allow_pickle: bool = False,
+) -> Any:
+    """The root's object, on every rank. What the others pass is ignored.
+
+    Objects are None, bool, int, float, complex, str, bytes, lists, tuples, dicts and sets of them, and arrays of NumPy and the
+    frameworks. Anything else needs ``allow_pickle=True`` on every rank: a pickle runs code of its sender's choice, so
+    use it only among ranks that trust each other. Every rank gets an object of its own, the root too.
+
+    Example::
+
+        config = tutti.broadcast_object({"lr": 0.1, "sizes": [64, 10]} if tutti.world().rank == 0 else None)
+
+    Raises InvalidArgument on every rank, naming the place in the object, if it cannot be encoded.
+    """
+    group = _native.world() if group is None else group
+    frame = _frame(value, "the object", allow_pickle) if group.rank == root else None
+
+    def finish(data: memoryview) -> Any:
+        return _take_frame(data, _name(root, group), "broadcast_object", allow_pickle)[0]
+
+    return _run(group, _native.Call("broadcast", root=root), frame, finish, async_op, timeout)
+
+
+def _take_all(data: memoryview, group: Any, verb: str, allow_pickle: bool) -> list:
+    objects = []
+    for rank in range(group.size):
+        value, data = _take_frame(data, _name(rank, group), verb, allow_pickle)
+        objects.append(value)
+    if len(data):
+        raise Error(f"{verb}: {len(data)} bytes follow the last object")
+    return objects
+
+
+def all_gather_object(
+    value: Any,
+    *,
+    group: Any = None,
+    async_op: bool = False,
+    timeout: float | None = None,
+    allow_pickle: bool = False,
+) -> Any:
+    """A list of every rank's object, in the order of ranks, on every rank. See broadcast_object for what an object may be.
+
+    Example::
+
+        losses = tutti.all_gather_object({"rank": rank, "loss": loss})
+    """
+    group = _native.world() if group is None else group
+    call = _native.Call("all_gather", uneven=True, structure=_STRUCTURE)
+    frame = _frame(value, "the object", allow_pickle)
+    return _run(
+        group, call, frame, lambda data: _take_all(data, group, "all_gather_object", allow_pickle), async_op, timeout
+    )
+
+
+def gather_object(
+    value: Any,
+    root: int = 0,
+    *,
+    group: Any = None,
+    async_op: bool = False,
+    timeout: float | None = None,
+    allow_pickle: bool = False,
+) -> Any:
+    """A list of every rank's object on the root; None on the others. See broadcast_object for what an object may be."""
+    group = _native.world() if group is None else group
+    call = _native.Call("gather", root=root, uneven=True, structure=_STRUCTURE)
+    frame = _frame(value, "the object", allow_pickle)
+
+    def finish(data: memoryview) -> list | None:
+        if group.rank != root:
+            _body_of(data, _name(group.rank, group), "gather_object")  # raises if this rank's object was refused
+            return None
+        return _take_all(data, group, "gather_object", allow_pickle)
+
+    return _run(group, call, frame, finish, async_op, timeout)
+
+
+def _frames_to_scatter(values: Any, group: Any, allow_pickle: bool) -> list[bytes]:
+    """One frame per rank; the same refusal for all if one of them has to be refused."""
+    if isinstance(values, Sequence) and not isinstance(values, (str, bytes)) and len(values) == group.size:
+        frames = [_frame(value, f"object {rank}", allow_pickle) for rank, value in enumerate(values)]
+        refused = [frame for frame in frames if _HEAD.unpack_from(frame)[1] == _REFUSAL]
+        return refused[:1] * group.size if refused else frames
+    given = f"{len(values)} objects" if isinstance(values, Sequence) else f"a {type(values).__qualname__}"
+    text = f"the root gave {given}; it takes a list of {group.size}, one for each rank".encode()
+    return [_HEAD.pack(_MAGIC, _REFUSAL, len(text)) + text] * group.size
+
+
+def scatter_object(
+    values: Sequence | None = None,
+    root: int = 0,
+    *,
+    group: Any = None,
+    async_op: bool = False,
+    timeout: float | None = None,
+    allow_pickle: bool = False,
+) -> Any:
+    """The object at this rank's place in the root's list. What the others pass is ignored.
+
+    Example::
+
+        part = tutti.scatter_object([["a"], ["b", "c"]] if tutti.world().rank == 0 else None)
+    """
+    group = _native.world() if group is None else group
+    call, frame = _native.Call("scatter", root=root), None
+    if group.rank == root:
+        frames = _frames_to_scatter(values, group, allow_pickle)
+        call, frame = call.replace(sizes=[len(part) for part in frames]), b"".join(frames)
+
+    def finish(data: memoryview) -> Any:
+        return _take_frame(data, _name(root, group), "scatter_object", allow_pickle)[0]
+
+    return _run(group, call, frame, finish, async_op, timeout)

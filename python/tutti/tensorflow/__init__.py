@@ -1,0 +1,23 @@
+# __init__.py: what is special to TensorFlow.
+# SPDX-License-Identifier: Apache-2.0
+"""Tutti's verbs take TensorFlow's tensors and variables as they are, eagerly and inside tf.function, with gradients::
+
+    @tf.function
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            loss = loss_of(model(x), y)
+        gradients = tutti.average(tape.gradient(loss, model.trainable_variables))
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+
+Inside tf.function
+
+* calls run in the order of the program, in loops, branches and functions inside functions too;
+* uneven calls need sizes=, async_op=True and jit_compile=True are refused;
+* verbs without a tensor (barrier) and verbs on NumPy arrays run while the function is traced, as all Python code does.
+
+An error inside tf.function comes out as a tf.errors.OpError with Tutti's words in it: `cause_of` gives the tutti error behind
+it, `function` and `own_errors` raise it instead.
+"""
+from ._failures import cause_of, function, own_errors
+
+__all__ = ["cause_of", "function", "own_errors"]

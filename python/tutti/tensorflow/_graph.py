@@ -1,0 +1,107 @@
+# _graph.py: calls inside tf.function: one operation each, run in the order of the program.
+# SPDX-License-Identifier: Apache-2.0
+"""A call becomes a NumPy function of the graph. TensorFlow orders stateful operations of one graph by itself, but not
+against functions inside it that read variables, nor against branches and loops: those count as users of their resources
+only. So that every call of a process has one place in one order, each passes a ticket on: it reads a resource variable of
+ours before and writes it after, and TensorFlow keeps reads and writes of a variable in program order everywhere.
+
+The calls run on a private twin of the group, from threads of TensorFlow."""
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from .._errors import InvalidArgument, Unsupported
+from ._failures import remember
+from ._memory import fresh
+
+
+@functools.cache
+def _ticket_office() -> tf.Tensor:
+    """The resource, made once, outside of any graph. It is no tf.Variable, so no tape and no checkpoint ever sees it."""
+    with tf.init_scope():
+        handle = tf.raw_ops.VarHandleOp(dtype=tf.int32, shape=[], shared_name="tutti_order", container="")
+        tf.raw_ops.AssignVariableOp(resource=handle, value=tf.constant(0))
+    return handle
+
+
+def refuse_graph(verb: str) -> None:
+    """Raises for the graphs in which a call could not run, or not in order."""
+    graph = tf.compat.v1.get_default_graph()
+    if not isinstance(graph, tf.__internal__.FuncGraph):
+        raise Unsupported(
+            f"{verb}: graphs of tf.compat.v1 do not keep calls in order; put it into a tf.function, or call it eagerly"
+        )
+    if _is_for_xla(graph):
+        raise Unsupported(
+            f"{verb}: tutti's verbs do not run inside XLA programs of TensorFlow, and this tf.function has jit_compile=True; "
+            "leave jit_compile away here (in Keras: model.compile(…, jit_compile=False)), and compile only the parts "
+            "between the calls"
+        )
+
+
+def _is_for_xla(graph: Any) -> bool:
+    # Not public, but what TensorFlow's own control flow asks. Where it is missing XLA still refuses, naming the operation.
+    try:
+        from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
+    except ImportError:
+        return False
+    return GraphOrParentsInXlaContext(graph)
+
+
+def run_in_graph(call: Any, x: tf.Tensor, group: Any, timeout: float | None, *, part: bool, differentiated: bool) -> tf.Tensor:
+    """The result of the call as a tensor of the graph. `part`: see _verbs.operate."""
+    refuse_graph(call.verb)
+    if call.learns_sizes:
+        name = "recv_sizes=" if call.verb == "all_to_all" else "sizes="
+        raise InvalidArgument(f"{call.verb}: inside tf.function the sizes of all ranks must be given with {name}")
+    twin = group.twin()
+
+    def run(ticket: np.ndarray, source: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        try:
+            return ticket, _run(call, source, twin, timeout, part, differentiated)
+        except Exception as error:
+            remember(error)
+            raise
+
+    ticket = tf.raw_ops.ReadVariableOp(resource=_ticket_office(), dtype=tf.int32)
+    passed_on, result = tf.numpy_function(run, [ticket, x], [tf.int32, x.dtype], name=f"tutti_{call.verb}")
+    passed_on.set_shape([])
+    tf.raw_ops.AssignVariableOp(resource=_ticket_office(), value=passed_on)
+    result.set_shape(x.shape if part else static_shape(call, x.shape, group))
+    return result
+
+
+def _run(call: Any, source: np.ndarray, twin: Any, timeout: float | None, part: bool, differentiated: bool) -> np.ndarray:
+    out = fresh(source.shape if part else output_shape(call, source, twin), source.dtype)
+    twin.run(call, None if part else source, out, differentiated=differentiated, timeout=timeout)
+    return out
+
+
+def output_shape(call: Any, source: np.ndarray, group: Any) -> tuple[int, ...]:
+    """The shape of the result; what is refused is made known to the other ranks, so that they do not wait."""
+    try:
+        return call.output_shape(source.shape, group.rank, group.size)
+    except InvalidArgument:
+        group.run(call, source, None)  # refuses for the same reason, in front of everybody
+        raise
+
+
+def static_shape(call: Any, shape: tf.TensorShape, group: Any) -> tf.TensorShape:
+    """What is known of the result's shape while tracing: lengths that do not depend on an unknown one."""
+    if shape.rank is None:
+        return tf.TensorShape(None)
+    guesses = [call.output_shape(probe_shape(call, shape, group, unit), group.rank, group.size) for unit in (1, 2)]
+    return tf.TensorShape([a if a == b else None for a, b in zip(*guesses, strict=True)])
+
+
+def probe_shape(call: Any, shape: tf.TensorShape, group: Any, unit: int = 1) -> tuple[int, ...]:
+    """`shape` with lengths that the call accepts in place of unknown ones."""
+    lengths = [unit * group.size if length is None else length for length in shape.as_list()]
+    if call.sizes is not None and call.axis is not None and shape.as_list()[call.axis] is None:
+        joins = call.verb in ("all_gather", "gather")
+        lengths[call.axis] = call.sizes[group.rank] if joins else sum(call.sizes)
+    return tuple(lengths)

@@ -1,0 +1,64 @@
+# _memory.py: TensorFlow's tensors as NumPy arrays and back, over the same memory.
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from .._errors import InvalidArgument, Unsupported
+
+# TensorFlow's kernels load whole vectors from where they expect a tensor to begin.
+_ALIGNMENT_BYTES = 64
+
+_TUTTI_NAMES = {"float8_e4m3fn": "float8_e4m3", "half": "float16"}
+_KNOWN_NAMES = frozenset(
+    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex64 complex128 "
+    "float8_e4m3 float8_e5m2".split()
+)
+_names: dict[Any, str] = {}
+
+
+def dtype_name(dtype: tf.DType) -> str:
+    """Tutti's name of a dtype; raises InvalidArgument for elements that are not numbers or bool."""
+    name = _names.get(dtype)
+    if name is None:
+        name = _TUTTI_NAMES.get(dtype.name, dtype.name)
+        if name not in _KNOWN_NAMES:
+            hint = "texts go by the object verbs" if dtype == tf.string else "convert it with tf.cast first"
+            raise InvalidArgument(f"a tensor of dtype {dtype.name} cannot be sent: its elements are not numbers or bool; {hint}")
+        _names[dtype] = name
+    return name
+
+
+def array_of(tensor: tf.Tensor) -> np.ndarray:
+    """The eager tensor's own memory. Tensors are immutable: it must not be written to."""
+    if "CPU" not in tensor.device:
+        raise Unsupported(
+            f"the tensor lies on {tensor.device}; this build moves tensors in the CPU's memory: "
+            "copy it there first (with tf.device('CPU:0'): x = tf.identity(x))"
+        )
+    return np.asarray(tensor)
+
+
+def fresh(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Uninitialised memory that can become a tensor without a copy."""
+    count_bytes = math.prod(shape) * dtype.itemsize
+    memory = np.empty(count_bytes + _ALIGNMENT_BYTES, np.uint8)
+    begin = -memory.ctypes.data % _ALIGNMENT_BYTES
+    return memory[begin : begin + count_bytes].view(dtype).reshape(shape)
+
+
+def tensor_of(array: np.ndarray) -> tf.Tensor:
+    """A tensor over the array's memory, which belongs to the tensor from now on: nobody may write to it again."""
+    if array.ctypes.data % _ALIGNMENT_BYTES or not array.flags.c_contiguous:
+        aligned = fresh(array.shape, array.dtype)
+        aligned[...] = array
+        array = aligned
+    if array.dtype.kind in "biufc" and array.dtype.isnative:
+        return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
+    if array.dtype.name == "bfloat16":  # NumPy does not export what it learned from ml_dtypes
+        return tf.bitcast(tf.experimental.dlpack.from_dlpack(array.view(np.uint16).__dlpack__()), tf.bfloat16)
+    return tf.constant(array)  # float8 cannot be bitcast
