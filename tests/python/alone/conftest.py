@@ -40,3 +40,13 @@ def run_ranks(tuttirun, tmp_path):
                               capture_output=True, text=True, timeout=timeout + 30)
 
     return run
+
+
+LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_", "GROUP_", "NODE_", "MASTER_", "TUTTI_", "OMPI_", "PMI", "SLURM_", "TORCHELASTIC_")
+
+
+@pytest.fixture
+def clean_environment(tmp_path):
+    """The environment of a shell in which no launcher works, with a place of its own for the user's key."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
+    return kept | {"PYTHONPATH": str(REPOSITORY / "python"), "XDG_CONFIG_HOME": str(tmp_path / "config"), "OMP_NUM_THREADS": "1"}

@@ -1,0 +1,122 @@
+# _pmap.py: a function of arrays, each rank doing its share.
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from . import _native, adapters
+from ._dispatch import dispatch, group_or_world
+from ._errors import InvalidArgument
+from ._nest import flatten
+
+Axes = int | None | Sequence[int | None] | Mapping[str, int | None]
+
+
+def _is_array(value: Any) -> bool:
+    kind = adapters.kind_of(value)
+    is_number = isinstance(value, (bool, int, float, complex))
+    return kind not in (None, adapters.NEST, adapters.NOTHING, adapters.TEXT) and not is_number
+
+
+class _Split:
+    """Cuts the arguments of one call, all into parts of the same lengths."""
+
+    def __init__(self, rank: int, size: int):
+        self.rank = rank
+        self.size = size
+        self.sizes: list[int] | None = None
+        self.first = ""
+
+    def cut(self, value: Any, axis: int | None, name: str) -> Any:
+        if axis is None:
+            return value
+        flat = flatten(value, "pmap")
+        parts = [self._cut_leaf(leaf, axis, name + path) for leaf, path in zip(flat.leaves, flat.paths, strict=True)]
+        return flat.rebuild(parts)
+
+    def _cut_leaf(self, leaf: Any, axis: int, name: str) -> Any:
+        if not _is_array(leaf):
+            return leaf  # numbers, texts and whatever else is no array: whole
+        axes = len(leaf.shape)
+        if not -axes <= axis < axes:
+            raise InvalidArgument(
+                f"pmap: {name} has {axes} axes, so it cannot be split along axis {axis}; say so by in_axes"
+            )
+        axis %= axes
+        length = int(leaf.shape[axis])
+        if self.sizes is None:
+            self.sizes, self.first = _native.shard_sizes(length, self.size), name
+        elif sum(self.sizes) != length:
+            raise InvalidArgument(
+                f"pmap: {name} has length {length} along axis {axis}, but {self.first} has {sum(self.sizes)}; "
+                "arguments that are split must agree (in_axes=None hands one over whole)"
+            )
+        begin = sum(self.sizes[: self.rank])
+        return leaf[(slice(None),) * axis + (slice(begin, begin + self.sizes[self.rank]),)]
+
+
+def _bind_axes(fn: Callable, in_axes: Axes, args: tuple, kwargs: dict) -> tuple[list, dict]:
+    """The axis of each argument: for the positional ones by place, for the keyword ones by name."""
+    if isinstance(in_axes, Mapping):
+        names = list(inspect.signature(fn).parameters)
+        return [in_axes.get(name) for name in names[: len(args)]], {name: in_axes.get(name) for name in kwargs}
+    if in_axes is None or isinstance(in_axes, int):
+        return [in_axes] * len(args), {}
+    if len(in_axes) != len(args):
+        raise InvalidArgument(
+            f"pmap: in_axes names {len(in_axes)} arguments, but the function was called with {len(args)}"
+        )
+    return list(in_axes), {}
+
+
+def _gather(result: Any, axis: int | None, split: _Split, group: Any) -> Any:
+    """Every rank's result, joined."""
+    flat = flatten(result, "pmap")
+    uneven = split.sizes is not None and len(set(split.sizes)) > 1
+    return flat.rebuild([_gather_leaf(leaf, axis, split, uneven, group) for leaf in flat.leaves])
+
+
+def _gather_leaf(leaf: Any, axis: int | None, split: _Split, uneven: bool, group: Any) -> Any:
+    axes = len(adapters.adapter_of(leaf, verb="pmap").shape_of(leaf))
+    if axis is None or axes == 0:
+        call = _native.Call("all_gather", axis=None)
+    elif not uneven:
+        call = _native.Call("all_gather", axis=axis)
+    elif getattr(adapters.adapter_of(leaf), "is_traced", lambda x: False)(leaf):
+        call = _native.Call("all_gather", axis=axis, uneven=True, sizes=split.sizes)  # a compiler has to know them
+    else:
+        call = _native.Call("all_gather", axis=axis, uneven=True)
+    return dispatch(call, leaf, None, group, False, None)
+
+
+def pmap(fn: Callable, in_axes: Axes = 0, out_axes: int | None = 0, group: Any = None) -> Callable:
+    """Makes a function that shares its work among the ranks.
+
+    Every rank calls it with the same arguments. Each applies `fn` to its part of them and all get all the results::
+
+        y = tutti.pmap(gelu)(x)        # x is split along axis 0; y is what gelu(x) would have been
+
+    in_axes: along which axis arguments are split: one number for all positional arguments, a sequence with one each, or a
+        dict by parameter name; None hands an argument over whole, as keyword arguments are unless the dict names them.
+        Nests of arrays are split leaf by leaf; numbers and texts are handed over whole. A length that the ranks cannot
+        share equally is fine: the first ranks get one more.
+    out_axes: along which axis the results are joined; None stacks them on a new first axis, as is done with numbers.
+    group: the ranks that share the work; the world unless given.
+
+    Inside a compiler, where lengths must be known beforehand, results of an uneven split have the length of their input.
+    Raises InvalidArgument where arguments disagree in length or lack the axis.
+    """
+
+    @functools.wraps(fn, updated=())
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        members = group_or_world(group)
+        split = _Split(members.rank, members.size)
+        axes, named_axes = _bind_axes(fn, in_axes, args, kwargs)
+        parts = [split.cut(x, axis, f"argument {i}") for i, (x, axis) in enumerate(zip(args, axes, strict=True))]
+        named = {name: split.cut(x, named_axes.get(name), name) for name, x in kwargs.items()}
+        return _gather(fn(*parts, **named), out_axes, split, members)
+
+    return mapped

@@ -1,0 +1,234 @@
+# _spawn.py: ranks as processes of a script, without a launcher.
+# SPDX-License-Identifier: Apache-2.0
+"""The parent serves the store at which the ranks meet, as tuttirun does, and listens to each on a pipe: a result, an error, or
+silence and an exit status. The first failure ends the others; what is raised is its cause, not what its loss did to the rest."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import multiprocessing
+import multiprocessing.connection
+import os
+import pickle
+import secrets
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ._errors import Aborted, Error, InvalidArgument, PeerLost, Timeout
+from ._native import StoreServer
+
+_LAUNCHERS = ("OMPI_", "PMI_", "PMIX_", "SLURM_", "TORCHELASTIC_", "TUTTI_STORE", "TUTTI_JOB", "MASTER_")
+_GRACE_S = 3.0  # for ranks to end after SIGTERM, and for a cause to arrive after its consequence
+_PR_SET_PDEATHSIG = 1
+
+
+class RankTraceback(Exception):
+    """The traceback of a rank, as the cause of the error that is raised in its place."""
+
+    def __init__(self, text: str):
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return f"\n{self.text}"
+
+
+@dataclasses.dataclass
+class _Outcome:
+    rank: int
+    value: Any = None
+    error: BaseException | None = None
+
+    @property
+    def is_consequence(self) -> bool:
+        """Whether it only says that somebody else failed."""
+        return isinstance(self.error, (PeerLost, Aborted, Timeout))
+
+
+def _environment(rank: int, size: int, store: str, job: str, secret: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_LAUNCHERS)}
+    place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "LOCAL_WORLD_SIZE": size, "GROUP_RANK": 0}
+    place |= {"NODE_RANK": 0, "GROUP_WORLD_SIZE": 1}
+    meeting = {"TUTTI_STORE": store, "TUTTI_JOB": job, "TUTTI_SECRET": secret}
+    return kept | {name: str(value) for name, value in place.items()} | meeting
+
+
+def _tie_to_parent(parent: int) -> None:
+    """A rank does not outlive the script, even if that is killed."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _portable(error: BaseException) -> BaseException:
+    """The error as it can travel to the parent."""
+    try:
+        copy = pickle.loads(pickle.dumps(error))
+        return error if type(copy) is type(error) else Error(f"{type(error).__name__}: {error}")
+    except Exception:
+        return Error(f"{type(error).__name__}: {error}")
+
+
+def _leave() -> None:
+    """Says goodbye, so that ranks that return early are not taken for lost."""
+    tutti = sys.modules["tutti"]
+    if tutti.is_initialized():
+        tutti.finalize()
+
+
+def _rank_main(fn: Callable, args: tuple, rank: int, environment: dict, parent: int, pipe: Any) -> None:
+    _tie_to_parent(parent)
+    os.environ.clear()
+    os.environ.update(environment)
+    try:
+        value = fn(*args)
+        _leave()
+        pipe.send((value, None, ""))
+    except SystemExit as ended:
+        status = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1
+        if status == 0:
+            pipe.send((None, None, ""))
+        raise
+    except BaseException as error:
+        pipe.send((None, _portable(error), traceback.format_exc()))
+        sys.exit(1)
+
+
+class _Crew:
+    """The processes of one spawn."""
+
+    def __init__(self, fn: Callable, nprocs: int, args: tuple, start_method: str):
+        context = multiprocessing.get_context(start_method)
+        self.size = nprocs
+        self.processes: list = []
+        self.pipes: list = []
+        secret = os.environ.get("TUTTI_SECRET") or secrets.token_hex(32)
+        self.store = StoreServer(secret)  # where the ranks meet; loopback only
+        job = secrets.token_hex(8)
+        try:
+            for rank in range(nprocs):
+                ours, theirs = context.Pipe(duplex=False)
+                environment = _environment(rank, nprocs, self.store.address, job, secret)
+                process = context.Process(
+                    target=_rank_main,
+                    args=(fn, args, rank, environment, os.getpid(), theirs),
+                    name=f"tutti rank {rank}",
+                )
+                process.start()
+                theirs.close()
+                self.processes.append(process)
+                self.pipes.append(ours)
+        except BaseException:
+            self.end()
+            raise
+
+    def outcome(self, rank: int) -> _Outcome:
+        """What a rank that has spoken or ended has to say."""
+        try:
+            value, error, text = self.pipes[rank].recv()
+        except (EOFError, OSError):
+            return _Outcome(rank, error=self._death(rank))
+        except Exception as error:  # something that cannot be unpickled here
+            return _Outcome(rank, error=Error(f"rank {rank} of {self.size}: its result could not be read: {error}"))
+        if error is not None:
+            error.add_note(f"raised on rank {rank} of {self.size} (process {self.processes[rank].pid})")
+            error.__cause__ = RankTraceback(text)
+        return _Outcome(rank, value, error)
+
+    def _death(self, rank: int) -> Error:
+        process = self.processes[rank]
+        process.join(_GRACE_S)
+        status = process.exitcode
+        if status is not None and status < 0:
+            reason = f"was killed by signal {-status}, {signal.Signals(-status).name}"
+        else:
+            reason = f"ended with status {status}"
+        text = f"rank {rank} of {self.size} (process {process.pid}) {reason} before its function returned"
+        return PeerLost(text, rank, socket.gethostname(), reason)
+
+    def wait(self, deadline: float | None) -> list[_Outcome]:
+        """Outcomes as they come, until all are there or a cause of failure is."""
+        outcomes: list[_Outcome] = []
+        open_ranks = {pipe: rank for rank, pipe in enumerate(self.pipes)}
+        while open_ranks:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            ready = multiprocessing.connection.wait(list(open_ranks), left)
+            if not ready and any(outcome.error for outcome in outcomes):
+                break
+            if not ready:
+                raise Timeout(
+                    f"spawn: ranks {sorted(open_ranks.values())} of {self.size} had not returned when the timeout passed"
+                )
+            for pipe in ready:
+                outcomes.append(self.outcome(open_ranks.pop(pipe)))
+            if any(outcome.error is not None and not outcome.is_consequence for outcome in outcomes):
+                break
+            if any(outcome.error for outcome in outcomes):  # the cause may be on its way
+                grace = time.monotonic() + _GRACE_S
+                deadline = grace if deadline is None else min(deadline, grace)
+        return outcomes
+
+    def end(self) -> None:
+        """Ends whoever still runs, and removes every trace."""
+        for process in self.processes:
+            process.terminate()
+        limit = time.monotonic() + _GRACE_S
+        for process in self.processes:
+            process.join(max(0.0, limit - time.monotonic()))
+            if process.is_alive():
+                process.kill()
+                process.join()
+            process.close()
+        for pipe in self.pipes:
+            pipe.close()
+        self.store = None
+
+    def join(self) -> None:
+        """Lets ranks that have returned end by themselves."""
+        limit = time.monotonic() + _GRACE_S
+        for process in self.processes:
+            process.join(max(0.0, limit - time.monotonic()))
+
+
+def spawn(
+    fn: Callable, nprocs: int, args: Sequence[Any] = (), *, timeout: float | None = None, start_method: str = "spawn"
+) -> list:
+    """Runs `fn(*args)` in `nprocs` processes that find each other by tutti.init(); gives what they return, by rank. ::
+
+        def work(step):
+            world = tutti.init()
+            return tutti.all_reduce(world.rank * step)
+
+        if __name__ == "__main__":
+            print(tutti.spawn(work, nprocs=4, args=(10,)))       # [60, 60, 60, 60]
+
+    The processes start afresh and import the script, so `fn` has to be a function of a module and the call belongs under
+    ``if __name__ == "__main__"``; start_method="fork" does without where the script has no threads and has not called
+    init() itself.
+
+    If a rank raises, the others are ended and its error is raised here, with the rank in its notes and its traceback as
+    its cause. A rank that dies is a PeerLost (.rank, .reason). With a timeout (seconds), ranks that have not returned by
+    then are ended and Timeout is raised. No process is left in any case, also if the script itself is killed.
+    """
+    if nprocs < 1:
+        raise InvalidArgument(f"spawn: nprocs is {nprocs}; at least one process is needed")
+    if start_method not in multiprocessing.get_all_start_methods():
+        raise InvalidArgument(
+            f"spawn: no start method {start_method!r}; there are {multiprocessing.get_all_start_methods()}"
+        )
+    crew = _Crew(fn, nprocs, tuple(args), start_method)
+    try:
+        outcomes = crew.wait(None if timeout is None else time.monotonic() + timeout)
+        failures = [outcome for outcome in outcomes if outcome.error is not None]
+        if failures:
+            raise next((outcome for outcome in failures if not outcome.is_consequence), failures[0]).error
+        crew.join()
+        return [outcome.value for outcome in sorted(outcomes, key=lambda outcome: outcome.rank)]
+    finally:
+        crew.end()

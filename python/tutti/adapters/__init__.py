@@ -1,0 +1,127 @@
+# adapters/__init__.py: what is this object? The adapter that serves it, found by its type, without importing a framework.
+# SPDX-License-Identifier: Apache-2.0
+"""One module per kind of array. Each has
+
+    apply(call, x, out, group, async_op, timeout)    the verb; the result is of x's kind
+    pack(leaves) / unpack(flat, leaves)              many arrays of one dtype as one flat array, and back
+    unpack_into(flat, outs)                          the same into arrays of the caller (where they can be written)
+    dtype_name(x), shape_of(x)                       "float32", (2, 3)
+    from_array(array, like)                          native memory as an array of like's kind
+    empty(shape, dtype, group)                       an array in memory that neighbours reach without a copy
+
+and is imported when the first of its arrays is seen.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import sys
+from types import ModuleType
+from typing import Any
+
+from .._errors import InvalidArgument
+
+# By the package and name of a class or one of its bases, so that subclasses (torch.nn.Parameter, numpy.memmap) are found
+# and nothing needs to be imported to ask.
+_ARRAYS = {
+    ("numpy", "ndarray"): "numpy",
+    ("numpy", "generic"): "numpy",
+    ("torch", "Tensor"): "torch",
+    ("jax", "Array"): "jax",
+    ("jax", "Tracer"): "jax",
+    ("jaxlib", "Array"): "jax",
+    ("jaxlib", "ArrayImpl"): "jax",
+    ("tensorflow", "Tensor"): "tensorflow",
+    ("tensorflow", "Variable"): "tensorflow",
+    ("tensorflow", "CompositeTensor"): "tensorflow",
+}
+_NUMBERS = (bool, int, float, complex)
+_TEXTS = (str, bytes)
+NEST = "nest"
+NOTHING = "nothing"
+TEXT = "text"
+
+_kinds: dict[type, str | None] = {type(None): NOTHING}  # None: nothing we know
+
+
+def _kind_by_bases(cls: type) -> str | None:
+    for base in cls.__mro__:
+        root = base.__module__.partition(".")[0]
+        found = _ARRAYS.get((root, base.__name__.rpartition(".")[2]))
+        if found is not None:
+            return found
+    return None
+
+
+def _is_pytree(value: Any) -> bool:
+    """Whether JAX, if somebody uses it, knows how to take this apart (flax, equinox and chex register their classes)."""
+    jax = sys.modules.get("jax")
+    return jax is not None and hasattr(jax, "tree_util") and not jax.tree_util.all_leaves([value])
+
+
+def _has_buffer(value: Any) -> bool:
+    try:
+        memoryview(value).release()
+    except TypeError:
+        return False
+    return True
+
+
+def _classify(value: Any) -> str | None:
+    cls = type(value)
+    found = _kind_by_bases(cls)
+    if found is not None:
+        return found
+    if issubclass(cls, _NUMBERS):
+        return "numpy"
+    if issubclass(cls, _TEXTS):
+        return TEXT
+    if hasattr(cls, "__dlpack__"):
+        return "dlpack"
+    # isinstance, not issubclass: TensorFlow's tracked dicts are proxies
+    if isinstance(value, (list, tuple, dict)) or dataclasses.is_dataclass(cls) or _is_pytree(value):
+        return NEST
+    return "dlpack" if _has_buffer(value) else None
+
+
+def kind_of(value: Any) -> str | None:
+    """The name of the adapter; or NEST, NOTHING (None), TEXT; or None for what Tutti cannot send."""
+    cls = type(value)
+    if cls in _kinds:
+        return _kinds[cls]
+    kind = _classify(value)
+    if kind is not None:  # a class may be registered with JAX later
+        _kinds[cls] = kind
+    return kind
+
+
+def get(kind: str) -> ModuleType:
+    """The adapter by its name; imports it, and with it its framework."""
+    name = f"{__name__}.{kind}"
+    return sys.modules.get(name) or importlib.import_module(name)
+
+
+def refuse(value: Any, where: str = "", verb: str = "") -> InvalidArgument:
+    """The error for something that is no array, saying where in a nest it is and what would be taken."""
+    place = f" at {where}" if where else ""
+    prefix = f"{verb}: " if verb else ""
+    what = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+    if isinstance(value, type):
+        hint = "pass an instance, not the class"
+    elif kind_of(value) is TEXT or isinstance(value, (set, frozenset)):
+        hint = "texts and other objects go by broadcast_object, all_gather_object, gather_object or scatter_object"
+    else:
+        hint = (
+            "pass an array of NumPy, PyTorch, JAX or TensorFlow, anything with __dlpack__ or the buffer protocol, a number, "
+            "or a list, tuple, dict or dataclass of these"
+        )
+    return InvalidArgument(f"{prefix}{what}{place} is not an array; {hint}")
+
+
+def adapter_of(value: Any, where: str = "", verb: str = "") -> ModuleType:
+    """The adapter that serves this array; raises InvalidArgument for anything that is none."""
+    kind = kind_of(value)
+    if kind is None or kind is TEXT or kind is NOTHING or kind is NEST:
+        raise refuse(value, where, verb)
+    return get(kind)

@@ -1,0 +1,128 @@
+# adapters/numpy.py: NumPy arrays, their subclasses and scalars, and Python's own numbers.
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import _native
+from .._errors import InvalidArgument
+from .._works import Works
+
+overlaps = True  # several calls may be under way at once
+
+_NUMBER_TYPES = {bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}
+_NAMES = {"float8_e4m3fn": "float8_e4m3"}
+
+
+def _number(value: Any) -> np.ndarray:
+    for cls, dtype in _NUMBER_TYPES.items():
+        if isinstance(value, cls):
+            try:
+                return np.array(value, dtype)
+            except OverflowError:
+                raise InvalidArgument(
+                    f"the number {value} does not fit into 64 bits; send it by an object verb"
+                ) from None
+    raise InvalidArgument(f"{type(value).__qualname__} is not a number")
+
+
+def _array(x: Any) -> np.ndarray:
+    """The plain array behind x, which shares its memory."""
+    if type(x) is np.ndarray:
+        return x
+    if isinstance(x, np.ma.MaskedArray):
+        raise InvalidArgument(
+            "masked arrays would lose their mask; pass x.filled(value), or x.data and x.mask as a pair"
+        )
+    return np.asarray(x) if isinstance(x, (np.ndarray, np.generic)) else _number(x)
+
+
+def _wrapped_like(x: Any) -> Callable[[np.ndarray], Any] | None:
+    """How a result becomes of x's kind; None where it is already."""
+    if type(x) is np.ndarray:
+        return None
+    if isinstance(x, np.ndarray):
+        return x.__array_wrap__  # a subclass keeps its class
+    if isinstance(x, np.generic):
+        return lambda result: result[()]
+    return lambda result: result.item() if result.ndim == 0 else result
+
+
+def apply(call: Any, x: Any, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
+    """Runs the call on one array, scalar or number."""
+    wrap = _wrapped_like(x)
+    if wrap is None and (out is None or type(out) is np.ndarray):
+        return _native.apply(call, x, out, group, async_op, timeout)
+    if out is not None and not isinstance(out, np.ndarray):
+        raise InvalidArgument(f"{call.verb}: out is a {type(out).__qualname__}; NumPy results go into a numpy.ndarray")
+    plain_out = None if out is None else np.asarray(out)
+    result = _native.apply(call, _array(x), plain_out, group, async_op, timeout)
+
+    def finish(value: Any) -> Any:
+        return out if out is not None else value if wrap is None else wrap(value)
+
+    return Works([result], lambda results: finish(results[0]), call.verb) if async_op else finish(result)
+
+
+def pack(leaves: list) -> np.ndarray:
+    """Arrays of one dtype end to end."""
+    return np.concatenate([_array(leaf).reshape(-1) for leaf in leaves])
+
+
+def unpack(flat: np.ndarray, leaves: list) -> list:
+    """The parts of `flat`, shaped and typed as the leaves."""
+    parts, begin = [], 0
+    for leaf in leaves:
+        shape = np.shape(leaf)
+        part = flat[begin : begin + math.prod(shape)].reshape(shape)
+        wrap = _wrapped_like(leaf)
+        parts.append(part if wrap is None else wrap(part))
+        begin += math.prod(shape)
+    return parts
+
+
+def unpack_into(flat: np.ndarray, outs: list[np.ndarray]) -> None:
+    """The parts of `flat` copied into the caller's arrays."""
+    begin = 0
+    for out in outs:
+        out[...] = flat[begin : begin + out.size].reshape(out.shape)
+        begin += out.size
+
+
+def is_writable(x: Any) -> bool:
+    """Whether a result can go there."""
+    return isinstance(x, np.ndarray) and x.flags.writeable
+
+
+def dtype_name(x: Any) -> str:
+    """Tutti's name of the elements' type."""
+    name = x.dtype.name if hasattr(x, "dtype") else _number(x).dtype.name
+    return _NAMES.get(name, name)
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    return np.shape(x)
+
+
+def from_array(array: _native.Array, like: Any) -> np.ndarray:
+    """Native memory as a NumPy array, without a copy."""
+    return array.numpy()
+
+
+def empty(shape: tuple[int, ...], dtype: str, group: Any) -> np.ndarray:
+    """An uninitialised array in memory that this host's ranks reach without a copy."""
+    kind = np.dtype(_dtype(dtype))
+    memory = group.empty(math.prod(shape) * kind.itemsize)
+    return memory.numpy().view(kind).reshape(shape)
+
+
+def _dtype(name: str) -> Any:
+    if name == "bfloat16" or name.startswith("float8"):
+        import ml_dtypes
+
+        return getattr(ml_dtypes, "float8_e4m3fn" if name == "float8_e4m3" else name)
+    return name

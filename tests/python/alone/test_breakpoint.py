@@ -1,0 +1,201 @@
+# test_breakpoint.py: the debugger on one rank, under launchers, with and without a terminal.
+# SPDX-License-Identifier: Apache-2.0
+import fcntl
+import os
+import pty
+import re
+import select
+import shutil
+import subprocess
+import sys
+import termios
+import time
+
+import pytest
+
+PROGRAM = """
+import sys
+import numpy as np
+import tutti
+
+world = tutti.init(timeout=20)
+secret = 1000 + world.rank
+tutti.breakpoint(int(sys.argv[1]))
+total = tutti.all_reduce(secret)
+print(f"rank {world.rank}: total {total}", flush=True)
+"""
+
+
+class Terminal:
+    """A pseudo-terminal that controls one job, and somebody who reads and types."""
+
+    def __init__(self, command, environment):
+        self.master, slave = pty.openpty()
+        attributes = termios.tcgetattr(slave)
+        attributes[3] &= ~termios.ECHO
+        termios.tcsetattr(slave, termios.TCSANOW, attributes)
+
+        def take_terminal():
+            os.setsid()
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+        self.job = subprocess.Popen(
+            [str(word) for word in command],
+            env=environment | {"TERM": "dumb"},
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            preexec_fn=take_terminal,
+        )
+        os.close(slave)
+        self.seen = ""
+
+    def expect(self, pattern, seconds=60):
+        """Reads until the pattern appears; what came before it is dropped."""
+        limit = time.monotonic() + seconds
+        while not (found := re.search(pattern, self.seen)):
+            assert time.monotonic() < limit, f"no {pattern!r} in {self.seen!r}"
+            ready, _, _ = select.select([self.master], [], [], 0.2)
+            if ready:
+                try:
+                    self.seen += os.read(self.master, 1 << 16).decode(errors="replace")
+                except OSError:  # the job is over
+                    assert re.search(pattern, self.seen), f"no {pattern!r} in {self.seen!r}"
+        self.seen = self.seen[found.end() :]
+        return found
+
+    def type(self, line):
+        os.write(self.master, f"{line}\n".encode())
+
+    def close(self):
+        try:
+            return self.job.wait(timeout=60)
+        finally:
+            self.job.kill()
+            self.job.wait()
+            os.close(self.master)
+
+
+@pytest.fixture
+def program(tmp_path):
+    path = tmp_path / "main.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+def launchers(tuttirun):
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "2", sys.executable]
+    return {
+        "tuttirun": [tuttirun, "-n", "2", "--timeout", "90s", sys.executable],
+        "torchrun": torchrun,
+        "mpirun": mpirun,
+    }
+
+
+@pytest.mark.parametrize("launcher, rank", [("tuttirun", 0), ("tuttirun", 1), ("torchrun", 1), ("mpirun", 0)])
+def test_with_a_terminal(tuttirun, program, clean_environment, launcher, rank):
+    if launcher == "torchrun":
+        pytest.importorskip("torch")
+    if launcher == "mpirun" and not shutil.which("mpirun"):
+        pytest.skip("there is no mpirun")
+    terminal = Terminal([*launchers(tuttirun)[launcher], program, rank], clean_environment)
+    terminal.expect(rf"rank {rank} of 2 on")
+    terminal.expect(r"total = tutti.all_reduce\(secret\)")
+    if launcher != "mpirun":  # which shows whole lines only
+        terminal.expect(r"\(Pdb\) ")
+    terminal.type("p secret * 2")
+    terminal.expect(str(2 * (1000 + rank)))
+    terminal.type("n")  # over a collective, in which the others take part
+    terminal.expect("print")
+    terminal.type("p 'here', total")
+    terminal.expect("'here', 2001")
+    terminal.type("c")
+    terminal.expect("rank [01]: total 2001[^$]*rank [01]: total 2001")
+    assert terminal.close() == 0
+
+
+def test_the_others_wait_longer_than_any_timeout(tuttirun, tmp_path, clean_environment):
+    path = tmp_path / "main.py"
+    path.write_text(PROGRAM.replace("timeout=20", "timeout=2"))
+    terminal = Terminal([*launchers(tuttirun)["tuttirun"], path, 1], clean_environment)
+    terminal.expect(r"\(Pdb\) ")
+    time.sleep(5)  # longer than the timeout of every other call
+    terminal.type("c")
+    terminal.expect("rank [01]: total 2001[^$]*rank [01]: total 2001")
+    assert terminal.close() == 0
+
+
+def test_quitting_ends_the_job(tuttirun, program, clean_environment):
+    terminal = Terminal([*launchers(tuttirun)["tuttirun"], program, 1], clean_environment)
+    terminal.expect(r"\(Pdb\) ")
+    terminal.type("q")
+    terminal.expect("BdbQuit")
+    assert terminal.close() not in (0, None)
+
+
+def test_without_a_terminal_one_attaches(tuttirun, program, clean_environment):
+    command = [str(word) for word in [*launchers(tuttirun)["tuttirun"], program, 1]]
+    job = subprocess.Popen(
+        command,
+        env=clean_environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        line = job.stderr.readline()
+        name = re.search(r"rank 1 of 2 on .*python\S* -m tutti.attach (\S+)", line).group(1)
+        visit = subprocess.run(
+            [sys.executable, "-m", "tutti.attach", name],
+            env=clean_environment,
+            input="p secret\nc\n",
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert visit.returncode == 0 and "1001" in visit.stdout and "(Pdb) " in visit.stdout, visit
+        out, err = job.communicate(timeout=60)
+        assert job.returncode == 0 and out.count("total 2001") == 2, err
+    finally:
+        job.kill()
+        job.communicate()
+
+
+def test_attaching_to_nobody(clean_environment):
+    done = subprocess.run(
+        [sys.executable, "-m", "tutti.attach", "tutti-0"],
+        env=clean_environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1 and "no rank waits" in done.stderr
+
+
+def test_by_hand(program, clean_environment, tmp_path):
+    environment = clean_environment | {"WORLD_SIZE": "2"}
+    text = PROGRAM.replace("timeout=20", f"timeout=60, init_method='file://{tmp_path}/meeting'")
+    program.write_text(text)
+    one = Terminal([sys.executable, program, 1], environment | {"RANK": "1"})
+    other = subprocess.Popen(
+        [sys.executable, program, "1"], env=environment | {"RANK": "0"}, stdout=subprocess.PIPE, text=True
+    )
+    one.expect(r"\(Pdb\) ")
+    one.type("p secret")
+    one.expect("1001")
+    one.type("c")
+    one.expect("rank 1: total 2001")
+    assert one.close() == 0
+    out, _ = other.communicate(timeout=60)
+    assert "rank 0: total 2001" in out and other.returncode == 0
+
+
+def test_ranks_that_do_not_exist(run_ranks):
+    program = (
+        "import tutti\ntutti.init()\ntry:\n    tutti.breakpoint(2)\nexcept tutti.InvalidArgument as e:\n    print(e)"
+    )
+    done = run_ranks(2, program)
+    assert done.stdout.count("no rank 2 in a group of 2") == 2, done.stderr

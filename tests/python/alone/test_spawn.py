@@ -1,0 +1,162 @@
+# test_spawn.py: processes from a script: results, errors, deaths, and nothing left.
+# SPDX-License-Identifier: Apache-2.0
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "python"))
+import tutti  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def no_process_is_left():
+    yield
+    left = [line for line in pathlib.Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()]
+    names = {child: pathlib.Path(f"/proc/{child}/cmdline").read_bytes().replace(b"\0", b" ").decode() for child in left}
+    assert not [name for name in names.values() if "spawn_main" in name], names
+    assert not [path for path in os.listdir("/dev/shm") if path.startswith("tutti")]
+
+
+def place(*words):
+    world = tutti.init()
+    return (world.rank, world.size, *words)
+
+
+def fail_on(rank, error):
+    world = tutti.init()
+    if world.rank == rank:
+        raise error
+    tutti.barrier(timeout=60)
+
+
+def die_on(rank):
+    world = tutti.init()
+    if world.rank == rank:
+        os.kill(os.getpid(), signal.SIGKILL)
+    tutti.barrier(timeout=60)
+
+
+def leave_with(status):
+    sys.exit(status)
+
+
+def give_back_something_local():
+    class Local(Exception):
+        pass
+
+    raise Local("cannot travel")
+
+
+def wait_for_ever():
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    while True:
+        time.sleep(60)
+
+
+@pytest.mark.parametrize("nprocs", [1, 3])
+def test_results_come_by_rank(nprocs):
+    results = tutti.spawn(place, nprocs, args=("a", 2.5))
+    assert results == [(rank, nprocs, "a", 2.5) for rank in range(nprocs)]
+
+
+def test_without_init_it_is_a_pool():
+    assert tutti.spawn(os.path.join, 2, args=("a", "b")) == ["a/b"] * 2
+
+
+def test_an_error_is_raised_here_with_its_rank_and_traceback():
+    with pytest.raises(ZeroDivisionError, match="on purpose") as error:
+        tutti.spawn(fail_on, 3, args=(1, ZeroDivisionError("on purpose")))
+    assert any("rank 1 of 3" in note for note in error.value.__notes__)
+    assert "in fail_on" in str(error.value.__cause__) and "raise error" in str(error.value.__cause__)
+
+
+def test_a_tutti_error_keeps_its_fields():
+    with pytest.raises(tutti.Mismatch):
+        tutti.spawn(fail_on, 2, args=(0, tutti.Mismatch("ranks differ")))
+
+
+def test_a_killed_rank_is_named():
+    with pytest.raises(tutti.PeerLost, match="rank 1 of 2.*SIGKILL") as error:
+        tutti.spawn(die_on, 2, args=(1,))
+    assert error.value.rank == 1 and "SIGKILL" in error.value.reason and error.value.host
+
+
+def test_an_exit_status_is_a_failure():
+    with pytest.raises(tutti.PeerLost, match="status 3"):
+        tutti.spawn(leave_with, 2, args=(3,))
+    assert tutti.spawn(leave_with, 2, args=(0,)) == [None, None]
+
+
+def test_an_error_that_cannot_travel_is_told_in_words():
+    with pytest.raises(tutti.Error, match="Local: cannot travel"):
+        tutti.spawn(give_back_something_local, 1)
+
+
+def test_a_timeout_ends_ranks_that_do_not_want_to():
+    with pytest.raises(tutti.Timeout, match=r"ranks \[0, 1\] of 2"):
+        tutti.spawn(wait_for_ever, 2, timeout=2)
+
+
+def test_bad_arguments():
+    for arguments in [{"nprocs": 0}, {"nprocs": 2, "start_method": "teleport"}]:
+        with pytest.raises(tutti.InvalidArgument, match="spawn"):
+            tutti.spawn(place, **arguments)
+
+
+ORPHANS = """
+import os, sys, time
+import tutti
+
+def work(folder):
+    open(f"{folder}/{os.getpid()}", "w").close()
+    tutti.init()
+    time.sleep(600)
+
+if __name__ == "__main__":
+    tutti.spawn(work, 2, args=(sys.argv[1],))
+"""
+
+
+def alive(process):
+    try:
+        return pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])
+def test_ranks_do_not_outlive_the_script(tmp_path, clean_environment, ending):
+    program, folder = tmp_path / "main.py", tmp_path / "ranks"
+    program.write_text(ORPHANS)
+    folder.mkdir()
+    script = subprocess.Popen([sys.executable, program, folder], env=clean_environment, stderr=subprocess.PIPE)
+    limit = time.monotonic() + 60
+    while len(list(folder.iterdir())) < 2:
+        assert time.monotonic() < limit and script.poll() is None
+        time.sleep(0.05)
+    script.send_signal(ending)
+    _, said = script.communicate(timeout=30)
+    assert script.returncode != 0
+    while any(alive(path.name) for path in folder.iterdir()):
+        assert time.monotonic() < limit, said
+        time.sleep(0.05)
+
+
+def test_inside_a_launcher(run_ranks, repository):
+    program = f"""
+import sys
+sys.path.insert(0, {str(pathlib.Path(__file__).parent)!r})
+import tutti
+from test_spawn import place
+if __name__ == "__main__":
+    assert tutti.init().size == 2
+    assert tutti.spawn(place, 2) == [(0, 2), (1, 2)]
+    print("done")
+"""
+    done = run_ranks(2, program)
+    assert done.returncode == 0 and done.stdout.count("done") == 2, done.stderr

@@ -1,0 +1,177 @@
+# test_bad_input.py: what people get wrong, and what they are told.
+# SPDX-License-Identifier: Apache-2.0
+import datetime
+
+import numpy as np
+import pytest
+
+import tutti
+
+
+def raises(text, kind=tutti.InvalidArgument):
+    return pytest.raises(kind, match=text)
+
+
+REFUSED = [
+    (np.array([object()]), "object"),
+    (np.array(["text"]), "<U4"),
+    (np.array([b"text"]), "S4"),
+    (np.array([datetime.datetime(2026, 1, 1)], "M8[s]"), "datetime64"),
+    (np.zeros(2, [("x", "f4"), ("y", "i4")]), "dtype"),
+    (np.zeros(2, np.longdouble), "longdouble|float128"),
+    (np.ones(3, ">f4"), "byte order"),
+    (np.ma.masked_array([1.0, 2.0], [True, False]), "mask"),
+    ("text", "broadcast_object"),
+    (b"bytes", "broadcast_object"),
+    ({1, 2}, "broadcast_object"),
+    (object(), "not an array"),
+    (np.ndarray, "instance"),
+    ([np.ones(1), "text"], r"str at \[1\]"),
+    ({"a": {"b": object()}}, r"object at \['a'\]\['b'\]"),
+    (1 << 70, "64 bits"),
+]
+
+
+@pytest.mark.parametrize("x, text", REFUSED, ids=[str(i) for i in range(len(REFUSED))])
+def test_what_is_no_array_is_refused_and_the_group_goes_on(size, x, text):
+    with raises(text):
+        tutti.all_reduce(x)
+    assert tutti.all_reduce(1) == size
+
+
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize("x", [np.array([object()]), "text", [np.ones(1), object()], np.ones(3, ">f4")], ids=range(4))
+def test_a_refusal_on_one_rank_is_told_to_the_others(rank, size, x):
+    with pytest.raises(tutti.InvalidArgument if rank == 0 else tutti.Aborted):
+        tutti.all_reduce(x if rank == 0 else np.ones(3), timeout=20)
+    assert tutti.all_reduce(1) == size
+
+
+def test_mixed_frameworks_in_one_nest_are_refused(size):
+    torch = pytest.importorskip("torch")
+    with raises(r"torch array at \['b'\]|numpy array at \['a'\]"):
+        tutti.all_reduce({"a": np.ones(2), "b": torch.ones(2)})
+    assert tutti.all_reduce(1) == size
+
+
+def test_a_nest_that_contains_itself_is_refused(size):
+    nest = [np.ones(1)]
+    nest.append(nest)
+    with raises("contain itself"):
+        tutti.all_reduce(nest)
+    assert tutti.all_reduce(1) == size
+
+
+def test_an_out_that_does_not_fit_is_refused(size):
+    x = np.ones((2, 3), "float32")
+    for out, text in [
+        (np.ones((3, 2), "float32"), "shape"),
+        (np.ones((2, 3)), "float64"),
+        (np.broadcast_to(np.float32(0), (2, 3)), "read-only"),
+        ([np.ones((2, 3), "float32")], "out"),
+        ("text", "out|array"),
+    ]:
+        with raises(text):
+            tutti.all_reduce(x, out=out)
+    backing = np.ones(9, "float32")
+    with raises("overlap"):
+        tutti.all_reduce(backing[:6], out=backing[3:])
+    nest = {"a": x, "b": x.copy()}
+    for out in ({"a": x.copy()}, [x, x], {"a": x.copy(), "b": np.ones(6, "float32")}):
+        with raises("out|shape"):
+            tutti.all_reduce(nest, out=out)
+    assert tutti.all_reduce(1) == size
+
+
+def test_arguments_that_make_no_sense(size):
+    x = np.ones((3, 2))
+    for call, text in [
+        (lambda: tutti.all_reduce(x, op="avg"), "mean"),
+        (lambda: tutti.all_reduce(x.astype(int), op="mean"), "mean does not apply to int64"),
+        (lambda: tutti.all_reduce(x, op="band"), "band does not apply"),
+        (lambda: tutti.all_reduce(x, op=3), "op=3"),
+        (lambda: tutti.reduce(x, root=size), "root"),
+        (lambda: tutti.all_gather(x, axis=2), "axis 2"),
+        (lambda: tutti.all_gather(np.float32(1)), "axis 0"),
+        (lambda: tutti.all_gather(x, sizes=[3] * (size + 1)), "sizes"),
+        (lambda: tutti.reduce_scatter(np.ones(size + 1) if size > 1 else np.ones(2), sizes=[1] * size), "sizes|add up"),
+        (lambda: tutti.permute(x, [(0, size)]), "destination"),
+        (lambda: tutti.permute(x, [(0, 0), (0, 0)]), "two pairs"),
+        (lambda: tutti.all_reduce(x, timeout=-1), "timeout"),
+        (lambda: tutti.all_reduce(x, timeout="soon"), "timeout"),
+        (lambda: tutti.send(x, dst=size), "destination"),
+        (lambda: tutti.Group([0, size]), str(size)),
+        (lambda: tutti.Group([0, 0]), "twice|two|once"),
+    ]:
+        with raises(text):
+            call()
+    assert tutti.all_reduce(1) == size
+
+
+@pytest.mark.ranks(2)
+def test_different_shapes_across_ranks_are_a_mismatch(world, rank):
+    group = world.split(0)
+    with pytest.raises((tutti.Mismatch, tutti.Aborted)) as error:
+        tutti.all_reduce(np.ones(3 + (rank == 1)), group=group, timeout=20)
+        tutti.barrier(group=group, timeout=20)
+    assert "all_reduce" in str(error.value)
+    with pytest.raises(type(error.value)):
+        tutti.barrier(group=group)
+
+
+@pytest.mark.ranks(2)
+def test_a_missed_deadline_names_who_is_missing(world, rank):
+    group = world.split(0)
+    if rank == 0:
+        with pytest.raises(tutti.Timeout, match="rank [1-9]") as error:
+            tutti.barrier(group=group, timeout=0.3)
+        assert isinstance(error.value, TimeoutError)
+    tutti.barrier()
+
+
+@pytest.mark.ranks(2)
+def test_waiting_too_short_is_no_failure(world, rank, size):
+    group = world.split(0)
+    if rank == 0:
+        work = group.barrier(async_op=True)
+        with pytest.raises(tutti.Timeout, match="goes on"):
+            work.wait(timeout=0.05)
+    tutti.barrier()
+    if rank > 0:
+        work = group.barrier(async_op=True)
+    work.wait()
+    assert work.test()
+
+
+def test_errors_are_what_python_programs_expect():
+    assert issubclass(tutti.Error, RuntimeError)
+    assert issubclass(tutti.InvalidArgument, ValueError)
+    assert issubclass(tutti.Timeout, TimeoutError)
+    error = tutti.PeerLost("rank 3 is gone", 3, "b", "killed")
+    assert (error.rank, error.host, error.reason) == (3, "b", "killed")
+
+
+class FakeDevice:
+    """An array on a device that Tutti cannot reach."""
+
+    shape = (2,)
+
+    def __dlpack__(self, **wishes):
+        raise AssertionError("nobody should have asked")
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+
+def test_an_array_on_a_device_that_is_not_supported(size):
+    with raises("CUDA", tutti.Unsupported):
+        tutti.all_reduce(FakeDevice())
+    assert tutti.all_reduce(1) == size
+
+
+@pytest.mark.ranks(2)
+def test_a_group_without_this_rank(rank, size):
+    others = tutti.Group([r for r in range(size) if r != rank])
+    assert others.rank == -1 and others.size == size - 1
+    with raises("member"):
+        tutti.all_reduce(np.ones(1), group=others)

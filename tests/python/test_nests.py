@@ -1,0 +1,219 @@
+# test_nests.py: verbs on lists, tuples, dicts and dataclasses of arrays.
+# SPDX-License-Identifier: Apache-2.0
+import array
+import collections
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+
+import references as ref
+import tutti
+from tutti import _fuse, _nest
+
+Pair = collections.namedtuple("Pair", ["first", "second"])
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+    weights: object
+    step: object
+    nothing: object = None
+
+
+def make_nest(rank):
+    """Several dtypes and containers; dicts are filled in another order on odd ranks."""
+    keys = ["w", "b", "deep"] if rank % 2 == 0 else ["deep", "b", "w"]
+    leaves = {
+        "w": ref.make_input(rank, (4, 3), "float32"),
+        "b": [ref.make_input(rank, (3,), "float32"), ref.make_input(rank, (), "int64")],
+        "deep": Pair(State(ref.make_input(rank, (2, 0), "float64"), ref.make_input(rank, (5,), "int64")), (None, [])),
+    }
+    return {key: leaves[key] for key in keys}
+
+
+def leaves_of(nest):
+    return _nest.flatten(nest, "test").leaves
+
+
+def assert_same(actual, expected):
+    """The same structure and arrays."""
+    one, other = _nest.flatten(actual, "test"), _nest.flatten(expected, "test")
+    assert one.text == other.text
+    for x, y in zip(one.leaves, other.leaves, strict=True):
+        ref.assert_equal(x, y)
+
+
+def combined(nests, function):
+    """One nest from the ranks' nests, leaf by leaf."""
+    flats = [_nest.flatten(nest, "test") for nest in nests]
+    return flats[0].rebuild([function(list(leaves)) for leaves in zip(*(flat.leaves for flat in flats), strict=True)])
+
+
+def test_the_containers_come_back_as_they_were(rank, size):
+    result = tutti.all_reduce(make_nest(rank))
+    assert list(result) == list(make_nest(rank))
+    assert type(result["deep"]) is Pair and type(result["deep"].first) is State and result["deep"].first.nothing is None
+    assert result["deep"].second == (None, [])
+    assert_same(result, combined([make_nest(r) for r in range(size)], lambda xs: ref.reduced(xs, "sum")))
+
+
+def test_a_list_of_one_array_gives_a_list_of_one_array(rank, size):
+    (y,) = tutti.all_reduce([np.ones(3)])
+    ref.assert_equal(y, np.full(3, float(size)))
+
+
+@pytest.mark.parametrize("make", [collections.OrderedDict, lambda d: collections.defaultdict(list, d)])
+def test_kinds_of_dicts_are_kept(size, make):
+    nest = make({"b": np.ones(2), "a": np.zeros(1)})
+    result = tutti.all_reduce(nest)
+    assert type(result) is type(nest) and list(result) == ["b", "a"]
+    assert getattr(result, "default_factory", None) is getattr(nest, "default_factory", None)
+
+
+def test_numbers_in_nests(rank, size):
+    total = size * (size - 1) // 2
+    assert tutti.all_reduce([rank, 1, 2.5]) == [total, size, 2.5 * size]
+    assert tutti.all_reduce({"loss": float(rank), "x": np.ones(1, "float32")})["loss"] == total
+
+
+@pytest.mark.parametrize("verb", ["all_reduce", "reduce", "broadcast", "scan", "exscan", "permute", "sendrecv"])
+@pytest.mark.parametrize("async_op", [False, True])
+def test_fused_verbs(rank, size, verb, async_op):
+    nests = [make_nest(r) for r in range(size)]
+    zeros = combined(nests, lambda xs: np.zeros_like(xs[0]))
+    before = nests[(rank - 1) % size]
+    options = {"permute": {"pairs": [(r, (r + 1) % size) for r in range(size)]}}.get(verb, {})
+    if verb == "sendrecv":
+        options = {"dst": (rank + 1) % size, "src": (rank - 1) % size}
+    expected = {
+        "all_reduce": lambda: combined(nests, lambda xs: ref.reduced(xs, "sum")),
+        "reduce": lambda: combined(nests, lambda xs: ref.reduced(xs, "sum")) if rank == 0 else nests[rank],
+        "broadcast": lambda: nests[0],
+        "scan": lambda: combined(nests[: rank + 1], lambda xs: ref.reduced(xs, "sum")),
+        "exscan": lambda: combined(nests[:rank], lambda xs: ref.reduced(xs, "sum")) if rank else zeros,
+        "permute": lambda: before,
+        "sendrecv": lambda: before,
+    }[verb]()
+    result = getattr(tutti, verb)(nests[rank], async_op=async_op, **options)
+    assert_same(result.wait(timeout=30) if async_op else result, expected)
+
+
+@pytest.mark.parametrize("verb", ["all_gather", "gather", "reduce_scatter", "scatter", "all_to_all"])
+@pytest.mark.parametrize("async_op", [False, True])
+def test_verbs_that_run_once_per_array(rank, size, verb, async_op):
+    def nest_of(r):
+        return {"x": ref.make_input(r, (2 * size, 3), "float32"), "y": [ref.make_input(r, (size,), "int16")]}
+
+    nests = [nest_of(r) for r in range(size)]
+    functions = {
+        "all_gather": lambda xs: ref.joined(xs, 0),
+        "gather": lambda xs: ref.joined(xs, 0) if rank == 0 else xs[rank],
+        "reduce_scatter": lambda xs: ref.part(ref.reduced(xs, "sum"), rank, size, 0),
+        "scatter": lambda xs: ref.part(xs[0], rank, size, 0),
+        "all_to_all": lambda xs: ref.exchanged(xs, rank, size, 0, 0),
+    }
+    result = getattr(tutti, verb)(nests[rank], async_op=async_op)
+    assert_same(result.wait(timeout=30) if async_op else result, combined(nests, functions[verb]))
+
+
+def test_uneven_arrays_in_nests(rank, size):
+    result = tutti.all_gather([np.full(rank, rank), np.full((rank + 1, 2), 1.0)], uneven=True)
+    ref.assert_equal(result[0], np.repeat(np.arange(size), np.arange(size)))
+    assert result[1].shape == (size * (size + 1) // 2, 2)
+
+
+def test_results_go_into_a_nest_of_arrays(rank, size):
+    nest = {"a": ref.make_input(rank, (4,), "float32"), "b": [ref.make_input(rank, (2, 2), "float32"), np.ones(3)]}
+    expected = combined(
+        [
+            {"a": ref.make_input(r, (4,), "float32"), "b": [ref.make_input(r, (2, 2), "float32"), np.ones(3)]}
+            for r in range(size)
+        ],
+        lambda xs: ref.reduced(xs, "sum"),
+    )
+    out = {"a": np.zeros(4, "float32"), "b": [np.zeros((2, 4), "float32")[:, ::2], np.zeros(3)]}
+    result = tutti.all_reduce(nest, out=out)
+    assert result["a"] is out["a"] and result["b"][0] is out["b"][0]
+    assert_same(out, expected)
+    tutti.all_reduce(nest, out=nest)
+    assert_same(nest, expected)
+
+
+@pytest.mark.ranks(2)
+def test_nests_as_messages(rank):
+    nest = {"w": np.arange(6.0).reshape(2, 3), "n": [np.arange(4), np.arange(3.0)]}
+    like = {"w": np.zeros((2, 3)), "n": [np.zeros(4, int), np.zeros(3)]}
+    if rank == 0:
+        tutti.send(nest, dst=1)
+        tutti.isend(nest, dst=1, tag=5).wait()
+    elif rank == 1:
+        assert_same(tutti.recv(like, src=0), nest)
+        assert not like["w"].any()
+        tutti.irecv(out=like, src=0, tag=5).wait()
+        assert_same(like, nest)
+
+
+def test_many_small_arrays_are_few_messages(rank, size, monkeypatch):
+    calls = []
+    from tutti.adapters import numpy as adapter
+
+    apply = adapter.apply
+    monkeypatch.setattr(adapter, "apply", lambda call, *rest: calls.append(call) or apply(call, *rest))
+    nest = [
+        ref.make_input(rank, (i % 7,), dtype) for i, dtype in zip(range(200), itertools.cycle(["float32", "int64"]))
+    ]
+    large = np.ones(_fuse.FUSED_COUNT_MAX + 1, "float32")
+    tutti.all_reduce([nest, large])
+    assert len(calls) == 3  # one per dtype, and the large one
+    assert len({call.structure for call in calls}) == 1 and calls[0].structure != 0
+
+
+def test_arrays_of_the_buffer_protocol_and_dlpack(rank, size):
+    total = size * (size - 1) // 2
+    result = tutti.all_reduce([array.array("d", [rank, 1.0]), array.array("i", [rank])])
+    assert result == [array.array("d", [total, size]), array.array("i", [total])]
+    assert tutti.all_reduce(memoryview(array.array("f", [rank]))).tolist() == [total]
+    assert tutti.all_gather(bytearray([rank])) == bytearray(range(size))
+    buffer = array.array("q", [rank])
+    assert tutti.all_reduce(buffer, out=buffer) is buffer and buffer[0] == total
+
+    class Foreign:  # an array of a library that nobody knows
+        def __init__(self, x):
+            self.x = x
+
+        def __dlpack__(self, **wishes):
+            return self.x.__dlpack__(**wishes)
+
+        def __dlpack_device__(self):
+            return self.x.__dlpack_device__()
+
+    result = tutti.all_reduce(Foreign(np.full(3, rank, "float32")))
+    ref.assert_equal(np.from_dlpack(result), np.full(3, total, "float32"))
+
+
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"a": np.ones(2), "c": np.ones(2)},
+        {"a": np.ones(2), "b": np.ones((1, 2))},
+        {"a": np.ones(2), "b": np.ones(2, "float32")},
+        [np.ones(2), np.ones(2)],
+        np.ones(4),
+    ],
+)
+@pytest.mark.parametrize("verb", ["all_reduce", "broadcast"])
+def test_different_nests_are_a_mismatch(world, rank, other, verb):
+    group = world.split(0)
+    nest = other if rank == 1 else {"a": np.ones(2), "b": np.ones(2)}
+    with pytest.raises((tutti.Mismatch, tutti.Aborted)):
+        getattr(tutti, verb)(nest, group=group, timeout=20)
+        tutti.barrier(group=group, timeout=20)  # a rank that was done before learns of it here
+
+
+def test_the_hash_of_a_structure_is_the_same_in_every_process():
+    flat = _nest.flatten({"b": 1, "a": [None, 2.0]}, "test")
+    assert flat.text == "{ ['a'] ( [0] - [1] x ) ['b'] x )"
+    assert _nest.hash_of(flat.text) == _nest.hash_of(str(flat.text)) == 2787219430834894361
