@@ -1,0 +1,102 @@
+# run.py: PyTorch's own tests of torch.distributed on backend "tutti"; fails if an outcome is not the one docs/torch.md tells.
+# SPDX-License-Identifier: Apache-2.0
+"""    python tests/torch_suite/run.py [--backend tutti|gloo] [--ranks 3] [--only REGEX] [--junitxml FILE] [--json FILE]
+
+With --backend gloo the same driver shows what PyTorch's own CPU backend passes: the bar. --json keeps the outcomes, and
+`compare.py` sets two of them side by side.
+"""
+
+import argparse
+import json
+import re
+import sys
+import time
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+from crew import Crew
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+TEST_SECONDS = 120
+
+
+def documented_failures() -> dict[str, str]:
+    """Tests that docs/torch.md says fail on tutti, and why: rows `| test_x | why |` of its table."""
+    page = REPOSITORY / "docs" / "torch.md"
+    rows = re.findall(r"^\| `(test_\w+)` \| (.*) \|$", page.read_text(), re.MULTILINE) if page.exists() else []
+    return dict(rows)
+
+
+def summary(outcomes: list[dict]) -> dict:
+    """One outcome for all ranks: failed if any failed; skipped if rank 0 skipped it."""
+    failed = [(rank, outcome) for rank, outcome in enumerate(outcomes) if outcome["outcome"] == "failed"]
+    if failed:
+        text = "\n".join(f"rank {rank}: {outcome.get('text', '')}" for rank, outcome in failed)
+        return {"outcome": "failed", "text": text}
+    return {"outcome": outcomes[0]["outcome"], "text": outcomes[0].get("text", "")}
+
+
+def run_all(arguments) -> dict[str, dict]:
+    results: dict[str, dict] = {}
+    crew = Crew(arguments.backend, arguments.ranks, arguments.log)
+    tests = [test for test in crew.tests if re.search(arguments.only, test)]
+    try:
+        for test in tests:
+            if not crew.is_usable:
+                crew.end()
+                crew = Crew(arguments.backend, arguments.ranks, arguments.log)
+            begin = time.monotonic()
+            results[test] = summary(crew.run(test, TEST_SECONDS)) | {"seconds": time.monotonic() - begin}
+            if results[test]["outcome"] != "skipped":
+                print(f"{results[test]['outcome']:7} {results[test]['seconds']:5.1f} s  {test}", flush=True)
+    finally:
+        crew.end()
+    return results
+
+
+def judge(results: dict[str, dict], known: dict[str, str]) -> list[str]:
+    """What is not as it should be."""
+    wrong = []
+    for test, result in results.items():
+        if result["outcome"] == "failed" and test not in known:
+            wrong.append(f"{test} failed:\n{result['text']}")
+        if result["outcome"] == "passed" and test in known:
+            wrong.append(f"{test} passed, though docs/torch.md says that it fails")
+    return wrong
+
+
+def write_junit(path: str, results: dict[str, dict], known: dict[str, str]) -> None:
+    """Tests that ran. Those that PyTorch leaves out here (they need GPUs, mostly) are no tests of ours."""
+    ran = {test: result for test, result in results.items() if result["outcome"] != "skipped"}
+    suite = xml.Element("testsuite", name="torch-suite", tests=str(len(ran)))
+    for test, result in ran.items():
+        case = xml.SubElement(suite, "testcase", classname="torch_suite", name=test, time=f"{result['seconds']:.3f}")
+        if result["outcome"] == "failed" and test not in known:
+            xml.SubElement(case, "failure", message=result["text"].strip().split("\n")[-1]).text = result["text"]
+    xml.ElementTree(suite).write(path)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--backend", default="tutti", choices=["tutti", "gloo"])
+    parser.add_argument("--ranks", type=int, default=3)
+    parser.add_argument("--only", default="", help="a regular expression")
+    parser.add_argument("--junitxml")
+    parser.add_argument("--json")
+    parser.add_argument("--log", type=Path, default=Path("/dev/null"), help="what the ranks print")
+    arguments = parser.parse_args()
+    known = documented_failures() if arguments.backend == "tutti" else {}
+    results = run_all(arguments)
+    if arguments.junitxml:
+        write_junit(arguments.junitxml, results, known)
+    if arguments.json:
+        Path(arguments.json).write_text(json.dumps(results, indent=1))
+    outcomes = [result["outcome"] for result in results.values()]
+    print(", ".join(f"{outcomes.count(kind)} {kind}" for kind in ("passed", "failed", "skipped")))
+    wrong = judge(results, known) if arguments.backend == "tutti" else []
+    print("\n".join(wrong))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
