@@ -1,0 +1,65 @@
+# adapters/torch.py: torch tensors.
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from .. import _native
+from .._errors import InvalidArgument
+from ..torch import memory
+from ..torch.autograd import tie  # noqa: F401  (tutti.tie)
+from ..torch.verbs import apply, refuse_gradients  # noqa: F401
+
+overlaps = True  # several calls may be under way at once
+
+
+def pack(leaves: list[torch.Tensor]) -> torch.Tensor:
+    """Tensors of one dtype end to end."""
+    return torch.cat([leaf.reshape(-1) for leaf in leaves])
+
+
+def unpack(flat: torch.Tensor, leaves: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The parts of `flat`, shaped as the leaves."""
+    parts = flat.split([leaf.numel() for leaf in leaves])
+    return [part.view(leaf.shape) for part, leaf in zip(parts, leaves, strict=True)]
+
+
+def unpack_into(flat: torch.Tensor, outs: list[torch.Tensor]) -> None:
+    """The parts of `flat` copied into the caller's tensors."""
+    for part, out in zip(unpack(flat, outs), outs, strict=True):
+        out.copy_(part)
+
+
+def is_writable(x: Any) -> bool:
+    """Whether a result can go there."""
+    return isinstance(x, torch.Tensor)
+
+
+def dtype_name(x: torch.Tensor) -> str:
+    """Tutti's name of the elements' type."""
+    name = memory.NAMES.get(x.dtype)
+    if name is None:
+        raise memory.refusal(x, "this call") or InvalidArgument(f"elements of type {x.dtype} are not known")
+    return name
+
+
+def shape_of(x: torch.Tensor) -> tuple[int, ...]:
+    return tuple(x.shape)
+
+
+def from_array(array: _native.Array, like: Any) -> torch.Tensor:
+    """Native memory as a tensor, without a copy."""
+    return memory.from_array(array)
+
+
+def empty(shape: tuple[int, ...], dtype: str, group: Any) -> torch.Tensor:
+    """An uninitialised tensor in memory that this host's ranks reach without a copy."""
+    if dtype not in memory.TYPES:
+        raise InvalidArgument(f"empty: torch has no dtype {dtype}")
+    kind = memory.TYPES[dtype]
+    if math.prod(shape) == 0:
+        return torch.empty(shape, dtype=kind)
+    return torch.from_dlpack(group.empty(math.prod(shape) * kind.itemsize)).view(kind).view(shape)

@@ -1,0 +1,39 @@
+# __init__.py: what is special to PyTorch: gradients, torch.compile, torch.distributed's backend "tutti", training.
+# SPDX-License-Identifier: Apache-2.0
+"""The verbs themselves (tutti.all_reduce, …) take tensors, with autograd and under torch.compile, without this import.
+
+`import tutti.torch` makes torch.distributed's backend "tutti". Here are also the classes for parallel training.
+"""
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from .process_group import group_of
+
+# By the module that has them; each is imported when first used.
+_HOMES = {
+    "DataParallel": "data_parallel",
+    "ParallelLinear": "tensor_parallel",
+    "ParallelEmbedding": "tensor_parallel",
+    "parallel_cross_entropy": "tensor_parallel",
+    "parallelize": "tensor_parallel",
+    "collect_state_dict": "tensor_parallel",
+    "load_collected_state_dict": "tensor_parallel",
+    "ZeroOptimizer": "zero",
+}
+
+__all__ = ["group_of", *_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f".{home}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -1,0 +1,139 @@
+# autograd.py: gradients of collectives: one function over Call, by the adjoints of the core's table.
+# SPDX-License-Identifier: Apache-2.0
+"""The convention: the gradient of the sum of all ranks' losses. Backward is collective, too: every rank that took part in a
+differentiated call takes part in its adjoint. Autograd runs the latest node first, so ranks that built the same graph agree on
+the order. Each adjoint is a call like any other, and differentiable again."""
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .._native import Call
+from .running import execute, run
+
+# runner(call, gradient, shape): the call on a gradient, with a result of that shape, which can be differentiated again where
+# somebody asked for that.
+Runner = Callable[[Any, torch.Tensor, tuple], torch.Tensor]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Taped:
+    """What forward and backward need to know of a call."""
+
+    call: Any
+    adjoint: Any
+    group: Any
+    timeout: float | None
+    shape: tuple | None = None  # of the result, where it is known and does not follow from that of the input
+
+
+def tape(call: Any, x: torch.Tensor, group: Any, timeout: float | None) -> Taped:
+    """Looks up how gradients flow back; raises Unsupported, before anything is sent, where there are none."""
+    return Taped(call, call.adjoint(x.shape, group.rank, group.size), group, timeout)
+
+
+class Collective(torch.autograd.Function):
+    """`Collective.apply(x, taped, done)`: the call on x. `done`: a list with the result, if it is there already."""
+
+    @staticmethod
+    def forward(x: torch.Tensor, taped: Taped, done: list | None) -> torch.Tensor:
+        if done is not None:
+            return done.pop()
+        if taped.shape is None:
+            return execute(taped.call, x, None, taped.group, True, taped.timeout)
+        return run(taped.call, x, taped.group, taped.shape, differentiated=True, timeout=taped.timeout)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: torch.Tensor) -> None:
+        x, ctx.taped, _ = inputs
+        ctx.shape = x.shape
+        if ctx.taped.adjoint.kind == "select":
+            ctx.save_for_backward(x, output)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple:
+        taped = ctx.taped
+        x, y = ctx.saved_tensors if taped.adjoint.kind == "select" else (None, None)
+        result = pull_back(taped.call, taped.adjoint, taped.group, gradient, ctx.shape, x, y, _eager_runner(taped))
+        return result, None, None
+
+
+def _eager_runner(taped: Taped) -> Runner:
+    group, timeout = taped.group, taped.timeout
+
+    def runner(call: Any, gradient: torch.Tensor, shape: tuple) -> torch.Tensor:
+        if torch.is_grad_enabled():  # create_graph=True, on every rank
+            gradient = _needing_grad(gradient)
+        if not (torch.is_grad_enabled() and gradient.requires_grad):
+            return run(call, gradient, group, shape, timeout=timeout)
+        adjoint = call.adjoint(None, group.rank, group.size)
+        return Collective.apply(gradient, Taped(call, adjoint, group, timeout, shape), None)
+
+    return runner
+
+
+def _needing_grad(gradient: torch.Tensor) -> torch.Tensor:
+    """So that a rank whose gradient is a constant takes part in the second backward, where the others' are not."""
+    if gradient.requires_grad or torch._C._functorch.peek_interpreter_stack() is not None:
+        return gradient
+    return gradient.detach().requires_grad_()
+
+
+def pull_back(
+    call: Any,
+    adjoint: Any,
+    group: Any,
+    gradient: torch.Tensor,
+    shape: tuple,
+    x: torch.Tensor | None,
+    y: torch.Tensor | None,
+    runner: Runner,
+) -> torch.Tensor:
+    """The gradient of a call's input from that of its result. `shape` is the input's; x and y are needed for min and max."""
+    if adjoint.kind == "select":
+        return _pull_back_selection(call, group, gradient, x, y, runner)
+    result = runner(adjoint.call, gradient, shape)
+    if adjoint.zero:
+        return _Tie.apply(gradient.new_zeros(shape), result)
+    if adjoint.scale != 1.0:
+        result = result * adjoint.scale
+    return result + gradient if adjoint.adds_own else result
+
+
+def _pull_back_selection(
+    call: Any, group: Any, gradient: torch.Tensor, x: torch.Tensor, y: torch.Tensor, runner: Runner
+) -> torch.Tensor:
+    """min and max: what a sum would give goes to the ranks that hold the value; ties share it."""
+    as_sum = call.replace(op="sum").adjoint(None, group.rank, group.size)
+    with torch.no_grad():
+        everywhere = y if call.verb == "all_reduce" else runner(as_sum.call, y, x.shape)
+        holds = (x == everywhere) | (x.isnan() & everywhere.isnan())
+        holders = runner(Call("all_reduce"), holds.to(torch.float32), x.shape)
+        share = (holds / holders).to(gradient.dtype)
+    result = runner(as_sum.call, gradient, x.shape) * share
+    return result + gradient if as_sum.adds_own else result
+
+
+class _Tie(torch.autograd.Function):
+    """Gives back its first argument; the others get a gradient of zeros."""
+
+    @staticmethod
+    def forward(value: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
+        return value.view_as(value)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: torch.Tensor) -> None:
+        ctx.save_for_backward(*inputs[1:])
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple:
+        return gradient, *(torch.zeros_like(other) for other in ctx.saved_tensors)
+
+
+def tie(loss: torch.Tensor, *values: torch.Tensor) -> torch.Tensor:
+    """The loss, with a zero gradient into each of the values: so that this rank takes part in their backward."""
+    needing = [value for value in values if isinstance(value, torch.Tensor) and value.requires_grad]
+    return _Tie.apply(loss, *needing) if needing else loss

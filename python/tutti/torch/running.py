@@ -1,0 +1,120 @@
+# running.py: calls on tensors, where their elements lie.
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.autograd.graph import increment_version
+
+from .._errors import InvalidArgument
+from .memory import from_array, new_result, refusal, resolved
+
+# Only the root need have an array: what it has tells the others shape and dtype.
+_ROOT_TELLS = frozenset({"broadcast", "scatter"})
+
+
+def run(
+    call: Any,
+    x: torch.Tensor,
+    group: Any,
+    shape: tuple | None = None,
+    *,
+    differentiated: bool = False,
+    timeout: float | None = None,
+) -> torch.Tensor:
+    """The call where every rank knows the shape of its result: `shape`, or what follows from that of x."""
+    y = new_result(call, x, group) if shape is None else x.new_empty(shape)
+    try:
+        group.run(call, _input(call, x, group), y, differentiated=differentiated, timeout=timeout)
+    except Exception as error:
+        raise _clearer(error, call, x) from None
+    return y
+
+
+def execute(
+    call: Any, x: torch.Tensor, out: torch.Tensor | None, group: Any, differentiated: bool, timeout: float | None
+) -> torch.Tensor:
+    """The call in eager code, where ranks may learn the shape of the result from each other."""
+    if not _learns(call):
+        if out is None:
+            return run(call, x, group, differentiated=differentiated, timeout=timeout)
+        method = group.run
+    else:
+        method = group.run_sized
+    y = _known_result(call, x, out, group)
+    try:
+        array = method(call, _input(call, x, group), y, differentiated=differentiated, timeout=timeout)
+    except Exception as error:
+        raise _clearer(error, call, x) from None
+    return _delivered(array, y, out)
+
+
+def start(
+    call: Any,
+    x: torch.Tensor,
+    out: torch.Tensor | None,
+    group: Any,
+    differentiated: bool,
+    timeout: float | None,
+    finish: Callable[[torch.Tensor], Any],
+) -> Any:
+    """The same without waiting: a Work, whose result is what `finish` makes of the tensor."""
+    source, y = _input(call, x, group), _known_result(call, x, out, group)
+    check = _watch(source, call.verb)
+
+    def deliver(array: Any) -> Any:
+        check()
+        return finish(_delivered(array, y, out))
+
+    method = group.start_sized if _learns(call) else group.start
+    try:
+        return method(call, source, y, differentiated=differentiated, timeout=timeout, finish=deliver)
+    except Exception as error:
+        raise _clearer(error, call, x) from None
+
+
+def _learns(call: Any) -> bool:
+    return call.learns_sizes or call.verb in _ROOT_TELLS
+
+
+def _input(call: Any, x: torch.Tensor, group: Any) -> torch.Tensor | None:
+    return None if call.verb in _ROOT_TELLS and group.rank != call.root else resolved(x)
+
+
+def _known_result(call: Any, x: torch.Tensor, out: torch.Tensor | None, group: Any) -> torch.Tensor | None:
+    """Where the result goes; None where its shape is learned."""
+    if out is not None:
+        return out
+    if call.learns_sizes or (call.verb == "scatter" and group.rank != call.root):
+        return None
+    return new_result(call, x, group)
+
+
+def _delivered(array: Any, y: torch.Tensor | None, out: torch.Tensor | None) -> torch.Tensor:
+    if y is None:
+        return from_array(array)
+    if out is not None and not out.is_inference():
+        increment_version(out)  # so that autograd notices where the old elements are needed
+    return y
+
+
+def _watch(x: torch.Tensor | None, verb: str) -> Callable[[], None]:
+    """What tells, once the call has ended, whether somebody wrote to the input while it was under way."""
+    if x is None or x.is_inference():  # inference tensors do not count their versions
+        return lambda: None
+    version = x._version
+
+    def check() -> None:
+        if x._version != version:
+            raise InvalidArgument(
+                f"{verb}: the input was changed before wait(), so some ranks may have seen old and some new elements; "
+                "wait first, or pass a copy: x.clone()"
+            )
+
+    return check
+
+
+def _clearer(error: Exception, call: Any, x: torch.Tensor) -> Exception:
+    return refusal(x, call.verb) or error

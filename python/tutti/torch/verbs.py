@@ -1,0 +1,77 @@
+# verbs.py: the verbs on torch tensors in eager code: zero copy, with gradients.
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from .._dispatch import with_sizes
+from .._errors import InvalidArgument, Unsupported
+from .autograd import Collective, tape
+from .running import execute, start
+
+_PLAIN_TYPES = frozenset({torch.Tensor, torch.nn.Parameter})
+
+_modes = torch._C._len_torch_dispatch_stack
+_grad_enabled = torch.is_grad_enabled
+
+
+def apply(call: Any, x: torch.Tensor, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
+    """Runs the call on one tensor; gives a new tensor, `out`, or a Work for either."""
+    differentiated = x.requires_grad and _grad_enabled()
+    if out is not None:
+        _check_out(call, x, out)
+    elif (_modes() or type(x) not in _PLAIN_TYPES) and not async_op and _is_traced(x):
+        return _through_dispatcher(call, x, group, differentiated, timeout)
+    if not differentiated:
+        if async_op:
+            return start(call, x, out, group, False, timeout, lambda y: y)
+        return execute(call, x, out, group, False, timeout)
+    if call.learns_sizes:
+        call = with_sizes(call, x, group)
+    taped = tape(call, x, group, timeout)
+    return _start_taped(taped, x) if async_op else Collective.apply(x, taped, None)
+
+
+def _start_taped(taped: Any, x: torch.Tensor) -> Any:
+    def finish(y: torch.Tensor) -> torch.Tensor:
+        with torch.enable_grad():  # it was on when the call began
+            return Collective.apply(x, taped, [y])
+
+    return start(taped.call, x, None, taped.group, True, taped.timeout, finish)
+
+
+def _is_traced(x: torch.Tensor) -> bool:
+    """Whether somebody records what happens to tensors (fake tensors, make_fx, export), so that the call has to be an operator."""
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    return _modes() > 0 or isinstance(x, FakeTensor)
+
+
+def _through_dispatcher(call: Any, x: torch.Tensor, group: Any, differentiated: bool, timeout: float | None) -> torch.Tensor:
+    from .ops import call_operator
+
+    return call_operator(call, x, group, differentiated=differentiated, timeout=timeout)
+
+
+def _check_out(call: Any, x: torch.Tensor, out: Any) -> None:
+    if not isinstance(out, torch.Tensor):
+        raise InvalidArgument(
+            f"{call.verb}: out is a {type(out).__module__}.{type(out).__qualname__}; the result of a tensor goes into a torch.Tensor"
+        )
+    if (x.requires_grad or out.requires_grad) and _grad_enabled():
+        raise Unsupported(
+            f"{call.verb}: out= under autograd would overwrite what backward needs; leave it out, or use torch.no_grad()"
+        )
+    if out.is_conj() or out.is_neg():
+        raise InvalidArgument(f"{call.verb}: out is a conjugated or negated view; pass the tensor it is a view of")
+
+
+def refuse_gradients(verb: str, x: Any) -> None:
+    """send and recv cut the graph between ranks; raises Unsupported where somebody would expect gradients."""
+    if isinstance(x, torch.Tensor) and x.requires_grad and _grad_enabled():
+        raise Unsupported(
+            f"{verb}: the tensor requires grad, but {verb} carries no gradients; use sendrecv or permute, which do, "
+            "or pass x.detach()"
+        )
