@@ -1,0 +1,192 @@
+// jax_ffi.cpp: calls from compiled JAX programs: the one handler behind tutti.jax's primitive.
+// SPDX-License-Identifier: Apache-2.0
+//
+// XLA calls the handler from threads of its pool, in the order of the tokens that tie a group's calls together. A pool has
+// few threads, and its programs may wait for calls of several groups in an order that other ranks do not share: a handler
+// must not hold a thread until others have arrived. It waits for a moment, which is enough for most calls and the fastest
+// way then; what is not over by then is finished by the progress of the runtime, and XLA is told through a future.
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string_view.h>
+
+#include <array>
+#include <atomic>
+#include <thread>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include <tutti/error.hpp>
+
+#include "bindings/jax_errors.hpp"
+#include "bindings/running.hpp"
+#include "group/core.hpp"
+#include "group/operation.hpp"
+#include "group/runtime.hpp"
+
+namespace tutti::python {
+namespace {
+
+namespace ffi = xla::ffi;
+
+constexpr Duration moment = std::chrono::milliseconds(2);
+
+/// XLA's threads flush denormal numbers to zero. Ours do not, and a result must not depend on the thread that adds.
+class ExactArithmetic {
+ public:
+#if defined(__x86_64__)
+  ExactArithmetic() : saved_(_mm_getcsr()) { _mm_setcsr(saved_ & ~(flush_results | flush_inputs)); }
+  ~ExactArithmetic() { _mm_setcsr(saved_); }
+#elif defined(__aarch64__)
+  ExactArithmetic() : saved_(__builtin_aarch64_get_fpcr64()) { __builtin_aarch64_set_fpcr64(saved_ & ~flush_both); }
+  ~ExactArithmetic() { __builtin_aarch64_set_fpcr64(saved_); }
+#else
+  ExactArithmetic() = default;
+#endif
+  ExactArithmetic(const ExactArithmetic&) = delete;
+  ExactArithmetic& operator=(const ExactArithmetic&) = delete;
+
+ private:
+#if defined(__x86_64__)
+  static constexpr unsigned flush_results = 0x8000, flush_inputs = 0x0040;
+  unsigned saved_;
+#elif defined(__aarch64__)
+  static constexpr std::uint64_t flush_both = std::uint64_t{1} << 24;
+  std::uint64_t saved_;
+#endif
+};
+
+DType dtype_of_xla(ffi::DataType type) {
+  switch (type) {
+    case ffi::PRED: return DType::boolean;
+    case ffi::S8: return DType::int8;
+    case ffi::S16: return DType::int16;
+    case ffi::S32: return DType::int32;
+    case ffi::S64: return DType::int64;
+    case ffi::U8: return DType::uint8;
+    case ffi::U16: return DType::uint16;
+    case ffi::U32: return DType::uint32;
+    case ffi::U64: return DType::uint64;
+    case ffi::F16: return DType::float16;
+    case ffi::BF16: return DType::bfloat16;
+    case ffi::F32: return DType::float32;
+    case ffi::F64: return DType::float64;
+    case ffi::C64: return DType::complex64;
+    case ffi::C128: return DType::complex128;
+    case ffi::F8E4M3FN: return DType::float8_e4m3;
+    case ffi::F8E5M2: return DType::float8_e5m2;
+    default: break;
+  }
+  throw Unsupported("elements of this type cannot be sent; convert them first, for example to float32 or int8");
+}
+
+/// Of a program that runs by itself: nobody looks at its results before it has ended, and XLA keeps its arrays until then.
+struct Awaited {
+  Started started;
+  ffi::Promise promise;
+  std::atomic<std::size_t> left;
+
+  void tell() {
+    try {
+      started.rethrow();
+    } catch (...) {
+      return promise.SetError(error_for_xla(std::current_exception()));
+    }
+    promise.SetAvailable();
+  }
+};
+
+/// XLA goes on with the program in the thread that tells it, and may come back with the next call: not a thing to do where
+/// the end is noticed, under the runtime's lock. After a call that took this long, a thread of its own costs nothing.
+void tell_when_ended(const std::shared_ptr<Awaited>& awaited) {
+  Runtime& runtime = awaited->started.member->core().runtime();
+  const auto operations = awaited->started.operations;
+  for (const auto& operation : operations) {
+    {
+      const auto guard = runtime.lock();
+      operation->then([awaited](const std::exception_ptr&) {
+        if (awaited->left.fetch_sub(1) == 1) std::thread([awaited] { awaited->tell(); }).detach();
+      });
+    }
+    runtime.entrust(*operation);
+  }
+}
+
+/// What a rank has no part in is not shown to the core: off the root, what broadcast and scatter are given is not read.
+Terms terms_of(const Call& call, int rank, const ffi::AnyBuffer& x, ffi::AnyBuffer& y) {
+  if (call.verb == Verb::barrier) return {};
+  const auto in = x.dimensions(), out = y.dimensions();
+  const DType dtype = dtype_of_xla(x.element_type());
+  Terms terms{.input = View::read_only(x.untyped_data(), dtype, std::span(in.begin(), in.size())),
+              .output = View(y.untyped_data(), dtype, std::span(out.begin(), out.size()))};
+  const bool root_gives = call.verb == Verb::broadcast || call.verb == Verb::scatter;
+  if (root_gives && rank != call.root) terms.input = View();
+  return terms;
+}
+
+ffi::Future run(ffi::AnyBuffer x, ffi::Token, ffi::Result<ffi::AnyBuffer> y, ffi::Result<ffi::Token>,
+                std::string_view text, std::int64_t group, double timeout, bool differentiated) {
+  ffi::Promise promise;
+  ffi::Future future(promise);
+  try {
+    const ExactArithmetic exact;
+    const auto member = group_of(group);
+    const Call call = parallel::decode_call(text);
+    Terms terms = terms_of(call, member->rank(), x, *y);
+    terms.differentiated = differentiated;
+    terms.timeout = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(timeout));
+    member->core().runtime().check_alive();
+    Started started = run_for_a_moment(member, call, terms);
+    if (!started.operations.empty()) {
+      Runtime& runtime = started.member->core().runtime();
+      const TimePoint limit = deadline_after(runtime.clock().now(), moment);
+      if (!runtime.drive([&] { return started.ended(); }, limit)) {
+        const std::size_t operations = started.operations.size();
+        tell_when_ended(std::make_shared<Awaited>(std::move(started), promise, operations));
+        return future;
+      }
+      started.rethrow();
+    }
+    promise.SetAvailable();
+  } catch (...) {
+    promise.SetError(error_for_xla(std::current_exception()));
+  }
+  return future;
+}
+
+XLA_FFI_DEFINE_HANDLER(handler, run,
+                       ffi::Ffi::Bind()
+                           .Arg<ffi::AnyBuffer>()
+                           .Arg<ffi::Token>()
+                           .Ret<ffi::AnyBuffer>()
+                           .Ret<ffi::Token>()
+                           .Attr<std::string_view>("call")
+                           .Attr<std::int64_t>("group")
+                           .Attr<double>("timeout")
+                           .Attr<bool>("differentiated"));
+
+nb::dict handlers() {
+  nb::dict all;
+  all["tutti_run"] = nb::capsule(reinterpret_cast<void*>(handler), "xla._CUSTOM_CALL_TARGET");
+  return all;
+}
+
+/// What a program will run its calls on: the group's twin, and where the call needs it the twin's mirror image, so that no
+/// handler has to make a group. Collective where they are new.
+std::int64_t prepare(const std::shared_ptr<Member>& member, const Call& call) {
+  const nb::gil_scoped_release release;
+  const auto twin = member->twin();
+  if (call.reverse) (void)twin->reversed();
+  return twin->id();
+}
+
+}  // namespace
+
+void bind_jax(nb::module_& m) {
+  m.def("jax_handlers", handlers, "XLA's handlers by the names that programs call them by.");
+  m.def("jax_prepare", prepare, nb::arg("group"), nb::arg("call"),
+        "The number under which a compiled program finds its group.");
+  m.def("jax_rethrow", rethrow_if_ours, nb::arg("said"),
+        "Raises the error that XLA's text tells of, if it is one of ours.");
+}
+
+}  // namespace tutti::python

@@ -1,0 +1,99 @@
+# adapters/jax.py: JAX arrays, those that exist and those that a program will have.
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import _native
+from .._errors import InvalidArgument, Unsupported
+from ..jax import eager, primitive
+
+overlaps = False  # inside a program its calls come one after the other
+
+_NAMES = {"float8_e4m3fn": "float8_e4m3"}
+
+
+def apply(call: Any, x: Any, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
+    """Runs the call on one array, at once or in the program that is being traced."""
+    if out is not None:
+        raise InvalidArgument(f"{call.verb}: JAX arrays cannot be written, so out= cannot be used with them; use the result")
+    if not isinstance(x, jax.core.Tracer):
+        return eager.apply(call, x, group, async_op, timeout)
+    if async_op:
+        raise Unsupported(
+            f"{call.verb}: async_op=True inside a function that JAX traces (jit, grad, vmap, …): the result exists only when the "
+            "program runs, and XLA overlaps what it can by itself; leave async_op out"
+        )
+    seconds = timeout.total_seconds() if hasattr(timeout, "total_seconds") else timeout
+    shape = call.output_shape(x.shape, group.rank, group.size)
+    return primitive.run(x, call, group.id, shape, timeout=seconds)
+
+
+def pack(leaves: list) -> jax.Array:
+    """Arrays of one dtype end to end."""
+    return jnp.concatenate([jnp.ravel(leaf) for leaf in leaves])
+
+
+def unpack(flat: Any, leaves: list) -> list:
+    """The parts of `flat`, shaped as the leaves."""
+    parts, begin = [], 0
+    for leaf in leaves:
+        count = math.prod(leaf.shape)
+        parts.append(jax.lax.slice(flat, (begin,), (begin + count,)).reshape(leaf.shape))
+        begin += count
+    return parts
+
+
+def unpack_into(flat: Any, outs: list) -> None:
+    raise InvalidArgument("JAX arrays cannot be written, so out= cannot be used with them; use the result")
+
+
+def is_writable(x: Any) -> bool:
+    return False
+
+
+def dtype_name(x: Any) -> str:
+    """Tutti's name of the elements' type."""
+    name = np.dtype(x.dtype).name
+    return _NAMES.get(name, name)
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    return tuple(x.shape)
+
+
+def from_array(array: _native.Array, like: Any) -> jax.Array:
+    """Native memory as a JAX array, without a copy."""
+    return eager.taken_over(array.numpy(), like if isinstance(like, jax.Array) else None)
+
+
+def isend(x: Any, dst: int, tag: int, group: Any, timeout: Any) -> Any:
+    """Sends an array that exists; gives a Work."""
+    _refuse_tracer(x, "send", "sendrecv or permute, which")
+    return group.start_send(eager.ready(x), dst, tag, timeout)
+
+
+def irecv(like: Any, out: Any, src: int | None, tag: int, group: Any, timeout: Any) -> Any:
+    """A Work that will give an array like `like`."""
+    if out is not None:
+        raise InvalidArgument("recv: JAX arrays cannot be written, so out= cannot be used with them; use like= and the result")
+    _refuse_tracer(like, "recv", "sendrecv or permute, which")
+    memory = eager.new_memory(like.shape, like.dtype)
+    return group.start_recv(memory, src, tag, timeout, finish=lambda received: eager.taken_over(received, like))
+
+
+def _refuse_tracer(x: Any, verb: str, instead: str) -> None:
+    if isinstance(x, jax.core.Tracer):
+        raise Unsupported(
+            f"{verb} works on arrays that exist, and inside jit, grad or vmap there is only {x}; use {instead} work there, or call "
+            f"{verb} outside"
+        )
+
+
+def empty(shape: tuple[int, ...], dtype: str, group: Any) -> Any:
+    raise Unsupported("empty: JAX arrays are written by JAX alone; memory that neighbours reach is given as NumPy or torch arrays")

@@ -1,0 +1,50 @@
+# jax/__init__.py: the verbs inside jit, grad, vmap and scan.
+# SPDX-License-Identifier: Apache-2.0
+"""``tutti.all_reduce(x)`` and the other verbs take JAX arrays, inside and outside of ``jax.jit``::
+
+    @jax.jit
+    def step(params, batch):
+        loss, gradients = jax.value_and_grad(loss_of)(params, batch)
+        return tutti.all_reduce(loss, op="mean"), tutti.all_reduce(gradients, op="mean")
+
+They differentiate (``grad``, ``vjp``, ``jvp``, ``linearize``), batch (``vmap``) and work inside ``scan``, ``while_loop``, ``cond``,
+``checkpoint`` and inner ``jit``. Calls of one group happen in the order of the program, whether or not their results are used.
+
+Every rank runs the same calls in the same order: a ``cond`` whose predicate differs between ranks must not contain one.
+"""
+from __future__ import annotations
+
+import warnings as _warnings
+from typing import Any
+
+import jax as _jax
+import jax.numpy as _jnp
+
+from .. import _lifecycle, _native
+from . import primitive, rules
+from .errors import translated
+
+__all__ = ["barrier", "translated"]
+
+primitive.register()
+rules.register()
+
+
+def barrier(group: Any = None, timeout: float | None = None) -> None:
+    """Inside ``jit``: returns on no rank before all ranks have come here, in the order of the group's other calls.
+
+    ``tutti.barrier()`` happens where Python comes by: while a program is traced, once."""
+    group = _native.world() if group is None else group
+    primitive.run(_jnp.zeros((0,), bool), _native.Call("barrier"), group.id, (0,), timeout=timeout)
+
+
+def _finish_programs() -> None:
+    """Programs under way still need their groups. What went wrong in one that nobody waited for must not keep this process
+    from leaving, and must not go unsaid."""
+    try:
+        _jax.effects_barrier()
+    except _jax.errors.JaxRuntimeError as error:
+        _warnings.warn(f"a compiled program whose result nobody looked at ended with: {error}", RuntimeWarning, stacklevel=1)
+
+
+_lifecycle.before_finalize(_finish_programs)

@@ -1,0 +1,88 @@
+# primitive.py: every verb inside JAX: one primitive that runs a Call on an array.
+# SPDX-License-Identifier: Apache-2.0
+"""Its parameters are values: the Call, the group's number, the shape of the result on this rank, the timeout in seconds or
+None, and whether the call takes part in differentiation. How it differentiates and batches is in rules.py.
+
+Compiled programs run when XLA gets to them, later than the Python line that started them. They therefore use a twin of the
+group, which has sequence numbers of its own; it is made when the first program with the group is compiled, by all of its
+ranks."""
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+from jax.extend import core
+from jax.interpreters import mlir
+
+from .. import _native
+from .._errors import Unsupported
+from . import eager
+from .internals import Calls, row_major, token_type
+
+TARGET = "tutti_run"
+
+call_p = core.Primitive("tutti")
+
+
+def run(
+    x: Any, call: Any, group: int, shape: tuple[int, ...], *, timeout: float | None = None, differentiated: bool = False
+) -> jax.Array:
+    """Runs the call on x, now or in the program that is being traced. `shape` is the result's, on this rank."""
+    return call_p.bind(x, call=call, group=group, shape=tuple(shape), timeout=timeout, differentiated=differentiated)
+
+
+def _abstract_eval(x: Any, *, group: int, shape: tuple[int, ...], **_: Any) -> tuple[Any, set[Calls]]:
+    return jax.core.ShapedArray(shape, x.dtype), {Calls(group)}
+
+
+def _run_now(x: Any, *, call: Any, group: int, shape: tuple[int, ...], timeout: float | None, differentiated: bool) -> jax.Array:
+    return eager.run(call, jax.numpy.asarray(x), _native.group_of(group), shape, timeout, differentiated)
+
+
+def _lower(
+    context: Any, x: Any, *, call: Any, group: int, shape: tuple[int, ...], timeout: float | None, differentiated: bool
+) -> list[Any]:
+    effect = Calls(group)
+    result = context.avals_out[0]
+    rule = jax.ffi.ffi_lowering(
+        TARGET,
+        has_side_effect=True,
+        skip_ffi_layout_processing=True,
+        operand_layouts=[row_major(context.avals_in[0].ndim), ()],
+        result_layouts=[row_major(len(shape)), ()],
+        result_types=[mlir.ir.RankedTensorType.get(shape, mlir.dtype_to_ir_type(result.dtype)), token_type()],
+    )
+    value, token = rule(
+        context,
+        x,
+        context.tokens_in.get(effect),
+        call=call.encode(),
+        group=np.int64(_native.jax_prepare(_native.group_of(group), call)),
+        timeout=np.float64(timeout or 0.0),
+        differentiated=bool(differentiated),
+    )
+    context.set_tokens_out(context.tokens_in.update_tokens(mlir.TokenSet({effect: token})))
+    return [value]
+
+
+def _refuse_platform(context: Any, *_: Any, call: Any, **__: Any) -> Any:
+    platforms = ", ".join(context.module_context.platforms)
+    raise Unsupported(
+        f"{call.verb} inside jit runs on JAX's CPU platform, and this program is compiled for {platforms}; call it outside jit, "
+        "or jit for the CPU with jax.default_device(jax.devices('cpu')[0])"
+    )
+
+
+def register() -> None:
+    """Makes the primitive known to JAX."""
+    if not hasattr(_native, "jax_handlers"):
+        raise Unsupported(
+            "this build of Tutti has no handlers for XLA: jaxlib's headers were missing when it was built; install jaxlib and build again"
+        )
+    for name, handler in _native.jax_handlers().items():
+        jax.ffi.register_ffi_target(name, handler, platform="cpu")
+    call_p.def_effectful_abstract_eval(_abstract_eval)
+    call_p.def_impl(_run_now)
+    mlir.register_lowering(call_p, _lower, platform="cpu")
+    mlir.register_lowering(call_p, _refuse_platform)

@@ -1,0 +1,268 @@
+# test_jax_jit.py: the verbs inside compiled JAX programs: values, order, control flow, batches, and what is refused.
+# SPDX-License-Identifier: Apache-2.0
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+
+import jax.numpy as jnp  # noqa: E402
+
+import jax_cases  # noqa: E402
+import tutti  # noqa: E402
+
+jax.config.update("jax_enable_x64", True)
+
+
+@pytest.fixture(autouse=True)
+def joined(world):
+    """Every test here works in the world."""
+
+
+@pytest.mark.parametrize("name", jax_cases.NAMES)
+def test_a_program_gives_what_numpy_gives(name, rank, size):
+    verb, shape = jax_cases.cases(rank, size)[name]
+    x = jax_cases.make(rank, shape)
+    given = jnp.asarray(x)
+    result = jax.jit(lambda x: verb(x * 2) + 1)(given)
+    np.testing.assert_array_equal(np.asarray(result), verb(x * 2) + 1)
+    np.testing.assert_array_equal(np.asarray(given), x)
+
+
+@pytest.mark.parametrize("name", jax_cases.NAMES)
+def test_vmap_batches_every_verb_along_any_axis(name, rank, size):
+    verb, shape = jax_cases.cases(rank, size)[name]
+    batch = [jax_cases.make(rank, shape, salt) for salt in range(3)]
+    expected = np.stack([np.asarray(verb(x)) for x in batch])
+    for axis in {0, len(shape)}:
+        x = jnp.asarray(np.stack(batch, axis))
+        result = jax.jit(jax.vmap(verb, in_axes=axis))(x)
+        np.testing.assert_array_equal(np.asarray(result), expected)
+    np.testing.assert_array_equal(np.asarray(jax.vmap(verb)(jnp.asarray(np.stack(batch)))), expected)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int32", "int64", "float16", "bfloat16", "float32", "complex64"])
+def test_element_types(dtype, rank, size):
+    x = jnp.asarray([0, 1, rank + 1], dtype)
+    result = jax.jit(tutti.all_reduce)(x)
+    expected = np.add.reduce([np.asarray(jnp.asarray([0, 1, other + 1], dtype)) for other in range(size)])
+    assert result.dtype == x.dtype
+    np.testing.assert_array_equal(np.asarray(result), expected.astype(result.dtype))
+
+
+def test_empty_arrays_are_legal():
+    assert jax.jit(tutti.all_reduce)(jnp.zeros((0, 3))).shape == (0, 3)
+
+
+def test_transposed_operands_are_laid_out_first(rank, size):
+    x = jnp.arange(6.0).reshape(2, 3) + rank
+    result = jax.jit(lambda x: tutti.all_gather(x.T))(x)
+    expected = np.concatenate([(np.arange(6.0).reshape(2, 3) + other).T for other in range(size)])
+    np.testing.assert_array_equal(np.asarray(result), expected)
+
+
+def test_many_large_independent_calls_neither_swap_nor_deadlock(rank, size):
+    """XLA runs what does not depend on each other side by side, and drops what nobody uses."""
+
+    def program(x):
+        results = [tutti.all_reduce(x * (number + 1)) for number in range(20)]
+        for number in range(10):
+            tutti.all_gather(x + number)  # nobody looks at these
+        return results[::3]
+
+    x = jnp.full((16 << 10,), rank + 1.0, jnp.float32)
+    compiled = jax.jit(program)
+    for _ in range(3):
+        for number, result in zip(range(0, 20, 3), compiled(x), strict=True):
+            assert (np.asarray(result) == (number + 1) * size * (size + 1) / 2).all()
+
+
+def test_order_holds_in_the_backward_pass_of_many_calls(rank, size):
+    def loss(x):
+        parts = [tutti.all_reduce(x * (number + 1), op="mean") for number in range(20)]
+        return sum(jnp.sum(part) * (number + 1) for number, part in enumerate(parts) if number % 2)
+
+    gradient = jax.jit(jax.grad(loss))(jnp.ones((16 << 10,), jnp.float32))
+    expected = sum((number + 1) ** 2 for number in range(20) if number % 2)
+    np.testing.assert_allclose(np.asarray(gradient), expected, rtol=1e-6)
+
+
+def test_a_program_and_the_next_line_of_numpy_keep_their_own_orders(rank, size):
+    program = jax.jit(lambda x: tutti.all_reduce(x) + 1)
+    x, y = jnp.full((512,), float(rank)), np.full(3, rank)
+    total = size * (size - 1) // 2
+    pending = []
+    for _ in range(1000):
+        pending.append(program(x))
+        assert (tutti.all_reduce(y) == total).all()
+    assert all((np.asarray(result) == total + 1).all() for result in pending)
+
+
+def test_programs_that_follow_each_other_keep_their_order(rank, size):
+    """A small program is ready to run before a large one that was started earlier."""
+    large = jax.jit(lambda x: tutti.all_reduce(jnp.sin(x) @ jnp.cos(x)).sum())
+    small = jax.jit(lambda y: tutti.all_gather(y))
+    x, y = jnp.ones((200, 200)), jnp.asarray([rank])
+    for _ in range(20):
+        one, other = large(x), small(y)
+        np.testing.assert_array_equal(np.asarray(other), np.arange(size))
+        assert np.isfinite(one)
+
+
+def test_groups_of_one_program_are_independent(world, rank, size):
+    """Each pair of neighbours has a group; the ranks use theirs in different orders."""
+    one, other = world.split(0), world.split(0)
+    groups = [one, other] if rank % 2 else [other, one]
+
+    def program(x):
+        results = {group.id: tutti.all_reduce(x * (1 + (group is other)), group=group) for group in groups}
+        return results[one.id], results[other.id]
+
+    first, second = jax.jit(program)(jnp.full((4096,), 1.0))
+    assert (np.asarray(first) == size).all() and (np.asarray(second) == 2 * size).all()
+
+
+def test_scan_while_cond_and_checkpoint(rank, size):
+    def body(carry, step):
+        carry = jax.lax.cond(step % 2 == 0, lambda c: tutti.all_reduce(c, op="mean"), lambda c: c * 2, carry)
+        return carry, tutti.all_gather(carry[:1])
+
+    def program(x):
+        x, seen = jax.lax.scan(body, x, jnp.arange(4))
+        x = jax.lax.while_loop(lambda c: jnp.max(tutti.all_reduce(c, op="max")) < 100, lambda c: c + tutti.all_reduce(c), x)
+        return jax.checkpoint(lambda c: tutti.all_reduce(jnp.sin(c)))(x), seen
+
+    result, seen = jax.jit(program)(jnp.full((3,), rank + 1.0))
+    value = 4 * (size + 1) / 2  # twice the mean, and twice again
+    assert seen.shape == (4, size)
+    np.testing.assert_allclose(np.asarray(seen[-1]), value)
+    while value < 100:
+        value += size * value
+    np.testing.assert_allclose(np.asarray(result), size * np.sin(value), rtol=1e-12)
+
+
+def test_inner_jit_and_fori_loop(rank, size):
+    inner = jax.jit(lambda x: tutti.all_reduce(x, op="mean"))
+    result = jax.jit(lambda x: jax.lax.fori_loop(0, 50, lambda i, c: inner(c) + 1, x))(jnp.full((2,), float(rank)))
+    np.testing.assert_allclose(np.asarray(result), (size - 1) / 2 + 50)
+
+
+def test_nests_under_jit(rank, size):
+    nest = {"w": jnp.full((2, 3), rank + 1.0), "b": [jnp.ones(4, jnp.float32), (jnp.asarray(rank), None)]}
+    result = jax.jit(tutti.all_reduce)(nest)
+    assert jax.tree.structure(result) == jax.tree.structure(nest)
+    assert (result["w"] == size * (size + 1) / 2).all() and result["b"][1][0] == size * (size - 1) / 2
+
+
+def test_donated_arrays(rank, size):
+    program = jax.jit(lambda x: tutti.all_reduce(x) * 0.5, donate_argnums=0)
+    x = jnp.full((1 << 16,), rank + 1.0)
+    for _ in range(3):
+        x = program(x)
+    assert x.shape == (1 << 16,) and (x == (size + 1) / 2 * (size / 2) ** 3).all()
+
+
+def test_denormal_numbers_survive(rank, size):
+    """XLA's threads flush them to zero; the result must not depend on the thread that adds."""
+    tiny = np.float32(1e-41)
+    x = jnp.asarray(np.full(8, tiny))
+    expected = np.full(8, tiny)
+    for _ in range(size - 1):
+        expected = expected + tiny
+    bits = jax.jit(lambda x: jax.lax.bitcast_convert_type(tutti.all_reduce(x), jnp.int32))(x)
+    np.testing.assert_array_equal(np.asarray(bits), expected.view(np.int32))
+
+
+def test_barrier_in_a_program():
+    def program(x):
+        tutti.jax.barrier()
+        return tutti.all_reduce(x)
+
+    assert "barrier" in str(jax.make_jaxpr(program)(1.0))
+    jax.jit(program)(jnp.ones(3)).block_until_ready()
+
+
+def test_shapes_are_known_without_the_others(rank, size):
+    """On some ranks only: nothing is sent while a program is traced."""
+    if rank == 0:
+        assert jax.eval_shape(tutti.all_gather, jax.ShapeDtypeStruct((2, 3), "float32")).shape == (2 * size, 3)
+
+
+def test_a_closed_group_raises(world):
+    group = world.split(0)
+    program = jax.jit(lambda x: tutti.all_reduce(x, group=group))
+    lowered = program.lower(jnp.ones(2)).compile()
+    lowered(jnp.ones(2)).block_until_ready()
+    del group, program
+    import gc
+
+    gc.collect()
+    jax.clear_caches()
+    with pytest.raises(tutti.InvalidArgument, match="closed"), tutti.jax.translated():
+        lowered(jnp.ones(2)).block_until_ready()
+
+
+@pytest.mark.ranks(2)
+def test_errors_name_themselves_and_can_be_translated(world, rank):
+    group = world.split(0)
+    program = jax.jit(lambda x: tutti.all_reduce(x, group=group))
+    x = jnp.ones(2 if rank else 3)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="tutti.Mismatch"):
+        program(x).block_until_ready()
+    with pytest.raises(tutti.Mismatch), tutti.jax.translated():
+        program(x).block_until_ready()
+    y = program(x)  # the failure comes with the array to whoever looks at it
+    with pytest.raises(tutti.Mismatch):
+        tutti.all_reduce(y)
+
+
+@pytest.mark.ranks(2)
+def test_a_timeout_inside_a_program(world, rank):
+    group = world.split(0)
+    program = jax.jit(lambda x: tutti.all_reduce(x, group=group, timeout=0.3))
+    program(jnp.ones(2)).block_until_ready()
+    if rank:
+        with pytest.raises(tutti.Timeout), tutti.jax.translated():
+            program(jnp.ones(2)).block_until_ready()
+
+
+REFUSED = {
+    "async_op": (lambda x: tutti.all_reduce(x, async_op=True), tutti.Unsupported, "async_op"),
+    "out": (lambda x: tutti.all_reduce(x, out=x), tutti.InvalidArgument, "out="),
+    "send": (lambda x: tutti.send(x, 0), tutti.Unsupported, "sendrecv"),
+    "recv": (lambda x: tutti.recv(x, 0), tutti.Unsupported, "sendrecv"),
+    "uneven": (lambda x: tutti.all_gather(x, uneven=True), tutti.InvalidArgument, "sizes="),
+    "object": (lambda x: tutti.broadcast_object(x), Exception, "(?i)trace"),
+    "root": (lambda x: tutti.broadcast(x, root=99), tutti.InvalidArgument, "root"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_traced_is_refused_while_tracing(name):
+    program, error, text = REFUSED[name]
+    with pytest.raises(error, match=text):
+        jax.jit(program)(jnp.ones(4))
+
+
+def test_vmap_of_cond_and_of_while_with_batched_predicates_are_refused_by_name():
+    def conditional(x):
+        return jax.lax.cond(x > 0, tutti.all_reduce, lambda x: x, x)
+
+    def loop(x):
+        return jax.lax.while_loop(lambda c: c < 3, lambda c: c + tutti.all_reduce(c), x)
+
+    with pytest.raises(tutti.Unsupported, match="cond"):
+        jax.vmap(conditional)(jnp.arange(3.0))
+    with pytest.raises(tutti.Unsupported, match="while_loop"):
+        jax.vmap(loop)(jnp.ones(3))
+
+
+def test_vmap_of_loops_whose_predicate_is_one_for_all(rank, size):
+    def loop(x):
+        return jax.lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, tutti.all_reduce(c[1], op="mean") + 1), (0, x))[1]
+
+    def conditional(flag, x):
+        return jax.lax.cond(flag, tutti.all_reduce, lambda x: x, x)
+
+    x = jnp.asarray([rank, 1.0])
+    np.testing.assert_allclose(np.asarray(jax.vmap(loop)(x)), [(size - 1) / 2 + 3, 4])
+    np.testing.assert_allclose(np.asarray(jax.vmap(conditional, (None, 0))(True, x)), [size * (size - 1) / 2, size])
