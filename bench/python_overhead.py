@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# python_overhead.py: what a call from Python costs: all_reduce of 8 bytes, beside the C++ loop and mpi4py, in the same run.
+# python_overhead.py: what a call from Python costs: all_reduce of 8 bytes, beside the C++ loop and mpi4py.
 # SPDX-License-Identifier: Apache-2.0
 """bench/python_overhead.py [--ranks 2] [--turns 7] [--json FILE]
 

@@ -84,8 +84,8 @@ def breakpoint(rank: int = 0, group: _native.Group | None = None) -> None:
         tutti.breakpoint(0)        # every rank calls it
 
     Works under tuttirun, torchrun, mpirun, srun and by hand. The debugger talks to the terminal from which the job was
-    started, whichever rank it is on. Where there is none (a batch job, another host), it reads standard input; without that,
-    the rank says how to attach: ``python -m tutti.attach NAME`` on its host.
+    started, whichever rank it is on. Where there is none (a batch job, another host), it reads standard input; without
+    that, the rank says how to attach: ``python -m tutti.attach NAME`` on its host.
 
     When the debugged rank first goes on (``c``, ``n``, ``s``, …) the others go on, too, so that one can step over
     collectives. ``q`` ends the rank, and with it the job.

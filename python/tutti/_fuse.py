@@ -1,19 +1,19 @@
 # _fuse.py: one verb on a nest of arrays, in few messages.
 # SPDX-License-Identifier: Apache-2.0
-"""Verbs that treat each element by itself (all_reduce, broadcast, …) run on the nest's arrays laid end to end, one message
-per dtype; large arrays, which a copy would cost more than a message saves, go by themselves. The other verbs run once per
-array, all started before the first is waited for where the framework allows it."""
+"""Verbs that treat each element by itself (all_reduce, broadcast, …) run on the nest's arrays laid end to end, one
+message per dtype; large arrays, which a copy would cost more than a message saves, go by themselves. The other verbs
+run once per array, all started before the first is waited for where the framework allows it."""
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 from types import ModuleType
 from typing import Any
 
 from . import adapters
-from ._errors import InvalidArgument
+from ._dispatch import tell_refusal
+from ._errors import InvalidArgument, Unsupported
 from ._native import Call
 from ._nest import Flat, flatten, hash_of
 from ._works import Works
@@ -23,11 +23,7 @@ FUSED_VERBS = frozenset({"all_reduce", "reduce", "broadcast", "scan", "exscan", 
 FUSED_COUNT_MAX = 1 << 16
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Message:
-    """Leaves that travel together, by their places in the flattened nest."""
-
-    places: tuple[int, ...]
+Places = tuple[int, ...]  # leaves that travel together, by their places in the flattened nest
 
 
 @functools.lru_cache(maxsize=1024)
@@ -35,7 +31,7 @@ def _with_structure(call: Call, structure: int) -> Call:
     return call.replace(structure=structure)
 
 
-def _common_adapter(flat: Flat, verb: str) -> ModuleType:
+def common_adapter(flat: Flat, verb: str) -> ModuleType:
     first = adapters.adapter_of(flat.leaves[0], flat.paths[0], verb)
     for leaf, path in zip(flat.leaves, flat.paths, strict=True):
         adapter = adapters.adapter_of(leaf, path, verb)
@@ -56,10 +52,10 @@ def _describe_fused(verb: str):
     return describe
 
 
-def _plan(flat: Flat, adapter: ModuleType, fused: bool) -> list[_Message]:
+def plan_messages(flat: Flat, adapter: ModuleType, fused: bool) -> list[Places]:
     """Which leaves travel together. The same on every rank, as it follows from the structure alone."""
     if not fused:
-        return [_Message((place,)) for place in range(len(flat.leaves))]
+        return [(place,) for place in range(len(flat.leaves))]
     messages: list[list[int]] = []
     open_ones: dict[str, list[int]] = {}
     for place, leaf in enumerate(flat.leaves):
@@ -71,20 +67,16 @@ def _plan(flat: Flat, adapter: ModuleType, fused: bool) -> list[_Message]:
             together = open_ones[adapter.dtype_name(leaf)] = []
             messages.append(together)
         together.append(place)
-    return [_Message(tuple(places)) for places in messages]
+    return [tuple(places) for places in messages]
 
 
 def _check_out(leaf: Any, out: Any, adapter: ModuleType, where: str) -> None:
     """What the native door would say of one array, said before several are packed."""
     if adapters.adapter_of(out, where) is not adapter:
         raise InvalidArgument(f"{where} is of another framework than the input")
-    if tuple(adapter.shape_of(out)) != tuple(adapter.shape_of(leaf)) or adapter.dtype_name(out) != adapter.dtype_name(
-        leaf
-    ):
-        raise InvalidArgument(
-            f"{where} is {adapter.dtype_name(out)} of shape {tuple(adapter.shape_of(out))}, but the result is "
-            f"{adapter.dtype_name(leaf)} of shape {tuple(adapter.shape_of(leaf))}"
-        )
+    given, needed = (f"{adapter.dtype_name(x)} of shape {tuple(adapter.shape_of(x))}" for x in (out, leaf))
+    if given != needed:
+        raise InvalidArgument(f"{where} is {given}, but the result is {needed}")
     if hasattr(adapter, "is_writable") and not adapter.is_writable(out):
         raise InvalidArgument(f"{where} is read-only; pass a writable one")
 
@@ -111,48 +103,60 @@ class _NestCall:
         self.call = _with_structure(call, hash_of(self.flat.text))
         self.group = group
         self.timeout = timeout
-        self.messages: list[_Message] = []
+        self.messages: list[Places] = []
+        self.adapter, self.outs = None, None
         if not self.flat.leaves:
             return
-        self.adapter = _common_adapter(self.flat, call.verb)
-        self.outs = None if out is None else _outs_of(x, out, self.flat, self.adapter, call.verb)
+        self.adapter = common_adapter(self.flat, call.verb)
+        for leaf in self.flat.leaves:
+            adapters.check(self.adapter, leaf)
+        if out is not None:
+            self.outs = _outs_of(x, out, self.flat, self.adapter, call.verb)
         fusible = fused and (out is None or hasattr(self.adapter, "unpack_into"))
-        self.messages = _plan(self.flat, self.adapter, fusible)
+        self.messages = plan_messages(self.flat, self.adapter, fusible)
 
-    def start(self, message: _Message, async_op: bool) -> Any:
+    @property
+    def starts_together(self) -> bool:
+        return len(self.messages) > 1 and getattr(self.adapter, "overlaps", False)
+
+    def start(self, places: Places, async_op: bool) -> Any:
         """Runs or starts one message; what comes back is a result or a Work."""
-        leaves = [self.flat.leaves[place] for place in message.places]
+        leaves = [self.flat.leaves[place] for place in places]
         if len(leaves) == 1:
-            out = None if self.outs is None else self.outs[message.places[0]]
+            out = None if self.outs is None else self.outs[places[0]]
             return self.adapter.apply(self.call, leaves[0], out, self.group, async_op, self.timeout)
         packed = self.adapter.pack(leaves)
-        return self.adapter.apply(self.call, packed, None, self.group, async_op, self.timeout)
+        in_place = self.call.verb == "all_reduce" and getattr(self.adapter, "packs_a_copy", False)
+        return self.adapter.apply(self.call, packed, packed if in_place else None, self.group, async_op, self.timeout)
 
     def finish(self, results: list) -> Any:
         """The nest of results from those of the messages."""
         found: list = [None] * len(self.flat.leaves)
-        for message, result in zip(self.messages, results, strict=True):
-            for place, value in zip(message.places, self._unpack(message, result), strict=True):
+        for places, result in zip(self.messages, results, strict=True):
+            for place, value in zip(places, self._unpack(places, result), strict=True):
                 found[place] = value
         return self.flat.rebuild(found)
 
-    def _unpack(self, message: _Message, result: Any) -> list:
-        if len(message.places) == 1:
+    def _unpack(self, places: Places, result: Any) -> list:
+        if len(places) == 1:
             return [result]
         if self.outs is not None:
-            outs = [self.outs[place] for place in message.places]
+            outs = [self.outs[place] for place in places]
             self.adapter.unpack_into(result, outs)
             return outs
-        return self.adapter.unpack(result, [self.flat.leaves[place] for place in message.places])
+        return self.adapter.unpack(result, [self.flat.leaves[place] for place in places])
 
 
 def apply_to_nest(call: Call, x: Any, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
     """Runs a verb on every array of a nest; gives the nest of results, or a Works that will."""
-    nest = _NestCall(call, x, out, group, timeout)
-    starts_together = async_op or (len(nest.messages) > 1 and getattr(nest.adapter, "overlaps", False))
-    started = [nest.start(message, starts_together) for message in nest.messages]
+    try:
+        nest = _NestCall(call, x, out, group, timeout)
+    except (InvalidArgument, Unsupported) as error:
+        tell_refusal(group, call, error)
+        raise
+    starts = async_op or nest.starts_together
+    started = [nest.start(places, starts) for places in nest.messages]
+    works = Works(started, nest.finish, call.verb) if starts else None
     if async_op:
-        return Works(started, nest.finish, call.verb)
-    if starts_together:
-        return Works(started, nest.finish, call.verb).wait()
-    return nest.finish(started)
+        return works
+    return nest.finish(started) if works is None else works.wait()

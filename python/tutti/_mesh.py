@@ -19,9 +19,9 @@ class Mesh:
         mesh.coordinates                             # {"data": 1, "tensor": 2}
         print(mesh)
 
-    Every rank of the group makes the same mesh. The last axis is the one whose ranks are closest to each other (on one node
-    as far as it goes): tensor parallelism goes there, data parallelism first. A group other than the world comes as the
-    first argument: ``tutti.Mesh(group, data=-1)``.
+    Every rank of the group makes the same mesh. The last axis is the one whose ranks are closest to each other (on one
+    node as far as it goes): tensor parallelism goes there, data parallelism first. A group other than the world comes
+    as the first argument: ``tutti.Mesh(group, data=-1)``.
 
     Raises InvalidArgument where the sizes do not multiply to the number of ranks.
     """
@@ -63,8 +63,8 @@ class Mesh:
     def __getitem__(self, axes: str | tuple[str, ...]) -> _native.Group:
         """The ranks that differ from this one along these axes only, in their order.
 
-        The group of one axis is there from the start; one of several is made when its members first ask for it, together.
-        """
+        The group of one axis is there from the start; one of several is made when its members first ask for it,
+        together. """
         names = (axes,) if isinstance(axes, str) else tuple(axes)
         unknown = [name for name in names if name not in self.axes]
         if unknown or not names:

@@ -1,8 +1,8 @@
 # _nest.py: lists, tuples, dicts and dataclasses of arrays taken apart, and put together again.
 # SPDX-License-Identifier: Apache-2.0
-"""A nest is flattened in the order of its sorted keys, so that every rank sees its arrays in the same order whatever the
-order in which its dicts were filled. `Flat.text` says the structure in words that are the same on every rank; a hash of it
-travels with each call, so that ranks with different nests find out."""
+"""A nest is flattened in the order of its sorted keys, so that every rank sees its arrays in the same order whatever
+the order in which its dicts were filled. `Flat.text` says the structure in words that are the same on every rank; a
+hash of it travels with each call, so that ranks with different nests find out."""
 
 from __future__ import annotations
 

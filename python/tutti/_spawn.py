@@ -1,10 +1,12 @@
 # _spawn.py: ranks as processes of a script, without a launcher.
 # SPDX-License-Identifier: Apache-2.0
-"""The parent serves the store at which the ranks meet, as tuttirun does, and listens to each on a pipe: a result, an error, or
-silence and an exit status. The first failure ends the others; what is raised is its cause, not what its loss did to the rest."""
+"""The parent serves the store at which the ranks meet, as tuttirun does, and listens to each on a pipe: a result, an
+error, or silence and an exit status. The first failure ends the others; what is raised is its cause, not what its loss
+did to the rest."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import dataclasses
 import multiprocessing
@@ -17,7 +19,7 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ._errors import Aborted, Error, InvalidArgument, PeerLost, Timeout
@@ -51,12 +53,42 @@ class _Outcome:
         return isinstance(self.error, (PeerLost, Aborted, Timeout))
 
 
-def _environment(rank: int, size: int, store: str, job: str, secret: str) -> dict[str, str]:
+def _common_environment(size: int, store: str, secret: str) -> dict[str, str]:
+    """What every rank gets, as from tuttirun: where to meet, also for torch.distributed, and a share of the cores."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_LAUNCHERS)}
-    place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "LOCAL_WORLD_SIZE": size, "GROUP_RANK": 0}
-    place |= {"NODE_RANK": 0, "GROUP_WORLD_SIZE": 1}
-    meeting = {"TUTTI_STORE": store, "TUTTI_JOB": job, "TUTTI_SECRET": secret}
-    return kept | {name: str(value) for name, value in place.items()} | meeting
+    threads = max(1, len(os.sched_getaffinity(0)) // size)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    return (
+        {"OMP_NUM_THREADS": str(threads)}
+        | kept
+        | {
+            "WORLD_SIZE": str(size),
+            "LOCAL_WORLD_SIZE": str(size),
+            "GROUP_RANK": "0",
+            "NODE_RANK": "0",
+            "GROUP_WORLD_SIZE": "1",
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+            "TUTTI_STORE": store,
+            "TUTTI_JOB": secrets.token_hex(8),
+            "TUTTI_SECRET": secret,
+        }
+    )
+
+
+@contextlib.contextmanager
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    """Children are born with these variables: libraries read some of them when they are loaded."""
+    before = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def _tie_to_parent(parent: int) -> None:
@@ -82,10 +114,8 @@ def _leave() -> None:
         tutti.finalize()
 
 
-def _rank_main(fn: Callable, args: tuple, rank: int, environment: dict, parent: int, pipe: Any) -> None:
+def _rank_main(fn: Callable, args: tuple, parent: int, pipe: Any) -> None:
     _tie_to_parent(parent)
-    os.environ.clear()
-    os.environ.update(environment)
     try:
         value = fn(*args)
         _leave()
@@ -110,23 +140,24 @@ class _Crew:
         self.pipes: list = []
         secret = os.environ.get("TUTTI_SECRET") or secrets.token_hex(32)
         self.store = StoreServer(secret)  # where the ranks meet; loopback only
-        job = secrets.token_hex(8)
+        common = _common_environment(nprocs, self.store.address, secret)
         try:
             for rank in range(nprocs):
-                ours, theirs = context.Pipe(duplex=False)
-                environment = _environment(rank, nprocs, self.store.address, job, secret)
-                process = context.Process(
-                    target=_rank_main,
-                    args=(fn, args, rank, environment, os.getpid(), theirs),
-                    name=f"tutti rank {rank}",
-                )
-                process.start()
-                theirs.close()
-                self.processes.append(process)
-                self.pipes.append(ours)
+                with _environment(common | {"RANK": str(rank), "LOCAL_RANK": str(rank)}):
+                    self._start(context, fn, args, rank)
         except BaseException:
             self.end()
             raise
+
+    def _start(self, context: Any, fn: Callable, args: tuple, rank: int) -> None:
+        ours, theirs = context.Pipe(duplex=False)
+        process = context.Process(target=_rank_main, args=(fn, args, os.getpid(), theirs), name=f"tutti rank {rank}")
+        self.pipes.append(ours)
+        try:
+            process.start()
+            self.processes.append(process)
+        finally:
+            theirs.close()
 
     def outcome(self, rank: int) -> _Outcome:
         """What a rank that has spoken or ended has to say."""
@@ -163,7 +194,7 @@ class _Crew:
                 break
             if not ready:
                 raise Timeout(
-                    f"spawn: ranks {sorted(open_ranks.values())} of {self.size} had not returned when the timeout passed"
+                    f"spawn: ranks {sorted(open_ranks.values())} of {self.size} had not returned by the timeout"
                 )
             for pipe in ready:
                 outcomes.append(self.outcome(open_ranks.pop(pipe)))
@@ -208,20 +239,17 @@ def spawn(
         if __name__ == "__main__":
             print(tutti.spawn(work, nprocs=4, args=(10,)))       # [60, 60, 60, 60]
 
-    The processes start afresh and import the script, so `fn` has to be a function of a module and the call belongs under
-    ``if __name__ == "__main__"``; start_method="fork" does without where the script has no threads and has not called
-    init() itself.
+    The processes start afresh and import the script, so `fn` has to be a function of a module and the call belongs
+    under ``if __name__ == "__main__"``; start_method="fork" does without where the script has no threads and has not
+    called init() itself.
 
     If a rank raises, the others are ended and its error is raised here, with the rank in its notes and its traceback as
-    its cause. A rank that dies is a PeerLost (.rank, .reason). With a timeout (seconds), ranks that have not returned by
-    then are ended and Timeout is raised. No process is left in any case, also if the script itself is killed.
-    """
+    its cause. A rank that dies is a PeerLost (.rank, .reason). With a timeout (seconds), ranks that have not returned
+    by then are ended and Timeout is raised. No process is left in any case, also if the script itself is killed."""
     if nprocs < 1:
         raise InvalidArgument(f"spawn: nprocs is {nprocs}; at least one process is needed")
-    if start_method not in multiprocessing.get_all_start_methods():
-        raise InvalidArgument(
-            f"spawn: no start method {start_method!r}; there are {multiprocessing.get_all_start_methods()}"
-        )
+    if start_method not in ("spawn", "fork"):
+        raise InvalidArgument(f"spawn: no start method {start_method!r}; there are spawn and fork")
     crew = _Crew(fn, nprocs, tuple(args), start_method)
     try:
         outcomes = crew.wait(None if timeout is None else time.monotonic() + timeout)

@@ -1,8 +1,8 @@
 # _terminal.py: where a person can talk to this rank, whoever started it.
 # SPDX-License-Identifier: Apache-2.0
-"""Launchers give ranks pipes for output and one of them standard input. A debugger wants the terminal itself. In this order:
-standard input, if it is a terminal, a pipe or a file; the terminal that controls this process; the one that the launcher
-reads from; and if there is nothing at all, a socket that a person of the same user attaches to."""
+"""Launchers give ranks pipes for output and one of them standard input. A debugger wants the terminal itself. In this
+order: standard input, if it is a terminal, a pipe or a file; the terminal that controls this process; the one that the
+launcher reads from; and if there is nothing at all, a socket that a person of the same user attaches to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-# references.py: what each verb must give, computed by NumPy from all ranks' inputs; and inputs that every rank can make.
+# references.py: what each verb must give, computed by NumPy from all ranks' inputs; and inputs any rank can make.
 # SPDX-License-Identifier: Apache-2.0
 import zlib
 

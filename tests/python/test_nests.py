@@ -216,4 +216,4 @@ def test_different_nests_are_a_mismatch(world, rank, other, verb):
 def test_the_hash_of_a_structure_is_the_same_in_every_process():
     flat = _nest.flatten({"b": 1, "a": [None, 2.0]}, "test")
     assert flat.text == "{ ['a'] ( [0] - [1] x ) ['b'] x )"
-    assert _nest.hash_of(flat.text) == _nest.hash_of(str(flat.text)) == 2787219430834894361
+    assert _nest.hash_of(flat.text) == 660538428382329025

@@ -1,4 +1,4 @@
-# adapters/__init__.py: what is this object? The adapter that serves it, found by its type, without importing a framework.
+# adapters/__init__.py: what is this object? The adapter that serves it, by its type, without importing a framework.
 # SPDX-License-Identifier: Apache-2.0
 """One module per kind of array. Each has
 
@@ -8,6 +8,14 @@
     dtype_name(x), shape_of(x)                       "float32", (2, 3)
     from_array(array, like)                          native memory as an array of like's kind
     empty(shape, dtype, group)                       an array in memory that neighbours reach without a copy
+    memory(x, write)                                 what the core reads or writes in a message
+
+and may have
+
+    check(x)                                         raises for arrays that cannot be sent, before the core sees them
+    overlaps, packs_a_copy                           several calls may be under way; pack() never gives a leaf itself
+    is_writable(x)                                   whether a result can go there
+    is_traced(x)                                     whether a compiler is looking, and no value is there yet
 
 and is imported when the first of its arrays is seen.
 """
@@ -22,8 +30,8 @@ from typing import Any
 
 from .._errors import InvalidArgument
 
-# By the package and name of a class or one of its bases, so that subclasses (torch.nn.Parameter, numpy.memmap) are found
-# and nothing needs to be imported to ask.
+# By the package and name of a class or one of its bases, so that subclasses (torch.nn.Parameter, numpy.memmap) are
+# found and nothing needs to be imported to ask.
 _ARRAYS = {
     ("numpy", "ndarray"): "numpy",
     ("numpy", "generic"): "numpy",
@@ -55,7 +63,8 @@ def _kind_by_bases(cls: type) -> str | None:
 
 
 def _is_pytree(value: Any) -> bool:
-    """Whether JAX, if somebody uses it, knows how to take this apart (flax, equinox and chex register their classes)."""
+    """Whether JAX, if somebody uses it, knows how to take this apart (flax, equinox and chex register their
+    classes)."""
     jax = sys.modules.get("jax")
     return jax is not None and hasattr(jax, "tree_util") and not jax.tree_util.all_leaves([value])
 
@@ -113,10 +122,17 @@ def refuse(value: Any, where: str = "", verb: str = "") -> InvalidArgument:
         hint = "texts and other objects go by broadcast_object, all_gather_object, gather_object or scatter_object"
     else:
         hint = (
-            "pass an array of NumPy, PyTorch, JAX or TensorFlow, anything with __dlpack__ or the buffer protocol, a number, "
-            "or a list, tuple, dict or dataclass of these"
+            "pass an array of NumPy, PyTorch, JAX or TensorFlow, anything with __dlpack__ or the buffer protocol, "
+            "a number, or a list, tuple, dict or dataclass of these"
         )
     return InvalidArgument(f"{prefix}{what}{place} is not an array; {hint}")
+
+
+def check(adapter: ModuleType, value: Any) -> None:
+    """Raises for arrays of a known kind that cannot be sent, where the adapter can tell before the core sees them."""
+    checks = getattr(adapter, "check", None)
+    if checks is not None:
+        checks(value)
 
 
 def adapter_of(value: Any, where: str = "", verb: str = "") -> ModuleType:

@@ -1,7 +1,8 @@
 # adapters/dlpack.py: arrays of anyone else who speaks DLPack or the buffer protocol.
 # SPDX-License-Identifier: Apache-2.0
-"""They are seen as NumPy arrays over the same memory, and results are given back as their own kind: by the from_dlpack of
-the library they come from, as array.array, bytearray or memoryview, or else as a tutti.Array, which speaks both protocols."""
+"""They are seen as NumPy arrays over the same memory, and results are given back as their own kind: by the from_dlpack
+of the library they come from, as array.array, bytearray or memoryview, or else as a tutti.Array, which speaks both
+protocols."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from .._works import Works
 from . import numpy as plain
 
 overlaps = True
+packs_a_copy = True
 
 _CPU_DEVICES = (1, 3)  # DLPack's numbers: memory of the CPU, and such memory pinned for CUDA
 _DEVICE_NAMES = {
@@ -33,12 +35,15 @@ def _check_device(x: Any) -> None:
     if int(device) not in _CPU_DEVICES:
         name = _DEVICE_NAMES.get(int(device), f"device type {int(device)}")
         raise Unsupported(
-            f"a {type(x).__qualname__} lies on {name} ({int(index)}); this build moves arrays in the CPU's memory: copy it there first"
+            f"a {type(x).__qualname__} lies on {name} ({int(index)}); "
+            "this build moves arrays in the CPU's memory: copy it there first"
         )
 
 
 def _view(x: Any) -> np.ndarray:
     """The same memory as a NumPy array."""
+    if isinstance(x, np.ndarray):  # packed by us
+        return x
     if isinstance(x, _native.Array):
         return x.numpy()
     if not hasattr(type(x), "__dlpack__"):
@@ -50,7 +55,14 @@ def _view(x: Any) -> np.ndarray:
         raise InvalidArgument(f"a {type(x).__qualname__} could not be read through DLPack: {error}") from error
 
 
+def check(x: Any) -> None:
+    """Raises for arrays that the CPU does not reach."""
+    _view(x)
+
+
 def _own_kind(result: np.ndarray, like: Any) -> Any:
+    if isinstance(like, np.ndarray):
+        return result
     if isinstance(like, array.array) and result.ndim == 1:
         return array.array(like.typecode, result.tobytes())
     if isinstance(like, bytearray) and result.ndim == 1:
@@ -72,7 +84,8 @@ def _as_native(result: np.ndarray) -> _native.Array:
 
 def apply(call: Any, x: Any, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
     """Runs the call on one array."""
-    result = plain.apply(call, _view(x), None if out is None else _view(out), group, async_op, timeout)
+    view = None if x is None else _view(x)
+    result = plain.apply(call, view, None if out is None else _view(out), group, async_op, timeout)
     if async_op:
         return Works([result], lambda results: out if out is not None else _own_kind(results[0], x), call.verb)
     return out if out is not None else _own_kind(result, x)
@@ -93,6 +106,11 @@ def unpack_into(flat: Any, outs: list) -> None:
 
 def is_writable(x: Any) -> bool:
     return plain.is_writable(_view(x))
+
+
+def memory(x: Any, write: bool) -> np.ndarray:
+    """What the core reads from or writes to."""
+    return plain.memory(_view(x), write)
 
 
 def dtype_name(x: Any) -> str:

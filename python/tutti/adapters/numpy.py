@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from .. import _native
-from .._errors import InvalidArgument
+from .._errors import InvalidArgument, Mismatch
 from .._works import Works
 
 overlaps = True  # several calls may be under way at once
+packs_a_copy = True  # what pack() gives may be written to
 
 _NUMBER_TYPES = {bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}
 _NAMES = {"float8_e4m3fn": "float8_e4m3"}
@@ -41,6 +42,11 @@ def _array(x: Any) -> np.ndarray:
     return np.asarray(x) if isinstance(x, (np.ndarray, np.generic)) else _number(x)
 
 
+def check(x: Any) -> None:
+    """Raises for what cannot be sent although it is of NumPy's kind."""
+    _array(x)
+
+
 def _wrapped_like(x: Any) -> Callable[[np.ndarray], Any] | None:
     """How a result becomes of x's kind; None where it is already."""
     if type(x) is np.ndarray:
@@ -53,7 +59,9 @@ def _wrapped_like(x: Any) -> Callable[[np.ndarray], Any] | None:
 
 
 def apply(call: Any, x: Any, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
-    """Runs the call on one array, scalar or number."""
+    """Runs the call on one array, scalar or number; None where only the root has one."""
+    if x is None:
+        return _learn(call, out, group, async_op, timeout)
     wrap = _wrapped_like(x)
     if wrap is None and (out is None or type(out) is np.ndarray):
         return _native.apply(call, x, out, group, async_op, timeout)
@@ -66,6 +74,24 @@ def apply(call: Any, x: Any, out: Any, group: Any, async_op: bool, timeout: floa
         return out if out is not None else value if wrap is None else wrap(value)
 
     return Works([result], lambda results: finish(results[0]), call.verb) if async_op else finish(result)
+
+
+def _learn(call: Any, out: np.ndarray | None, group: Any, async_op: bool, timeout: float | None) -> Any:
+    """Off the root of a broadcast or scatter: shape and dtype come with the data."""
+
+    def finish(array: _native.Array) -> np.ndarray:
+        if out is None:
+            return array.numpy()
+        if out.shape != array.shape or dtype_name(out) != array.dtype:
+            raise Mismatch(
+                f"{call.verb}: {array.dtype} of shape {array.shape} came, but out is {out.dtype} of {out.shape}"
+            )
+        out[...] = array.numpy()
+        return out
+
+    if async_op:
+        return group.start_sized(call, None, timeout=timeout, finish=finish)
+    return finish(group.run_sized(call, None, timeout=timeout))
 
 
 def pack(leaves: list) -> np.ndarray:
@@ -98,6 +124,13 @@ def is_writable(x: Any) -> bool:
     return isinstance(x, np.ndarray) and x.flags.writeable
 
 
+def memory(x: Any, write: bool) -> np.ndarray:
+    """What the core reads from or writes to."""
+    if write and not is_writable(x):
+        raise InvalidArgument(f"a {type(x).__qualname__} cannot be written to; pass a writable numpy.ndarray")
+    return _array(x)
+
+
 def dtype_name(x: Any) -> str:
     """Tutti's name of the elements' type."""
     name = x.dtype.name if hasattr(x, "dtype") else _number(x).dtype.name
@@ -109,8 +142,9 @@ def shape_of(x: Any) -> tuple[int, ...]:
 
 
 def from_array(array: _native.Array, like: Any) -> np.ndarray:
-    """Native memory as a NumPy array, without a copy."""
-    return array.numpy()
+    """Native memory as a NumPy array, without a copy; as a scalar or number where `like` is one."""
+    wrap = _wrapped_like(like)
+    return array.numpy() if wrap is None else wrap(array.numpy())
 
 
 def empty(shape: tuple[int, ...], dtype: str, group: Any) -> np.ndarray:

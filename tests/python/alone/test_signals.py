@@ -40,7 +40,7 @@ else:
 def rank_processes(launcher):
     """The processes whose RANK is 0, below a tuttirun."""
     listing = subprocess.run(["ps", "-eo", "pid,ppid"], capture_output=True, text=True, check=True).stdout.split()[2:]
-    parents = {int(child): int(parent) for child, parent in zip(listing[::2], listing[1::2])}
+    parents = {int(child): int(parent) for child, parent in zip(listing[::2], listing[1::2], strict=True)}
     below = {launcher}
     for _ in range(4):
         below |= {child for child, parent in parents.items() if parent in below}

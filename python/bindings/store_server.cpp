@@ -1,4 +1,4 @@
-// store.cpp: a place for ranks to meet, served by a process that starts them itself.
+// store_server.cpp: a place for ranks to meet, served by a process that starts them itself.
 // SPDX-License-Identifier: Apache-2.0
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -9,7 +9,7 @@
 
 namespace tutti::python {
 
-void bind_store(nb::module_& m) {
+void bind_store_server(nb::module_& m) {
   nb::class_<TcpStoreServer>(m, "StoreServer",
                              "Serves a store on a free port of loopback, on a thread of its own, while it lives.")
       .def(
