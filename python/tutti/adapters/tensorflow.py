@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from .. import _native
-from .._errors import Unsupported
+from .._errors import InvalidArgument, Unsupported
 from ..tensorflow import _memory, _operation, _order
 from ..tensorflow._eager import start
 from ..tensorflow._inputs import refuse_async, refuse_out, tensor_from
@@ -57,15 +58,40 @@ def shape_of(x: Any) -> tuple[int, ...]:
     return tuple(tf.TensorShape(x.shape))
 
 
+def memory(x: Any, writable: bool) -> np.ndarray:
+    """The tensor's own memory, for messages; those have no gradient and no place in a graph."""
+    if writable:
+        raise InvalidArgument("recv: out= is not for TensorFlow, whose tensors do not change; use like= and take the result")
+    tensor = tensor_from(x, "send")
+    if not tf.executing_eagerly():
+        raise _no_message("send")
+    if _order.is_watched(tensor):
+        raise Unsupported(
+            "send: a tf.GradientTape watches the tensor, but messages have no gradient; use sendrecv or permute, which have, "
+            "or send tf.stop_gradient(x)"
+        )
+    return _memory.array_of(tensor)
+
+
 def from_array(array: _native.Array, like: Any) -> tf.Tensor:
     """Native memory as a tensor, without a copy where it is aligned as TensorFlow needs it."""
+    if not tf.executing_eagerly():
+        raise _no_message("recv")
     return _memory.tensor_of(array.numpy())
 
 
-def tie(value: Any, results: list) -> tf.Tensor:
-    """`value`, for whose gradient the results count as used: theirs is zero."""
-    return _operation.tie(tf.convert_to_tensor(value), *(tf.convert_to_tensor(result) for result in results))
+def _no_message(verb: str) -> Unsupported:
+    return Unsupported(
+        f"{verb}: inside tf.function it would run once, while the function is traced; use sendrecv or permute, "
+        "which are operations of the function"
+    )
+
+
+def tie(loss: Any, y: Any) -> tf.Tensor:
+    """The loss, for whose gradient the tensors of the nest y count as used: theirs is zero."""
+    return _operation.tie(tf.convert_to_tensor(loss), *(tf.convert_to_tensor(result) for result in tf.nest.flatten(y)))
 
 
 def empty(shape: tuple[int, ...], dtype: str, group: Any) -> Any:
     raise Unsupported("empty: TensorFlow's tensors do not change, so they cannot be filled; use like=numpy and tf.constant")
+

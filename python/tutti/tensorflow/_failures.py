@@ -13,6 +13,8 @@ import tensorflow as tf
 
 from .._errors import Error, Unsupported
 
+Error.ag_pass_through = True  # AutoGraph would replace errors that it does not know, while tracing, by one of its own
+
 # What went wrong last in functions of graphs. A few, since several threads may run such functions.
 _remembered: collections.deque[Exception] = collections.deque(maxlen=16)
 _lock = threading.Lock()

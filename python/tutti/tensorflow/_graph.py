@@ -9,11 +9,13 @@ The calls run on a private twin of the group, from threads of TensorFlow."""
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from .. import _native
 from .._errors import InvalidArgument, Unsupported
 from ._failures import remember
 from ._memory import fresh
@@ -59,20 +61,38 @@ def run_in_graph(call: Any, x: tf.Tensor, group: Any, timeout: float | None, *, 
         name = "recv_sizes=" if call.verb == "all_to_all" else "sizes="
         raise InvalidArgument(f"{call.verb}: inside tf.function the sizes of all ranks must be given with {name}")
     twin = group.twin()
+    (result,) = _in_order(lambda source: [_run(call, source, twin, timeout, part, differentiated)], call.verb, [x], [x.dtype])
+    result.set_shape(x.shape if part else static_shape(call, x.shape, group))
+    return result
 
-    def run(ticket: np.ndarray, source: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+
+def barrier(group: Any = None, timeout: float | None = None) -> None:
+    """tutti.barrier() as an operation of the tf.function around it: it runs whenever the function does, in its place."""
+    group = _native.world() if group is None else group
+    call = _native.Call("barrier")
+    if tf.executing_eagerly():
+        group.run(call, None, timeout=timeout)
+        return
+    refuse_graph(call.verb)
+    twin = group.twin()
+    _in_order(lambda: twin.run(call, None, timeout=timeout) or [], call.verb, [], [])
+
+
+def _in_order(run: Callable[..., list], verb: str, inputs: list[tf.Tensor], dtypes: list[tf.DType]) -> list[tf.Tensor]:
+    """An operation that runs `run` on the inputs' arrays after all operations of ours that precede it in the program."""
+
+    def run_with_ticket(ticket: np.ndarray, *arrays: np.ndarray) -> list[np.ndarray]:
         try:
-            return ticket, _run(call, source, twin, timeout, part, differentiated)
+            return [ticket, *run(*arrays)]
         except Exception as error:
             remember(error)
             raise
 
     ticket = tf.raw_ops.ReadVariableOp(resource=_ticket_office(), dtype=tf.int32)
-    passed_on, result = tf.numpy_function(run, [ticket, x], [tf.int32, x.dtype], name=f"tutti_{call.verb}")
+    passed_on, *results = tf.numpy_function(run_with_ticket, [ticket, *inputs], [tf.int32, *dtypes], name=f"tutti_{verb}")
     passed_on.set_shape([])
     tf.raw_ops.AssignVariableOp(resource=_ticket_office(), value=passed_on)
-    result.set_shape(x.shape if part else static_shape(call, x.shape, group))
-    return result
+    return results
 
 
 def _run(call: Any, source: np.ndarray, twin: Any, timeout: float | None, part: bool, differentiated: bool) -> np.ndarray:
