@@ -6,10 +6,12 @@ After each test the ranks tell each other how it went: what fails on one rank fa
 world is broken after a failure, the run ends there. No call waits longer than CALL_SECONDS unless the test says so, and
 a test that takes longer than faulthandler_timeout (pyproject.toml) ends the run with the stacks of all threads.
 """
+import faulthandler
 import os
 import sys
 
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 
 from in_step import InStep, OutOfStep
 
@@ -32,7 +34,7 @@ def pytest_configure(config):
     if rank > 0:  # one rank's progress is enough; failures are shown by all
         config.option.verbose = -2
         config.option.no_header = True
-    config.stash[in_step_key] = InStep()
+    config.stash[in_step_key] = InStep(answer_seconds=30 + float(config.getini("faulthandler_timeout") or 120))
 
 
 def pytest_report_header(config):
@@ -45,6 +47,13 @@ def pytest_collection_modifyitems(config, items):
     wanted = [item for item in items if allows_size(item, size) and (soak or not item.get_closest_marker("soak"))]
     config.hook.pytest_deselected(items=[item for item in items if item not in set(wanted)])
     items[:] = wanted
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    if mark := item.get_closest_marker("deadline"):  # instead of faulthandler_timeout, which pytest has just set
+        stderr = item.config.stash[fault_handler_stderr_fd_key]
+        faulthandler.dump_traceback_later(mark.args[0], file=stderr, exit=True)
 
 
 def allows_size(item, size):
@@ -92,6 +101,7 @@ def last_line(report):
 
 def compare_outcomes(item, report):
     """Turns this rank's report into a failure if the test failed elsewhere, or was skipped by some only."""
+    faulthandler.cancel_dump_traceback_later()  # the ranks that are late show where they are, not the one that waits
     config, failure = item.config, item.stash.get(failure_key, None)
     impatient = (lambda: abort(f"{item.nodeid} failed: {failure}")) if failure else None
     mine = {"failure": failure, "skipped": item.stash.get(skipped_key, False)}

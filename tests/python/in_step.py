@@ -12,7 +12,6 @@ import time
 
 CONNECT_SECONDS = 120  # importing several frameworks on a busy machine takes its time
 PATIENCE_SECONDS = 10  # how long a rank whose test failed waits for the others before it ends their calls, too
-ANSWER_SECONDS = 150   # longer than a test may take
 
 
 class OutOfStep(Exception):
@@ -20,9 +19,10 @@ class OutOfStep(Exception):
 
 
 class InStep:
-    """One per process. Ranks of a group of one have nobody to talk to."""
+    """One per process. Ranks of a group of one have nobody to talk to. `answer_seconds`: longer than a test may take."""
 
-    def __init__(self, environment=os.environ):
+    def __init__(self, answer_seconds, environment=os.environ):
+        self.answer_seconds = answer_seconds
         self.rank = int(environment.get("RANK", 0))
         self.size = int(environment.get("WORLD_SIZE", 1))
         self._socket = None
@@ -53,13 +53,13 @@ class InStep:
         if self._socket is None:
             return [words]
         self._say({"place": place, "words": words})
-        line = self._next_line(PATIENCE_SECONDS if impatient else ANSWER_SECONDS)
+        line = self._next_line(PATIENCE_SECONDS if impatient else self.answer_seconds)
         if line is None and impatient:
             impatient()
-            line = self._next_line(ANSWER_SECONDS - PATIENCE_SECONDS)
+            line = self._next_line(self.answer_seconds - PATIENCE_SECONDS)
         if line is None:
             self._hang_up()
-            raise OutOfStep(f"rank {self.rank} is at {place}, but not all others came there within {ANSWER_SECONDS} s")
+            raise OutOfStep(f"rank {self.rank} is at {place}, but not all others came there within {self.answer_seconds} s")
         return self._answers(place, line)
 
     def leave(self, status):

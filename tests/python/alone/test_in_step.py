@@ -82,3 +82,18 @@ def test_a_test_past_its_deadline_shows_where_it_is(run_tests):
     run = run_tests(2, text, "-o", "faulthandler_timeout=2", "-o", "faulthandler_exit_on_timeout=true")
     assert run.returncode == 1
     assert "test_waits" in run.stderr and "most recent call first" in run.stderr
+
+
+def test_a_rank_that_fails_does_not_leave_the_others_waiting_and_the_run_ends(run_tests):
+    text = """
+import numpy as np, tutti
+def test_half_of_them_calls(world):
+    assert rank != 1, "not this rank"
+    tutti.all_reduce(np.ones(3))
+def test_next(world): print("started")
+"""
+    run = run_tests(2, text, "-s")
+    assert run.returncode == 1
+    assert "failed: AssertionError: not this rank" in run.stdout, "what the waiting rank is told"
+    assert "the world is broken after" in run.stdout
+    assert "started" not in run.stdout
