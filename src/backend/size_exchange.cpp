@@ -17,8 +17,19 @@ namespace {
 
 constexpr std::uint32_t size_phase = 1;
 
-/// What the root says of its array: dtype, number of axes, shape, and for scatter the sizes along the axis.
-constexpr std::size_t header_words(int size) { return 2 + View::max_axes + static_cast<std::size_t>(size); }
+/// What the root says of its array: dtype, number of axes, shape, and for scatter the axis and the sizes along it.
+constexpr std::size_t axis_word = 2 + View::max_axes;
+constexpr std::size_t header_words(int size) { return axis_word + 1 + static_cast<std::size_t>(size); }
+
+/// Off the root an axis counted from the end becomes a number only now, and can be compared with the root's.
+void take_axis(Request& request, std::int64_t axis_of_root, int axes) {
+  const int axis = request.axis < 0 ? request.axis + axes : request.axis;
+  if (axis != axis_of_root) {
+    throw Mismatch(fmt::format("{} from rank {}: it splits axis {} of {}, but this rank asked for axis {}",
+                               name_of(request.verb), request.root, axis_of_root, axes, request.axis));
+  }
+  request.axis = axis;
+}
 
 std::byte* bytes_of(std::vector<std::int64_t>& words) { return reinterpret_cast<std::byte*>(words.data()); }
 
@@ -41,7 +52,8 @@ void Collective::start_size_exchange() {
         std::copy(input.shape().begin(), input.shape().end(), header_.begin() + 2);
         if (request_.verb == Verb::scatter) {
           lay_out(request_, facts.rank, facts.size, layout_);
-          std::copy(layout_.input_sizes.begin(), layout_.input_sizes.end(), header_.begin() + 2 + View::max_axes);
+          header_[axis_word] = request_.axis;
+          std::copy(layout_.input_sizes.begin(), layout_.input_sizes.end(), header_.begin() + axis_word + 1);
         }
       }
       spec.verb = Verb::broadcast;
@@ -80,10 +92,11 @@ void Collective::take_sizes() {
   const auto dtype = static_cast<DType>(header_[0]);
   std::vector<std::int64_t> shape(header_.begin() + 2, header_.begin() + 2 + header_[1]);
   if (request_.verb == Verb::scatter) {
-    request_.sizes.assign(header_.begin() + 2 + View::max_axes, header_.end());
+    request_.sizes.assign(header_.begin() + axis_word + 1, header_.end());
     if (request_.stack) {
       shape.erase(shape.begin());
     } else {
+      take_axis(request_, header_[axis_word], static_cast<int>(shape.size()));
       shape[static_cast<std::size_t>(request_.axis)] = request_.sizes[static_cast<std::size_t>(facts.rank)];
     }
   }

@@ -123,7 +123,7 @@ void check_output(const Request& request, const Layout& layout) {
   }
   for (int i = 0; i < out.axes(); ++i) {
     const auto axis = static_cast<std::size_t>(i);
-    if (out.shape()[axis] > 1 && out.strides()[axis] == 0) {
+    if (out.count() > 0 && out.shape()[axis] > 1 && out.strides()[axis] == 0) {
       refuse(request.verb, "axis {} of the array for the result repeats its elements (stride 0); pass one without", i);
     }
   }

@@ -49,9 +49,8 @@ Signature signature_of(const Request& request, const Layout& layout) {
   }
 
   const bool root_tells = request.sizes_follow && (request.verb == Verb::broadcast || request.verb == Verb::scatter);
-  if (root_tells) {  // the others know neither dtype nor shape, nor the root's sizes
-    signature.detail =
-        Hash().add(static_cast<std::uint64_t>(request.stack ? 0 : request.axis)).add(request.stack ? 1 : 0).value();
+  if (root_tells) {  // the others know neither dtype nor shape, nor the root's sizes, nor an axis counted from the end
+    signature.detail = Hash().add(request.stack ? 1 : 0).add(request.structure).value();
     return signature;
   }
   const View& any = request.input.present() ? request.input : request.output;
