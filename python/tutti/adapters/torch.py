@@ -8,9 +8,10 @@ from typing import Any
 import torch
 
 from .. import _native
-from .._errors import InvalidArgument
-from ..torch import memory
-from ..torch.autograd import tie  # noqa: F401  (tutti.tie)
+from .._errors import InvalidArgument, Unsupported
+from ..torch.autograd import tie  # noqa: F401
+from ..torch.memory import NAMES, TYPES, refusal, resolved
+from ..torch.memory import from_array as _tensor_over
 from ..torch.verbs import apply, refuse_gradients  # noqa: F401
 
 overlaps = True  # several calls may be under way at once
@@ -29,6 +30,8 @@ def unpack(flat: torch.Tensor, leaves: list[torch.Tensor]) -> list[torch.Tensor]
 
 def unpack_into(flat: torch.Tensor, outs: list[torch.Tensor]) -> None:
     """The parts of `flat` copied into the caller's tensors."""
+    if flat.requires_grad and torch.is_grad_enabled():
+        raise Unsupported("out= under autograd would overwrite what backward needs; leave it out, or use torch.no_grad()")
     for part, out in zip(unpack(flat, outs), outs, strict=True):
         out.copy_(part)
 
@@ -38,11 +41,19 @@ def is_writable(x: Any) -> bool:
     return isinstance(x, torch.Tensor)
 
 
+def memory(x: torch.Tensor, write: bool) -> torch.Tensor:
+    """What a message is read from, or written to; these have no gradients."""
+    refuse_gradients("recv" if write else "send", x)
+    if write and (x.is_conj() or x.is_neg()):
+        raise InvalidArgument("recv: out is a conjugated or negated view; pass the tensor it is a view of")
+    return x if write else resolved(x)
+
+
 def dtype_name(x: torch.Tensor) -> str:
     """Tutti's name of the elements' type."""
-    name = memory.NAMES.get(x.dtype)
+    name = NAMES.get(x.dtype)
     if name is None:
-        raise memory.refusal(x, "this call") or InvalidArgument(f"elements of type {x.dtype} are not known")
+        raise refusal(x, "this call") or InvalidArgument(f"elements of type {x.dtype} are not known")
     return name
 
 
@@ -52,14 +63,14 @@ def shape_of(x: torch.Tensor) -> tuple[int, ...]:
 
 def from_array(array: _native.Array, like: Any) -> torch.Tensor:
     """Native memory as a tensor, without a copy."""
-    return memory.from_array(array)
+    return _tensor_over(array)
 
 
 def empty(shape: tuple[int, ...], dtype: str, group: Any) -> torch.Tensor:
     """An uninitialised tensor in memory that this host's ranks reach without a copy."""
-    if dtype not in memory.TYPES:
+    if dtype not in TYPES:
         raise InvalidArgument(f"empty: torch has no dtype {dtype}")
-    kind = memory.TYPES[dtype]
+    kind = TYPES[dtype]
     if math.prod(shape) == 0:
         return torch.empty(shape, dtype=kind)
     return torch.from_dlpack(group.empty(math.prod(shape) * kind.itemsize)).view(kind).view(shape)

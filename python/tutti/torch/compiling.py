@@ -13,12 +13,12 @@ import torch
 import torch._dynamo
 from torch._dynamo.exc import Unsupported as GraphBreak
 
-from .. import _verbs
+from .. import _lifecycle, _tie, _verbs
 from .._dispatch import group_or_world
 from .._errors import Error, InvalidArgument, Unsupported
 from .._fuse import FUSED_COUNT_MAX, FUSED_VERBS
-from .._native import Call
-from . import ops  # noqa: F401  (registers tutti::call)
+from .._native import Call, Group
+from . import autograd, ops  # noqa: F401  (ops registers tutti::call)
 
 # Parts of a program that run once, where they stand. All others (branches, loops, checkpoints) may run more often or not at all.
 _RUNS_ONCE = (None, "autograd.Function")
@@ -190,6 +190,13 @@ def sendrecv(x, dst, src, tag=0, *, out=None, group=None, async_op=False, timeou
     return _trace("sendrecv", x, out, group, async_op, timeout, **fields)
 
 
+def tie(loss, *results):
+    leaves: list = []
+    for result in results:
+        _flatten("tie", result, leaves)
+    return autograd.tie(loss, *leaves)
+
+
 def _refused(verb: str) -> Any:
     text = f"{verb}: has no result that a compiled program could order it by; call it outside of torch.compile"
 
@@ -201,9 +208,24 @@ def _refused(verb: str) -> Any:
 
 _TWINS = (all_reduce, reduce, broadcast, all_gather, gather, reduce_scatter, scatter, all_to_all, scan, exscan, permute, sendrecv)
 _REFUSED = ("barrier", "send", "recv", "isend", "irecv")
+_FACTS = ("id", "rank", "size", "members", "backend")
+
+
+def _constant_fact(native: property) -> property:
+    """The same property by a function that the tracer runs instead of looking into it."""
+    getter = native.fget
+
+    def get(group):
+        return getter(group)
+
+    return property(torch._dynamo.assume_constant_result(get), doc=native.__doc__)
 
 
 def _register() -> None:
+    for name in _FACTS:
+        setattr(Group, name, _constant_fact(Group.__dict__[name]))
+    torch._dynamo.assume_constant_result(_lifecycle.world)
+    torch.compiler.substitute_in_graph(_tie.tie)(tie)
     for twin in _TWINS:
         torch.compiler.substitute_in_graph(getattr(_verbs, twin.__name__))(twin)  # also compares the signatures
     for name in _REFUSED:

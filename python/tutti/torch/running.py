@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch.autograd.graph import increment_version
 
-from .._errors import InvalidArgument
+from .._dispatch import tell_refusal
+from .._errors import Error, InvalidArgument
 from .memory import from_array, new_result, refusal, resolved
 
 # Only the root need have an array: what it has tells the others shape and dtype.
@@ -25,16 +26,16 @@ def run(
     timeout: float | None = None,
 ) -> torch.Tensor:
     """The call where every rank knows the shape of its result: `shape`, or what follows from that of x."""
-    y = new_result(call, x, group) if shape is None else x.new_empty(shape)
     try:
+        y = new_result(call, x, group) if shape is None else x.new_empty(shape)
         group.run(call, _input(call, x, group), y, differentiated=differentiated, timeout=timeout)
     except Exception as error:
-        raise _clearer(error, call, x) from None
+        raise _clearer(error, call, x, group) from None
     return y
 
 
 def execute(
-    call: Any, x: torch.Tensor, out: torch.Tensor | None, group: Any, differentiated: bool, timeout: float | None
+    call: Any, x: torch.Tensor | None, out: torch.Tensor | None, group: Any, differentiated: bool, timeout: float | None
 ) -> torch.Tensor:
     """The call in eager code, where ranks may learn the shape of the result from each other."""
     if not _learns(call):
@@ -43,17 +44,17 @@ def execute(
         method = group.run
     else:
         method = group.run_sized
-    y = _known_result(call, x, out, group)
     try:
+        y = _known_result(call, x, out, group)
         array = method(call, _input(call, x, group), y, differentiated=differentiated, timeout=timeout)
     except Exception as error:
-        raise _clearer(error, call, x) from None
+        raise _clearer(error, call, x, group) from None
     return _delivered(array, y, out)
 
 
 def start(
     call: Any,
-    x: torch.Tensor,
+    x: torch.Tensor | None,
     out: torch.Tensor | None,
     group: Any,
     differentiated: bool,
@@ -61,29 +62,29 @@ def start(
     finish: Callable[[torch.Tensor], Any],
 ) -> Any:
     """The same without waiting: a Work, whose result is what `finish` makes of the tensor."""
-    source, y = _input(call, x, group), _known_result(call, x, out, group)
-    check = _watch(source, call.verb)
-
-    def deliver(array: Any) -> Any:
-        check()
-        return finish(_delivered(array, y, out))
-
-    method = group.start_sized if _learns(call) else group.start
     try:
+        source, y = _input(call, x, group), _known_result(call, x, out, group)
+        check = _watch(source, call.verb)
+
+        def deliver(array: Any) -> Any:
+            check()
+            return finish(_delivered(array, y, out))
+
+        method = group.start_sized if _learns(call) else group.start
         return method(call, source, y, differentiated=differentiated, timeout=timeout, finish=deliver)
     except Exception as error:
-        raise _clearer(error, call, x) from None
+        raise _clearer(error, call, x, group) from None
 
 
 def _learns(call: Any) -> bool:
     return call.learns_sizes or call.verb in _ROOT_TELLS
 
 
-def _input(call: Any, x: torch.Tensor, group: Any) -> torch.Tensor | None:
-    return None if call.verb in _ROOT_TELLS and group.rank != call.root else resolved(x)
+def _input(call: Any, x: torch.Tensor | None, group: Any) -> torch.Tensor | None:
+    return None if x is None or (call.verb in _ROOT_TELLS and group.rank != call.root) else resolved(x)
 
 
-def _known_result(call: Any, x: torch.Tensor, out: torch.Tensor | None, group: Any) -> torch.Tensor | None:
+def _known_result(call: Any, x: torch.Tensor | None, out: torch.Tensor | None, group: Any) -> torch.Tensor | None:
     """Where the result goes; None where its shape is learned."""
     if out is not None:
         return out
@@ -116,5 +117,14 @@ def _watch(x: torch.Tensor | None, verb: str) -> Callable[[], None]:
     return check
 
 
-def _clearer(error: Exception, call: Any, x: torch.Tensor) -> Exception:
-    return refusal(x, call.verb) or error
+def _clearer(error: Exception, call: Any, x: torch.Tensor | None, group: Any) -> Exception:
+    """What is wrong with the tensor, if it is the tensor; the core has not seen it then, and the others wait for it."""
+    reason = None if x is None else refusal(x, call.verb)
+    return error if reason is None else refused(reason, call, group)
+
+
+def refused(error: Error, call: Any, group: Any) -> Error:
+    """The error to raise for a call that this rank will not make, once the others know."""
+    if hasattr(group, "refuse"):
+        tell_refusal(group, call, error)
+    return error

@@ -7,9 +7,10 @@ from typing import Any
 import torch
 
 from .._dispatch import with_sizes
-from .._errors import InvalidArgument, Unsupported
+from .._errors import Error, InvalidArgument, Unsupported
 from .autograd import Collective, tape
-from .running import execute, start
+from .memory import refusal
+from .running import execute, refused, start
 
 _PLAIN_TYPES = frozenset({torch.Tensor, torch.nn.Parameter})
 
@@ -19,9 +20,11 @@ _grad_enabled = torch.is_grad_enabled
 
 def apply(call: Any, x: torch.Tensor, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
     """Runs the call on one tensor; gives a new tensor, `out`, or a Work for either."""
-    differentiated = x.requires_grad and _grad_enabled()
+    differentiated = x is not None and x.requires_grad and _grad_enabled()
     if out is not None:
-        _check_out(call, x, out)
+        error = _what_is_wrong(call, x, out)
+        if error is not None:
+            raise refused(error, call, group)
     elif (_modes() or type(x) not in _PLAIN_TYPES) and not async_op and _is_traced(x):
         return _through_dispatcher(call, x, group, differentiated, timeout)
     if not differentiated:
@@ -30,7 +33,10 @@ def apply(call: Any, x: torch.Tensor, out: Any, group: Any, async_op: bool, time
         return execute(call, x, out, group, False, timeout)
     if call.learns_sizes:
         call = with_sizes(call, x, group)
-    taped = tape(call, x, group, timeout)
+    try:
+        taped = tape(call, x, group, timeout)
+    except Error as error:
+        raise refused(error, call, group) from None
     return _start_taped(taped, x) if async_op else Collective.apply(x, taped, None)
 
 
@@ -55,17 +61,18 @@ def _through_dispatcher(call: Any, x: torch.Tensor, group: Any, differentiated: 
     return call_operator(call, x, group, differentiated=differentiated, timeout=timeout)
 
 
-def _check_out(call: Any, x: torch.Tensor, out: Any) -> None:
+def _what_is_wrong(call: Any, x: torch.Tensor | None, out: Any) -> Error | None:
     if not isinstance(out, torch.Tensor):
-        raise InvalidArgument(
+        return InvalidArgument(
             f"{call.verb}: out is a {type(out).__module__}.{type(out).__qualname__}; the result of a tensor goes into a torch.Tensor"
         )
-    if (x.requires_grad or out.requires_grad) and _grad_enabled():
-        raise Unsupported(
+    if ((x is not None and x.requires_grad) or out.requires_grad) and _grad_enabled():
+        return Unsupported(
             f"{call.verb}: out= under autograd would overwrite what backward needs; leave it out, or use torch.no_grad()"
         )
     if out.is_conj() or out.is_neg():
-        raise InvalidArgument(f"{call.verb}: out is a conjugated or negated view; pass the tensor it is a view of")
+        return InvalidArgument(f"{call.verb}: out is a conjugated or negated view; pass the tensor it is a view of")
+    return refusal(out, f"{call.verb}, out=")
 
 
 def refuse_gradients(verb: str, x: Any) -> None:
