@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from .._errors import Unsupported
 from .._native import Call
 from .running import execute, run
 
@@ -35,51 +36,55 @@ def tape(call: Any, x: torch.Tensor, group: Any, timeout: float | None) -> Taped
     return Taped(call, call.adjoint(x.shape, group.rank, group.size), group, timeout)
 
 
-class Collective(torch.autograd.Function):
-    """`Collective.apply(x, taped, done)`: the call on x. `done`: a list with the result, if it is there already."""
+def run_taped(x: torch.Tensor, taped: Taped, done: list | None = None) -> torch.Tensor:
+    """The call on x, with a gradient. `done`: a list with the result, if it is there already."""
+    return _Collective.apply(x, taped, done)[0]
+
+
+class _Collective(torch.autograd.Function):
+    """Gives the result and a thread: an output without elements, kept for backward, by which a second backward is led back here
+    on every rank, also where this rank's gradient is a constant."""
 
     @staticmethod
-    def forward(x: torch.Tensor, taped: Taped, done: list | None) -> torch.Tensor:
+    def forward(x: torch.Tensor, taped: Taped, done: list | None) -> tuple[torch.Tensor, torch.Tensor]:
         if done is not None:
-            return done.pop()
-        if taped.shape is None:
-            return execute(taped.call, x, None, taped.group, True, taped.timeout)
-        return run(taped.call, x, taped.group, taped.shape, differentiated=True, timeout=taped.timeout)
+            y = done.pop()
+        elif taped.shape is None:
+            y = execute(taped.call, x, None, taped.group, True, taped.timeout)
+        else:
+            y = run(taped.call, x, taped.group, taped.shape, differentiated=True, timeout=taped.timeout)
+        return y, x.new_empty(0)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple, output: torch.Tensor) -> None:
-        x, ctx.taped, _ = inputs
+    def setup_context(ctx: Any, inputs: tuple, output: tuple) -> None:
+        (x, ctx.taped, _), (y, thread) = inputs, output
         ctx.shape = x.shape
-        if ctx.taped.adjoint.kind == "select":
-            ctx.save_for_backward(x, output)
+        ctx.save_for_backward(thread, *((x, y) if ctx.taped.adjoint.kind == "select" else (None, None)))
 
     @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple:
+    def backward(ctx: Any, gradient: torch.Tensor, _: torch.Tensor) -> tuple:
         taped = ctx.taped
-        x, y = ctx.saved_tensors if taped.adjoint.kind == "select" else (None, None)
-        result = pull_back(taped.call, taped.adjoint, taped.group, gradient, ctx.shape, x, y, _eager_runner(taped))
-        return result, None, None
+        thread, x, y = ctx.saved_tensors
+        runner = _eager_runner(taped, thread)
+        return pull_back(taped.call, taped.adjoint, taped.group, gradient, ctx.shape, x, y, runner), None, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple, x: torch.Tensor, taped: Taped, done: list | None) -> tuple:
+        raise Unsupported(
+            f"{taped.call.verb}: inside torch.func.vmap there is no array that could be sent; call it outside, on the whole batch"
+        )
 
 
-def _eager_runner(taped: Taped) -> Runner:
+def _eager_runner(taped: Taped, thread: torch.Tensor) -> Runner:
     group, timeout = taped.group, taped.timeout
 
     def runner(call: Any, gradient: torch.Tensor, shape: tuple) -> torch.Tensor:
-        if torch.is_grad_enabled():  # create_graph=True, on every rank
-            gradient = _needing_grad(gradient)
-        if not (torch.is_grad_enabled() and gradient.requires_grad):
+        if not torch.is_grad_enabled():
             return run(call, gradient, group, shape, timeout=timeout)
         adjoint = call.adjoint(None, group.rank, group.size)
-        return Collective.apply(gradient, Taped(call, adjoint, group, timeout, shape), None)
+        return run_taped(tie(gradient, thread), Taped(call, adjoint, group, timeout, shape))
 
     return runner
-
-
-def _needing_grad(gradient: torch.Tensor) -> torch.Tensor:
-    """So that a rank whose gradient is a constant takes part in the second backward, where the others' are not."""
-    if gradient.requires_grad or torch._C._functorch.peek_interpreter_stack() is not None:
-        return gradient
-    return gradient.detach().requires_grad_()
 
 
 def pull_back(
@@ -95,9 +100,9 @@ def pull_back(
     """The gradient of a call's input from that of its result. `shape` is the input's; x and y are needed for min and max."""
     if adjoint.kind == "select":
         return _pull_back_selection(call, group, gradient, x, y, runner)
+    if adjoint.zero:  # off the root: what reduce and gather give there is the gradient again, and not needed
+        return _Tie.apply(gradient.new_zeros(shape), runner(adjoint.call, gradient, gradient.shape))
     result = runner(adjoint.call, gradient, shape)
-    if adjoint.zero:
-        return _Tie.apply(gradient.new_zeros(shape), result)
     if adjoint.scale != 1.0:
         result = result * adjoint.scale
     return result + gradient if adjoint.adds_own else result

@@ -8,7 +8,7 @@ import torch
 
 from .._dispatch import with_sizes
 from .._errors import Error, InvalidArgument, Unsupported
-from .autograd import Collective, tape
+from .autograd import run_taped, tape
 from .memory import refusal
 from .running import execute, refused, start
 
@@ -37,13 +37,13 @@ def apply(call: Any, x: torch.Tensor, out: Any, group: Any, async_op: bool, time
         taped = tape(call, x, group, timeout)
     except Error as error:
         raise refused(error, call, group) from None
-    return _start_taped(taped, x) if async_op else Collective.apply(x, taped, None)
+    return _start_taped(taped, x) if async_op else run_taped(x, taped)
 
 
 def _start_taped(taped: Any, x: torch.Tensor) -> Any:
     def finish(y: torch.Tensor) -> torch.Tensor:
         with torch.enable_grad():  # it was on when the call began
-            return Collective.apply(x, taped, [y])
+            return run_taped(x, taped, [y])
 
     return start(taped.call, x, None, taped.group, True, taped.timeout, finish)
 
