@@ -1,0 +1,62 @@
+# _average.py: data parallelism as one pure call.
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from typing import Any
+
+from . import _native
+from ._errors import InvalidArgument
+from ._frames import frame_of
+from ._nest import flatten
+
+_SUM = _native.Call("all_reduce")
+_MEAN = _native.Call("all_reduce", op="mean")
+
+
+def average(tree: Any, weight: Any = None, *, group: Any = None, timeout: float | None = None) -> Any:
+    """The mean over all ranks of a nest of arrays (gradients, losses, statistics), in any framework::
+
+        grads = tutti.average(grads)                         # every rank counts alike
+        grads = tutti.average(grads, weight=len(batch))      # every sample counts alike
+
+    weight: how much this rank's arrays count, such as the number of samples they are the mean of. The result is the mean
+        over all samples of all ranks, however unequal the batches. A rank without samples says 0 and still takes part;
+        what its arrays hold does not matter then.
+    group: the ranks to average over; the world unless given.
+
+    The arrays are not changed. Small ones travel together. Raises InvalidArgument for integers, whose mean is none of them,
+    and where all weights are 0.
+    """
+    flat = flatten(tree, "average")
+    if not flat.leaves:
+        return tree
+    for leaf, path in zip(flat.leaves, flat.paths, strict=True):
+        if not frame_of(leaf, "average").is_floating(leaf):
+            raise InvalidArgument(f"average: the array{path and ' at ' + path} holds integers, and their mean is none; cast it")
+    if weight is None:
+        return _native.apply(_MEAN, tree, None, group, False, timeout)
+    return _weighted(flat, weight, group, timeout)
+
+
+def _weighted(flat: Any, weight: Any, group: Any, timeout: float | None) -> Any:
+    frame = frame_of(flat.leaves[0], "average")
+    own = frame.scalar(weight)
+    if len(own.shape) != 0:
+        raise InvalidArgument(f"average: the weight is one number, not an array of shape {tuple(own.shape)}")
+    own_number = _number(own)
+    if own_number is not None and not own_number >= 0:
+        raise InvalidArgument(f"average: a weight of {own_number} is less than none")
+    # The total comes first, so that the factor is at most 1: weight × gradient could leave the range of float16.
+    total = _native.apply(_SUM, own, None, group, False, timeout)
+    if _number(total) == 0:
+        raise InvalidArgument("average: all ranks say weight=0: there is nothing to average")
+    scaled = [frame.weighted(leaf, own, total) for leaf in flat.leaves]
+    return _native.apply(_SUM, flat.rebuild(scaled), None, group, False, timeout)
+
+
+def _number(value: Any) -> float | None:
+    """None under a compiler, where nobody knows it yet."""
+    try:
+        return float(value)
+    except Exception:
+        return None

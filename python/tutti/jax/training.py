@@ -1,0 +1,179 @@
+# training.py: gradients averaged over ranks, and optimisers whose state is shared out, for JAX and optax.
+# SPDX-License-Identifier: Apache-2.0
+"""Data parallelism in JAX is one call more::
+
+    step = tutti.jax.value_and_grad(loss_of)                     # in place of jax.value_and_grad
+    loss, gradients = step(params, x, y, weight=len(y))          # means over all ranks' samples
+
+or one word more around an optax optimiser: `average_gradients(optax.adam(1e-3))`. `zero(optax.adam(1e-3))` also shares out the
+optimiser's state (ZeRO, stages 1 and 2). All of it works inside jax.jit."""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from .. import _native
+from .._average import average
+from .._errors import InvalidArgument
+
+
+def conjugate(x: Any, forward: Callable[[Any], Any], backward: Callable[[Any], Any]) -> Any:
+    """y = forward(x), with backward(gradient of y) for the gradient of x."""
+
+    @jax.custom_vjp
+    def function(value: Any) -> Any:
+        return forward(value)
+
+    function.defvjp(lambda value: (forward(value), None), lambda _, gradient: (backward(gradient),))
+    return function(x)
+
+
+def value_and_grad(
+    fun: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, group: Any = None
+) -> Callable:
+    """jax.value_and_grad whose value and gradients are means over the ranks.
+
+    The function it gives takes `weight=`, the number of samples that `fun` averaged over on this rank, so that every sample
+    counts alike; auxiliary results stay this rank's own."""
+    plain = jax.value_and_grad(fun, argnums, has_aux)
+
+    @functools.wraps(fun)
+    def averaged(*args: Any, weight: Any = None, **kwargs: Any) -> Any:
+        value, gradients = plain(*args, **kwargs)
+        loss, aux = value if has_aux else (value, None)
+        loss, gradients = average((loss, gradients), weight=weight, group=group)
+        return ((loss, aux), gradients) if has_aux else (loss, gradients)
+
+    return averaged
+
+
+def average_gradients(optimizer: Any, *, group: Any = None) -> Any:
+    """An optax optimiser that first averages the gradients over the ranks. `update(…, weight=n)` weighs them."""
+    import optax
+
+    inner = optax.with_extra_args_support(optimizer)
+
+    def update(gradients: Any, state: Any, params: Any = None, *, weight: Any = None, **extra: Any) -> tuple[Any, Any]:
+        return inner.update(average(gradients, weight=weight, group=group), state, params, **extra)
+
+    return optax.GradientTransformationExtraArgs(inner.init, update)
+
+
+class _Layout(NamedTuple):
+    """Leaves of one dtype end to end, and how the ranks share them."""
+
+    places: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+
+def _layouts(leaves: list, size: int) -> dict[str, _Layout]:
+    by_dtype: dict[str, list[int]] = {}
+    for place, leaf in enumerate(leaves):
+        by_dtype.setdefault(str(leaf.dtype), []).append(place)
+    result = {}
+    for dtype, places in sorted(by_dtype.items()):
+        count = sum(leaves[place].size for place in places)
+        result[dtype] = _Layout(tuple(places), tuple(_native.shard_sizes(count, size)))
+    return result
+
+
+class _Sharing:
+    """A tree of arrays as one run per dtype: this rank's part of the leaves laid end to end."""
+
+    def __init__(self, tree: Any, group: Any):
+        self.group = group
+        self.leaves, self.definition = jax.tree_util.tree_flatten(tree)
+        self.layouts = _layouts(self.leaves, group.size)
+
+    def flat(self, leaves: list, dtype: str) -> Any:
+        return jnp.concatenate([jnp.ravel(leaves[place]) for place in self.layouts[dtype].places])
+
+    def own(self, leaves: list) -> dict[str, Any]:
+        """This rank's run of values that are whole on every rank."""
+        runs = {}
+        for dtype, layout in self.layouts.items():
+            begin = sum(layout.sizes[: self.group.rank])
+            runs[dtype] = self.flat(leaves, dtype)[begin : begin + layout.sizes[self.group.rank]]
+        return runs
+
+    def mean(self, leaves: list, factor: Any) -> dict[str, Any]:
+        """This rank's run of the mean over the ranks (or of the sum, times the factor)."""
+        runs = {}
+        for dtype, layout in self.layouts.items():
+            flat = self.flat(leaves, dtype)
+            call = _native.Call("reduce_scatter", op="mean" if factor is None else "sum", sizes=layout.sizes)
+            flat = flat if factor is None else jnp.where(factor > 0, flat * factor.astype(flat.dtype), 0)
+            runs[dtype] = _native.apply(call, flat, None, self.group, False, None)
+        return runs
+
+    def whole(self, runs: dict[str, Any]) -> Any:
+        """The tree of everybody's runs."""
+        leaves = [None] * len(self.leaves)
+        for dtype, layout in self.layouts.items():
+            call = _native.Call("all_gather", uneven=True, sizes=layout.sizes)
+            flat = _native.apply(call, runs[dtype], None, self.group, False, None)
+            begin = 0
+            for place in layout.places:
+                like = self.leaves[place]
+                leaves[place] = flat[begin : begin + like.size].reshape(like.shape)
+                begin += like.size
+        return jax.tree_util.tree_unflatten(self.definition, leaves)
+
+
+def zero(optimizer: Any, *, clip_norm: float | None = None, group: Any = None) -> Any:
+    """An element-wise optax optimiser (adam, adamw, sgd, …) with its state shared out among the ranks: ZeRO, stages 1 and 2::
+
+        optimizer = tutti.jax.zero(optax.adamw(1e-3))
+        state = optimizer.init(params)                                  # of this rank's part only
+        updates, state = optimizer.update(gradients, state, params)     # gradients of this rank's samples
+
+    Gradients are averaged and shared out in one step (`update(…, weight=n)` weighs them), each rank updates its part, and
+    the updates are put together again. clip_norm: gradients are first scaled so that their norm over all ranks' parts is
+    at most that. Optimisers that look at whole arrays (optax.clip_by_global_norm, adafactor, lamb) would see parts only:
+    they are not for this.
+    """
+    import optax
+
+    inner = optax.with_extra_args_support(optimizer)
+
+    def members() -> Any:
+        return _native.world() if group is None else group
+
+    def init(params: Any) -> Any:
+        sharing = _Sharing(params, members())
+        return inner.init(sharing.own(sharing.leaves))
+
+    def update(gradients: Any, state: Any, params: Any = None, *, weight: Any = None, **extra: Any) -> tuple[Any, Any]:
+        sharing = _Sharing(gradients, members())
+        runs = sharing.mean(sharing.leaves, None if weight is None else _factor(weight, sharing.group))
+        if clip_norm is not None:
+            runs = _clipped(runs, clip_norm, sharing.group)
+        own = None if params is None else sharing.own(_leaves_like(params, sharing))
+        updates, state = inner.update(runs, state, own, **extra)
+        return sharing.whole(updates), state
+
+    return optax.GradientTransformationExtraArgs(init, update)
+
+
+def _leaves_like(params: Any, sharing: _Sharing) -> list:
+    leaves, definition = jax.tree_util.tree_flatten(params)
+    if definition != sharing.definition:
+        raise InvalidArgument("zero: the parameters and the gradients are nests of different structure")
+    return leaves
+
+
+def _factor(weight: Any, group: Any) -> Any:
+    weight = jnp.asarray(weight, jnp.float32)
+    total = _native.apply(_native.Call("all_reduce"), weight, None, group, False, None)
+    return weight / total
+
+
+def _clipped(runs: dict[str, Any], most: float, group: Any) -> dict[str, Any]:
+    square = sum(jnp.sum(jnp.square(run.astype(jnp.float32))) for run in runs.values())
+    norm = jnp.sqrt(_native.apply(_native.Call("all_reduce"), square, None, group, False, None))
+    scale = jnp.minimum(1.0, most / (norm + 1e-6))
+    return {dtype: run * scale.astype(run.dtype) for dtype, run in runs.items()}

@@ -1,0 +1,107 @@
+# _bucket.py: gradients that travel together, in memory that neighbours reach without a copy.
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from .. import _native
+from .._errors import Unsupported
+
+BYTES_MAX = 25 << 20
+FIRST_BYTES_MAX = 1 << 20
+_ALIGNMENT = 64  # bytes; a cache line
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """Tutti's name of a torch dtype."""
+    return str(dtype).removeprefix("torch.").removesuffix("fn")
+
+
+def shared_memory(count: int, dtype: torch.dtype, group: Any) -> tuple[torch.Tensor, Any]:
+    """A tensor of `count` elements in memory of the group, and the same memory as collectives take it."""
+    memory = group.empty(max(count, 1) * dtype.itemsize)
+    array = _native.Array(memory.pointer, dtype_name(dtype), (count,), None, False, memory)
+    return torch.from_dlpack(array), array
+
+
+def check_on_cpu(parameters: Sequence[torch.Tensor], what: str) -> None:
+    for parameter in parameters:
+        if parameter.device.type != "cpu":
+            raise Unsupported(f"{what}: a parameter is on {parameter.device}; this build trains on the CPU")
+
+
+class Bucket:
+    """Some parameters and one flat tensor for their gradients.
+
+    tensor: the gradients end to end, this rank's own until a hook has reduced them.
+    parameters, views: the parameters, and each one's part of `tensor` in its shape.
+    factor: what this rank's gradients were multiplied by so that their sum over the ranks is the mean; None where they were
+        not, and the mean is to be taken.
+    state: a dict of the hook's own, kept from step to step.
+    """
+
+    def __init__(self, index: int, parameters: Sequence[torch.nn.Parameter], group: Any):
+        self.index = index
+        self.parameters = list(parameters)
+        self.group = group
+        self.factor: float | None = None
+        self.state: dict[Any, Any] = {}
+        dtype = self.parameters[0].dtype
+        per_line = _ALIGNMENT // dtype.itemsize
+        counts = [-(-p.numel() // per_line) * per_line for p in self.parameters]
+        self.tensor, self.array = shared_memory(sum(counts), dtype, group)
+        self.tensor.zero_()  # the gaps are reduced, too
+        begins = [sum(counts[:i]) for i in range(len(counts))]
+        self.views = [
+            self.tensor[begin : begin + p.numel()].view(p.shape) for begin, p in zip(begins, self.parameters, strict=True)
+        ]
+
+    @property
+    def nbytes(self) -> int:
+        return self.tensor.numel() * self.tensor.element_size()
+
+    def take(self, place: int, factor: float | None) -> None:
+        """The gradient of one parameter into the bucket; from then on it is there."""
+        parameter, view = self.parameters[place], self.views[place]
+        gradient = parameter.grad
+        if gradient is None:
+            view.zero_()
+        elif gradient.is_sparse:
+            raise Unsupported("DataParallel: sparse gradients are not supported; use sparse=False in the embedding")
+        elif factor is not None:
+            torch.mul(gradient, factor, out=view)
+        elif gradient.data_ptr() != view.data_ptr():
+            view.copy_(gradient)
+        parameter.grad = view
+
+
+def make_buckets(
+    parameters: Sequence[torch.nn.Parameter], order: Sequence[int], group: Any, bytes_max: int, first_bytes_max: int
+) -> tuple[list[Bucket], Any]:
+    """Buckets for parameters that become ready in this order, and their schedule."""
+    items = [(p.numel() * p.element_size(), dtype_name(p.dtype)) for p in parameters]
+    plan = _native.plan_buckets(items, list(order), bytes_max, first_bytes_max)
+    buckets = [Bucket(i, [parameters[place] for place in places], group) for i, places in enumerate(plan)]
+    return buckets, _native.BucketSchedule(plan)
+
+
+@torch.no_grad()
+def broadcast_tensors(tensors: Sequence[torch.Tensor], group: Any, root: int = 0) -> None:
+    """The root's values into everybody's tensors, one message per dtype."""
+    by_dtype: dict[torch.dtype, list[torch.Tensor]] = {}
+    for tensor in tensors:
+        if tensor.numel():
+            by_dtype.setdefault(tensor.dtype, []).append(tensor.detach())
+    if group.size == 1:
+        return
+    call = _native.Call("broadcast", root=root)
+    for dtype, alike in by_dtype.items():
+        flat = torch.cat([tensor.reshape(-1) for tensor in alike])
+        array = _native.Array(flat.data_ptr(), dtype_name(dtype), (flat.numel(),), None, False, flat)
+        group.run(call, array, array)
+        if group.rank != root:
+            for tensor, part in zip(alike, flat.split([tensor.numel() for tensor in alike]), strict=True):
+                tensor.copy_(part.view(tensor.shape))

@@ -1,0 +1,270 @@
+# data_parallel.py: a torch module that is trained on many ranks as it would be on one.
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from .. import _native
+from .._errors import InvalidArgument, Mismatch
+from ._bucket import BYTES_MAX, FIRST_BYTES_MAX, Bucket, broadcast_tensors, check_on_cpu, make_buckets
+from .compression import Hook, hook_from
+from .timeline import Timeline
+
+_BROADCAST = _native.Call("broadcast")
+_ALL_GATHER = _native.Call("all_gather")
+_ANY = _native.Call("all_reduce", op="max")
+
+
+class DataParallel(nn.Module):
+    """Averages the gradients of a module over the ranks while backward is still computing the others::
+
+        model = tutti.torch.DataParallel(model)
+        for x, y in batches:
+            optimizer.zero_grad()
+            loss_of(model(x), y).backward()      # afterwards every rank has the mean gradients
+            optimizer.step()
+
+    Parameters and buffers start as rank 0 has them. Gradients travel in buckets, in the order in which they became ready in
+    the first step. A parameter that some rank does not use counts as 0 there; one that nobody uses keeps the gradient it had.
+
+    module: the same on every rank: names, shapes and dtypes are compared, and Mismatch names the first that differs.
+    group: the ranks to average over; the world unless given (model_parallel.data_group(), or an axis of a Mesh).
+    bucket_bytes, first_bucket_bytes: how much travels at once; the first bucket is small, so that it starts early.
+    broadcast_buffers: rank 0's buffers (running statistics) go to all before each training forward.
+    hook: what travels: "bf16", "fp16", "int8" (error feedback), "powersgd", or a function; see tutti.torch.compression.
+    """
+
+    def __init__(
+        self, module: nn.Module, *, group: Any = None, bucket_bytes: int = BYTES_MAX,
+        first_bucket_bytes: int = FIRST_BYTES_MAX, broadcast_buffers: bool = True, hook: str | Hook | None = None,
+    ):
+        super().__init__()
+        members = _native.world() if group is None else group
+        # Backward calls when its gradients are ready, in between whatever else the program calls: numbers of its own.
+        self.group = members.subgroup(list(range(members.size)))
+        self.module = module
+        self.timeline = Timeline()
+        self._hook = hook_from(hook)
+        self._limits = (bucket_bytes, first_bucket_bytes)
+        self._broadcast_buffers = broadcast_buffers
+        self._parameters_used = [p for p in module.parameters() if p.requires_grad]
+        if not self._parameters_used:
+            raise InvalidArgument("DataParallel: no parameter of the module requires a gradient")
+        check_on_cpu(self._parameters_used, "DataParallel")
+        _check_alike(module, self.group)
+        self.synchronize()
+        self._order = list(range(len(self._parameters_used) - 1, -1, -1))
+        self._is_reordered = False
+        self._make_buckets()
+        self._syncs = True
+        self._is_open = False  # a backward is under way
+        self._joined: _Join | None = None
+        self._factor: float | None = None
+        self._finishes: list[Any] = []
+        for index, parameter in enumerate(self._parameters_used):
+            parameter.tutti_averaged = True
+            parameter.register_post_accumulate_grad_hook(lambda p, index=index: self._ready(index))
+
+    def _make_buckets(self) -> None:
+        self._buckets, self._schedule = make_buckets(self._parameters_used, self._order, self.group, *self._limits)
+        self._places = [(0, 0)] * len(self._parameters_used)
+        for b, items in enumerate(self._schedule.plan):
+            for place, item in enumerate(items):
+                self._places[item] = (b, place)
+
+    @property
+    def buckets(self) -> list[Bucket]:
+        """The buckets, in the order in which they travel."""
+        return list(self._buckets)
+
+    # In the order of a step.
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        if self.training and torch.is_grad_enabled() and self._syncs:
+            if self._joined is not None:
+                self._joined.announce()
+            self._prepare()
+        return self.module(*args, **kwargs)
+
+    def _prepare(self) -> None:
+        if not self._is_reordered and len(self._schedule.arrivals) == len(self._parameters_used):
+            self._reorder()
+        if self._broadcast_buffers:
+            root = 0 if self._joined is None else self._joined.root
+            broadcast_tensors(list(self.module.buffers()), self.group, root)
+
+    def _reorder(self) -> None:
+        """Fills the buckets anew, in the order in which rank 0 saw gradients in the first step."""
+        order = np.array(self._schedule.arrivals, np.int64)
+        self.group.run(_BROADCAST, order, order)
+        self._is_reordered = True
+        if order.tolist() != self._order:
+            self._order = order.tolist()
+            self._make_buckets()
+
+    def weigh(self, samples: float) -> None:
+        """Says how many samples the next backward's loss is the mean of. With it, every sample of every rank counts alike,
+        however unequal the batches. All ranks say it, or none; one without samples says 0."""
+        if not samples >= 0:
+            raise InvalidArgument(f"DataParallel.weigh: a weight of {samples} is less than none")
+        total = np.array([samples], np.float64)
+        self.group.run(_native.Call("all_reduce"), total, total)
+        if total[0] == 0:
+            raise InvalidArgument("DataParallel.weigh: no rank has any samples")
+        self._factor = samples / float(total[0])
+
+    def _ready(self, index: int) -> None:
+        if not self._syncs:
+            return
+        if not self._is_open:
+            self._open()
+            torch.autograd.Variable._execution_engine.queue_callback(self._close)
+        bucket, place = self._places[index]
+        self._buckets[bucket].take(place, self._factor)
+        for started in self._schedule.ready(index):
+            self._start(self._buckets[started])
+
+    def _open(self) -> None:
+        self._is_open = True
+        self._schedule.begin()
+        self._finishes = []
+        self.timeline.begin()
+
+    def _start(self, bucket: Bucket) -> None:
+        bucket.factor = self._factor
+        try:
+            with torch.no_grad():
+                finish = self._hook(bucket)
+        except Exception as error:  # the others are in this call, or will be: they should not wait for their deadline
+            self.group.abort(f"the hook of bucket {bucket.index} raised {type(error).__name__}: {error}")
+            raise
+        self._finishes.append((bucket, finish))
+        self.timeline.started(bucket.index, bucket.nbytes)
+
+    def _close(self) -> None:
+        """After backward: what did not come is 0, and everything is waited for."""
+        self.timeline.computed()
+        try:
+            missing = self._schedule.missing()
+            kept = {item: self._parameters_used[item].grad for item in missing}
+            for item in missing:
+                bucket, place = self._places[item]
+                self._buckets[bucket].take(place, self._factor)
+                for started in self._schedule.ready(item):
+                    self._start(self._buckets[started])
+            used = np.ones(len(self._parameters_used), np.uint8)
+            used[missing] = 0
+            self.group.run(_ANY, used, used)
+            for bucket, finish in self._finishes:
+                with torch.no_grad():
+                    finish()
+                self.timeline.finished(bucket.index)
+            for item in missing:
+                if not used[item]:
+                    self._parameters_used[item].grad = kept[item]
+        finally:
+            self._is_open = False
+            self._factor = None
+            self._finishes = []
+            self.timeline.end()
+
+    # Around steps.
+
+    @contextlib.contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Within it, gradients only add up on each rank; the first backward after it averages all of them."""
+        before, self._syncs = self._syncs, False
+        try:
+            yield
+        finally:
+            self._syncs = before
+
+    def join(self) -> "_Join":
+        """For ranks that have different numbers of batches: around the loop. A rank that has left the loop takes part in the
+        others' steps with nothing, and the mean is over those that still compute. In the end, all have the parameters
+        of one that computed last; optimiser states stay as they are on each rank."""
+        return _Join(self)
+
+    def synchronize(self, root: int = 0) -> None:
+        """Parameters and buffers as this rank of the group has them, on every rank."""
+        broadcast_tensors([*self.module.parameters(), *self.module.buffers()], self.group, root)
+
+    def clip_grad_norm_(self, max_norm: float) -> torch.Tensor:
+        """Scales all gradients so that their norm together is at most `max_norm`; gives the norm before. Parameters that
+        model_parallel has split count with all their parts."""
+        from .clipping import clip_grad_norm_
+
+        return clip_grad_norm_(self.module.parameters(), max_norm)
+
+    def shadow(self) -> None:
+        """A step of a rank that has nothing to compute: its gradients are 0 and do not count."""
+        self._prepare()
+        self._factor = 0.0
+        gradients = [p.grad for p in self._parameters_used]
+        for parameter in self._parameters_used:
+            parameter.grad = None
+        self._open()
+        self._close()
+        for parameter, gradient in zip(self._parameters_used, gradients, strict=True):
+            parameter.grad = gradient
+
+
+class _Join:
+    """The loop of ranks that end at different times. Each step begins with a roll call."""
+
+    def __init__(self, model: DataParallel):
+        self.model = model
+        self.root = 0  # the first rank that still computes
+
+    def _roll_call(self, is_active: bool) -> list[int]:
+        group = self.model.group
+        flags = np.empty(group.size, np.uint8)
+        group.run(_ALL_GATHER, np.array([is_active], np.uint8), flags)
+        active = np.flatnonzero(flags).tolist()
+        self.root = active[0] if active else self.root
+        return active
+
+    def announce(self) -> None:
+        active = self._roll_call(True)
+        self.model._factor = 1 / len(active)
+
+    def __enter__(self) -> "_Join":
+        self.model._joined = self
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        try:
+            while kind is None and self._roll_call(False):
+                self.model.shadow()
+            if kind is None:
+                self.model.synchronize(self.root)
+        finally:
+            self.model._joined = None
+
+
+def _check_alike(module: nn.Module, group: Any) -> None:
+    """Raises Mismatch that names the first parameter or buffer in which this rank differs from rank 0."""
+    tensors = [*module.named_parameters(), *module.named_buffers()]
+    lines = [f"{name}: {str(t.dtype)[6:]} {tuple(t.shape)}{'' if t.requires_grad else ', no gradient'}" for name, t in tensors]
+    digest = np.frombuffer(hashlib.blake2b("\n".join(lines).encode(), digest_size=16).digest(), np.uint8)
+    digests = np.empty(16 * group.size, np.uint8)
+    group.run(_ALL_GATHER, digest, digests)
+    if (digests.reshape(group.size, 16) == digests[:16]).all():
+        return
+    theirs = _text_from_root("\n".join(lines), group).split("\n")
+    for own, other in zip(lines + ["nothing more"], theirs + ["nothing more"], strict=False):
+        if own != other:
+            raise Mismatch(f"rank {group.rank} of {group.size}: DataParallel: the module has {own!r} where rank 0 has {other!r}")
+    raise Mismatch(f"rank {group.rank} of {group.size}: DataParallel: the module differs between ranks, elsewhere than here")
+
+
+def _text_from_root(text: str, group: Any) -> str:
+    own = np.frombuffer(text.encode(), np.uint8)
+    return group.run_sized(_BROADCAST, own if group.rank == 0 else None).numpy().tobytes().decode()

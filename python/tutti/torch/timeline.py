@@ -1,0 +1,68 @@
+# timeline.py: what happened when in one step: backward, and each bucket beside it.
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import dataclasses
+import time
+
+
+@dataclasses.dataclass(slots=True)
+class Passage:
+    """One bucket's way: seconds since the step's first gradient."""
+
+    bucket: int
+    nbytes: int
+    started: float
+    finished: float = float("nan")
+
+
+@dataclasses.dataclass(slots=True)
+class Timeline:
+    """The last step of a DataParallel or ZeroOptimizer.
+
+    computed: when backward had computed its last gradient; whatever started before overlaps with it.
+    waited: seconds in which this rank did nothing but wait for the others' data; `waited_in_all` sums them up over steps.
+    """
+
+    passages: list[Passage] = dataclasses.field(default_factory=list)
+    computed_at: float = 0.0
+    waited: float = 0.0
+    waited_in_all: float = 0.0
+    steps: int = 0
+    _begin: float = 0.0
+
+    def begin(self) -> None:
+        self._begin = time.perf_counter()
+        self.passages.clear()
+
+    def _now(self) -> float:
+        return time.perf_counter() - self._begin
+
+    def started(self, bucket: int, nbytes: int) -> None:
+        self.passages.append(Passage(bucket, nbytes, self._now()))
+
+    def computed(self) -> None:
+        self.computed_at = self._now()
+
+    def finished(self, bucket: int) -> None:
+        for passage in self.passages:
+            if passage.bucket == bucket:
+                passage.finished = self._now()
+
+    def end(self) -> None:
+        self.waited = self._now() - self.computed_at
+        self.waited_in_all += self.waited
+        self.steps += 1
+
+    @property
+    def overlapped_bytes(self) -> int:
+        """How much was on its way before backward ended."""
+        return sum(p.nbytes for p in self.passages if p.started < self.computed_at)
+
+    def __str__(self) -> str:
+        lines = [f"backward: {self.computed_at * 1e3:.2f} ms, then waited {self.waited * 1e3:.2f} ms"]
+        for p in self.passages:
+            lines.append(
+                f"  bucket {p.bucket}: {p.nbytes / 2**20:.2f} MiB, {p.started * 1e3:.2f} to {p.finished * 1e3:.2f} ms"
+            )
+        return "\n".join(lines)

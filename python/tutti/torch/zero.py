@@ -1,0 +1,233 @@
+# zero.py: an optimiser whose state, and in later stages gradients and parameters, are shared out among the ranks.
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from .. import _native
+from .._errors import InvalidArgument, Unsupported
+from ._bucket import BYTES_MAX, broadcast_tensors, check_on_cpu, shared_memory
+from ._chunk import Chunk, make_chunks
+from ._reducer import Reducer
+
+# Each element of a parameter is stepped by itself: their runs may be cut anywhere.
+ELEMENT_WISE = ("Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD")
+REFUSED = {
+    "LBFGS": "it looks along all parameters at once",
+    "SparseAdam": "it needs sparse gradients",
+}
+
+
+class ZeroOptimizer(torch.optim.Optimizer):
+    """Any optimiser, with its state shared out among the ranks (Rajbhandari et al. 2020)::
+
+        opt = tutti.torch.ZeroOptimizer(model.parameters(), torch.optim.AdamW, stage=2, lr=1e-3)
+        loss.backward()
+        opt.step()                # gradients averaged over the ranks; each steps its part; parameters the same again
+
+    stage 1: each rank keeps the optimiser's state of its part only.
+    stage 2: and the averaged gradients of its part only, which are sent off while backward goes on; `p.grad` is None then.
+    stage 3: and the parameters of its part only: each layer's are put together for its forward and again for its backward,
+        the next layer's meanwhile, and given up afterwards. Needs the model: module=model, or the model for `params`.
+
+    params: parameters or param groups, as torch.optim takes them; the same on every rank (rank 0's values are used).
+    optimizer: a class of torch.optim or one like it; `options` are its arguments. Element-wise ones (Adam, AdamW, SGD, …) are
+        cut anywhere; others get whole parameters. element_wise=True says so of a class that is not known here.
+    group: the ranks that share; the world unless given. In stage 1, parameters of a DataParallel are not averaged again.
+
+    Learning-rate schedulers work as usual. `memory()` tells what this rank holds; `collect_state_dict()` gives the state that
+    the plain optimiser would have.
+    """
+
+    def __new__(cls, *args: Any, stage: int = 2, **options: Any) -> "ZeroOptimizer":
+        if stage not in (1, 2, 3):
+            raise InvalidArgument(f"ZeroOptimizer: there is no stage {stage}: 1 shares out the state, 2 the gradients, 3 all")
+        if stage == 3 and cls is ZeroOptimizer:
+            from .zero3 import Zero3Optimizer as cls
+        return super().__new__(cls)
+
+    def __init__(
+        self, params: Any, optimizer: type[torch.optim.Optimizer], *, stage: int = 2, group: Any = None,
+        module: nn.Module | None = None, bucket_bytes: int = BYTES_MAX, element_wise: bool | None = None, **options: Any,
+    ):
+        name = optimizer.__name__
+        if name in REFUSED:
+            raise Unsupported(f"ZeroOptimizer: {name} cannot be shared out: {REFUSED[name]}")
+        if isinstance(params, nn.Module):
+            params, module = params.parameters(), params
+        super().__init__(params, options)
+        self.module = module
+        members = _native.world() if group is None else group
+        self.group = members.subgroup(list(range(members.size)))
+        self.stage = stage
+        self.element_wise = name in ELEMENT_WISE if element_wise is None else element_wise
+        parameters = [p for outer in self.param_groups for p in outer["params"] if p.requires_grad]
+        check_on_cpu(parameters, "ZeroOptimizer")
+        self._averages = not all(getattr(p, "tutti_averaged", False) for p in parameters)
+        broadcast_tensors(parameters, self.group)
+        self._groups = [
+            self._cut([p for p in outer["params"] if p.requires_grad], bucket_bytes) for outer in self.param_groups
+        ]
+        self._runs = {id(chunk): [nn.Parameter(x) for x in chunk.owned(self._adopt(chunk))] for chunk in self.chunks}
+        inner_groups = []
+        for outer, chunks in zip(self.param_groups, self._groups, strict=True):
+            fields = {key: value for key, value in outer.items() if key != "params"}
+            inner_groups.append({**fields, "params": [run for chunk in chunks for run in self._runs[id(chunk)]]})
+        self.inner = optimizer(inner_groups, **options)
+        for outer, inner in zip(self.param_groups, self.inner.param_groups, strict=True):
+            outer.update({key: value for key, value in inner.items() if key != "params"})
+        self._gradients: dict[int, torch.Tensor] = {}  # by chunk: this rank's run
+        self._flats: dict[int, torch.Tensor] = {}  # by chunk: the whole gradients (stage 1)
+        self._reducer = Reducer(self) if stage > 1 else None
+
+    def _cut(self, parameters: list[nn.Parameter], bytes_max: int) -> list[Chunk]:
+        return make_chunks(parameters, self.group, bytes_max, element_wise=self.element_wise)
+
+    def _adopt(self, chunk: Chunk) -> torch.Tensor:
+        """Moves the parameters of a chunk together; gives this rank's run of them."""
+        chunk.adopt()
+        return chunk.own(chunk.flat)
+
+    @property
+    def chunks(self) -> list[Chunk]:
+        """All chunks, group after group."""
+        return [chunk for chunks in self._groups for chunk in chunks]
+
+    # A step.
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Averages the gradients (stage 1), steps this rank's part, and brings all parameters up to date. Collective."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        self.finish_gradients()
+        for outer, inner in zip(self.param_groups, self.inner.param_groups, strict=True):
+            inner.update({key: value for key, value in outer.items() if key != "params"})
+        self.inner.step()
+        self._spread()
+        self._gradients.clear()
+        return loss
+
+    def _spread(self) -> None:
+        """After a step: everybody's run to everybody."""
+        works = [chunk.start_gather() for chunk in self.chunks]
+        for work in works:
+            work.wait()
+
+    def finish_gradients(self) -> None:
+        """Waits until this rank has the averaged gradients of its part; step() and clip_grad_norm_() do it by themselves."""
+        if self._reducer is not None:
+            self._reducer.finish()
+        elif not self._gradients:
+            self._average_at_once()
+        for chunk in self.chunks:
+            run = self._gradients.get(id(chunk))
+            parts = chunk.owned(run) if run is not None else []
+            for place, parameter in enumerate(self._runs[id(chunk)]):
+                parameter.grad = parts[place] if parts else None
+
+    def _average_at_once(self) -> None:
+        """Stage 1: whole gradients lie in p.grad."""
+        works = []
+        for chunk in self.chunks:
+            if not self._has_gradient(chunk):
+                continue
+            flat = self._flat_gradients(chunk)
+            if not self._averages:
+                self._gradients[id(chunk)] = chunk.own(flat)
+                continue
+            run = self._gradients[id(chunk)] = torch.empty(chunk.length, dtype=chunk.dtype)
+            works.append(chunk.start_reduce(flat, run, "mean"))
+        for work in works:
+            work.wait()
+
+    def _flat_gradients(self, chunk: Chunk) -> torch.Tensor:
+        """The gradients end to end; from then on they are there, so that they do not take their memory twice."""
+        if id(chunk) not in self._flats:
+            self._flats[id(chunk)] = shared_memory(chunk.count, chunk.dtype, chunk.group)[0]
+        flat = self._flats[id(chunk)]
+        for parameter, view in zip(chunk.parameters, chunk.views(flat), strict=True):
+            if parameter.grad is None:
+                view.zero_()
+            elif parameter.grad.data_ptr() != view.data_ptr():
+                view.copy_(parameter.grad)
+                parameter.grad = view
+        return flat
+
+    def _has_gradient(self, chunk: Chunk) -> bool:
+        """Whether any rank has; they have to agree on what they reduce."""
+        has = np.array([any(p.grad is not None for p in chunk.parameters)], np.uint8)
+        self.group.run(_native.Call("all_reduce", op="max"), has, has)
+        return bool(has[0])
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forgets the gradients, also those that were shared out."""
+        super().zero_grad(set_to_none)
+        if hasattr(self, "_gradients"):
+            if self._reducer is not None:
+                self._reducer.finish()
+            self._gradients.clear()
+
+    @torch.no_grad()
+    def clip_grad_norm_(self, max_norm: float) -> torch.Tensor:
+        """Scales the averaged gradients so that their 2-norm over all ranks' parts is at most `max_norm`; gives the norm
+        before. Collective."""
+        self.finish_gradients()
+        runs = list(self._gradients.values())
+        square = np.array([sum(float(run.double().square().sum()) for run in runs)])
+        self.group.run(_native.Call("all_reduce"), square, square)
+        norm = float(square[0]) ** 0.5
+        if norm > max_norm:
+            for run in runs:
+                run.mul_(max_norm / (norm + 1e-6))
+        return torch.tensor(norm)
+
+    def chunk_is_through(self, chunk: Chunk) -> None:
+        """Backward needs the chunk's parameters no more."""
+
+    def backward_is_over(self) -> None:
+        """All gradients have come, or will not."""
+
+    # What it holds.
+
+    def memory(self) -> dict[str, int]:
+        """Bytes on this rank: of parameters, of gradients kept after backward, of the optimiser's state."""
+        state = [v for s in self.inner.state.values() for v in s.values() if torch.is_tensor(v) and v.dim() > 0]
+        whole = [p.grad for chunk in self.chunks for p in chunk.parameters if p.grad is not None]
+        runs = [run for run in self._gradients.values() if self.stage > 1]
+        return {
+            "parameters": self._parameter_bytes(),
+            "gradients": sum(g.numel() * g.element_size() for g in (*whole, *runs)),
+            "state": sum(v.numel() * v.element_size() for v in state),
+        }
+
+    def _parameter_bytes(self) -> int:
+        return sum(chunk.nbytes for chunk in self.chunks)
+
+    def collect_state_dict(self) -> dict[str, Any]:
+        """The state_dict that the plain optimiser would have, on every rank. Collective. It loads into the plain optimiser,
+        and by load_collected_state_dict into a ZeroOptimizer on any number of ranks."""
+        from ._zero_state import collect
+
+        return collect(self)
+
+    def load_collected_state_dict(self, state: dict[str, Any]) -> None:
+        """Takes this rank's part of a plain optimiser's state_dict."""
+        from ._zero_state import load
+
+        load(self, state)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The same as collect_state_dict(): collective, so that a checkpoint does not depend on the number of ranks."""
+        return self.collect_state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """The same as load_collected_state_dict()."""
+        self.load_collected_state_dict(state_dict)
