@@ -13,9 +13,14 @@ from ..tensorflow import _memory, _operation, _order
 from ..tensorflow._eager import start
 from ..tensorflow._inputs import refuse_async, refuse_out, tensor_from
 
-overlaps = True  # several calls may be under way at once
+
+def __getattr__(name: str) -> Any:
+    if name == "overlaps":  # several calls may be under way at once, but not while something records or traces
+        return tf.executing_eagerly() and not _order.anything_is_recorded()
+    raise AttributeError(f"module {__name__} has no attribute {name}")
 
 
+@tf.autograph.experimental.do_not_convert
 def apply(call: Any, x: Any, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
     """Runs the call on one tensor, variable or tf.IndexedSlices. Differentiable."""
     refuse_out(out, call.verb)

@@ -3,12 +3,16 @@
 """A call becomes a NumPy function of the graph. TensorFlow orders stateful operations of one graph by itself, but not
 against functions inside it that read variables, nor against branches and loops: those count as users of their resources
 only. So that every call of a process has one place in one order, each passes a ticket on: it reads a resource variable of
-ours before and writes it after, and TensorFlow keeps reads and writes of a variable in program order everywhere.
+ours before and writes it after, and TensorFlow keeps reads and writes of a variable in program order.
+
+It does so wherever it traces Python, but not in one kind of graph: that of the gradients of a function called under a tape
+outside of it. There we chain the users of the variable ourselves whenever one is added.
 
 The calls run on a private twin of the group, from threads of TensorFlow."""
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -66,6 +70,7 @@ def run_in_graph(call: Any, x: tf.Tensor, group: Any, timeout: float | None, *, 
     return result
 
 
+@tf.autograph.experimental.do_not_convert
 def barrier(group: Any = None, timeout: float | None = None) -> None:
     """tutti.barrier() as an operation of the tf.function around it: it runs whenever the function does, in its place."""
     group = _native.world() if group is None else group
@@ -88,12 +93,23 @@ def _in_order(run: Callable[..., list], verb: str, inputs: list[tf.Tensor], dtyp
             remember(error)
             raise
 
-    ticket = tf.raw_ops.ReadVariableOp(resource=_ticket_office(), dtype=tf.int32)
+    with tf.control_dependencies(_chained_users()):
+        ticket = tf.raw_ops.ReadVariableOp(resource=_ticket_office(), dtype=tf.int32)
     passed_on, *results = tf.numpy_function(run_with_ticket, [ticket, *inputs], [tf.int32, *dtypes], name=f"tutti_{verb}")
     passed_on.set_shape([])
     tf.raw_ops.AssignVariableOp(resource=_ticket_office(), value=passed_on)
     return results
 
+
+def _chained_users() -> list[tf.Operation]:
+    """The last operation of this graph that uses the variable; those before it (functions, branches, loops) are made to run
+    before it, one after the other."""
+    graph = tf.compat.v1.get_default_graph()
+    users = sorted(graph.capture(_ticket_office()).consumers(), key=lambda op: op._id)  # in the order of the program
+    for earlier, later in itertools.pairwise(users):
+        if earlier not in later.control_inputs and earlier is not later:
+            later._add_control_input(earlier)
+    return users[-1:]
 
 def _run(call: Any, source: np.ndarray, twin: Any, timeout: float | None, part: bool, differentiated: bool) -> np.ndarray:
     out = fresh(source.shape if part else output_shape(call, source, twin), source.dtype)

@@ -57,7 +57,7 @@ def tensor_of(array: np.ndarray) -> tf.Tensor:
         aligned = fresh(array.shape, array.dtype)
         aligned[...] = array
         array = aligned
-    if array.dtype.kind in "biufc" and array.dtype.isnative:
+    if array.dtype.isbuiltin == 1 and array.dtype.isnative:
         return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
     if array.dtype.name == "bfloat16":  # NumPy does not export what it learned from ml_dtypes
         return tf.bitcast(tf.experimental.dlpack.from_dlpack(array.view(np.uint16).__dlpack__()), tf.bfloat16)

@@ -100,4 +100,5 @@ def tie(value: tf.Tensor, *results: tf.Tensor) -> Any:
     def backward(dvalue: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return (dvalue, *(tf.zeros_like(result) for result in results))
 
-    return tf.identity(value), backward
+    with tf.control_dependencies(results):  # in a graph they would not be computed otherwise
+        return tf.identity(value), backward
