@@ -8,7 +8,7 @@
 
 #include <tutti/error.hpp>
 
-namespace tutti {
+namespace tutti::parallel {
 namespace {
 
 [[noreturn]] void refuse(const Call& call, std::string_view why) {
@@ -79,11 +79,16 @@ Call reversed_scan(const Call& call) {
 }  // namespace
 
 Adjoint adjoint_of(const Call& call, std::span<const std::int64_t> shape, int rank, int size) {
+  Adjoint adjoint = adjoint_of(call, rank, size);
+  (void)output_shape(call, shape, rank, size);  // what forward refuses has no gradient either
+  return adjoint;
+}
+
+Adjoint adjoint_of(const Call& call, int rank, int size) {
   if (learns_sizes(call)) {
     throw InvalidArgument(fmt::format("{}: gradients need the sizes of all ranks; give them with {}", name_of(call),
                                       call.verb == Verb::all_to_all ? "recv_sizes=" : "sizes="));
   }
-  (void)output_shape(call, shape, rank, size);  // what forward refuses has no gradient either
   if (call.is_sendrecv) return {.call = reversed(call)};
   if (reduces(call.verb)) {
     check_reduction(call);
@@ -108,4 +113,4 @@ Adjoint adjoint_of(const Call& call, std::span<const std::int64_t> shape, int ra
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::parallel

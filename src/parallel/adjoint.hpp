@@ -9,7 +9,7 @@
 
 #include "parallel/call.hpp"
 
-namespace tutti {
+namespace tutti::parallel {
 
 struct Adjoint {
   enum class Kind : std::uint8_t {
@@ -26,5 +26,7 @@ struct Adjoint {
 /// `shape` is that of the forward input on this rank. Throws Unsupported, naming the verb and the operation, where there is no
 /// gradient.
 Adjoint adjoint_of(const Call& call, std::span<const std::int64_t> shape, int rank, int size);
+/// The same before the shape is known: compilers look at programs without one.
+Adjoint adjoint_of(const Call& call, int rank, int size);
 
-}  // namespace tutti
+}  // namespace tutti::parallel

@@ -14,7 +14,7 @@
 
 #include <tutti/error.hpp>
 
-namespace tutti {
+namespace tutti::parallel {
 namespace {
 
 using Vectors = std::vector<std::vector<double>>;  // one per rank
@@ -188,4 +188,4 @@ TEST(Adjoint, MinAndMaxChooseAndTheRestIsRefusedByName) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::parallel

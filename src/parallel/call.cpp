@@ -12,7 +12,7 @@
 #include "base/environment.hpp"
 #include "group/check.hpp"
 
-namespace tutti {
+namespace tutti::parallel {
 namespace {
 
 constexpr std::string_view sendrecv_name = "sendrecv";
@@ -90,11 +90,11 @@ std::string encode(const Call& call) {
   if (call.concat_axis != 0) add("concat", call.concat_axis);
   if (call.stack) add("stack", 1);
   if (call.uneven) add("uneven", 1);
-  if (!call.sizes.empty()) add("sizes", fmt::join(call.sizes, ","));
-  if (!call.recv_sizes.empty()) add("recv_sizes", fmt::join(call.recv_sizes, ","));
+  if (!call.sizes.empty()) add("sizes", fmt::format("{}", fmt::join(call.sizes, ",")));
+  if (!call.recv_sizes.empty()) add("recv_sizes", fmt::format("{}", fmt::join(call.recv_sizes, ",")));
   std::vector<int> flat;
   for (const auto& [from, to] : call.pairs) flat.insert(flat.end(), {from, to});
-  if (!flat.empty()) add("pairs", fmt::join(flat, ","));
+  if (!flat.empty()) add("pairs", fmt::format("{}", fmt::join(flat, ",")));
   if (call.reverse) add("reverse", 1);
   if (call.destination != usual.destination) add("dst", call.destination);
   if (call.source != usual.source) add("src", call.source);
@@ -154,7 +154,8 @@ std::vector<std::int64_t> output_shape(const Call& call, std::span<const std::in
         fmt::format("{}: the shape of the result depends on the other ranks' sizes; give them with {}", name_of(call),
                     call.verb == Verb::all_to_all ? "recv_sizes=" : "sizes="));
   }
-  const View array = View::read_only(nullptr, DType::float32, shape);
+  static constexpr float nowhere{};  // only the shape is looked at
+  const View array = View::read_only(&nowhere, DType::float32, shape);
   Request request = request_of(call, array, View());
   if (!applies(call.op.kind(), DType::float32)) request.op = Op::sum;  // which dtypes it takes is the call's business
   request.allocate = [](DType, std::span<const std::int64_t>) { return View(); };
@@ -171,4 +172,4 @@ std::vector<std::int64_t> output_shape(const Call& call, std::span<const std::in
   return gives_input_back(call, rank) ? same : layout.output_shape;
 }
 
-}  // namespace tutti
+}  // namespace tutti::parallel

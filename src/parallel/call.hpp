@@ -14,7 +14,7 @@
 #include <tutti/request.hpp>
 #include <tutti/verbs.hpp>
 
-namespace tutti {
+namespace tutti::parallel {
 
 struct Call {
   Verb verb = Verb::barrier;
@@ -36,6 +36,7 @@ struct Call {
   friend bool operator==(const Call&, const Call&) = default;
 };
 
+using tutti::name_of;  // of verbs and reductions; calls have one too
 /// The name of its verb, as users know it.
 std::string_view name_of(const Call& call);
 /// A call of the verb with that name; throws InvalidArgument with the list of names.
@@ -58,4 +59,4 @@ bool learns_sizes(const Call& call);
 /// Throws InvalidArgument as the call itself would.
 std::vector<std::int64_t> output_shape(const Call& call, std::span<const std::int64_t> shape, int rank, int size);
 
-}  // namespace tutti
+}  // namespace tutti::parallel

@@ -6,7 +6,7 @@
 
 #include <tutti/error.hpp>
 
-namespace tutti {
+namespace tutti::parallel {
 namespace {
 
 using Shape = std::vector<std::int64_t>;
@@ -56,4 +56,4 @@ TEST(Call, ShapesThatCannotBeKnownOrDoNotFitAreRefused) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::parallel
