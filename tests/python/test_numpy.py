@@ -19,7 +19,7 @@ LAYOUTS = ["plain", "fortran", "strided", "reversed", "read_only"]
 def laid_out(x, layout):
     """The same values, lying differently in memory."""
     if layout == "fortran":
-        return np.asfortranarray(x)
+        return np.array(x, order="F")
     if layout == "strided" and x.ndim:
         wide = np.zeros((*x.shape[:-1], 2 * x.shape[-1]), x.dtype)
         wide[..., ::2] = x

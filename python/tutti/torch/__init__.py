@@ -21,6 +21,8 @@ _HOMES = {
     "collect_state_dict": "tensor_parallel",
     "load_collected_state_dict": "tensor_parallel",
     "ZeroOptimizer": "zero",
+    "ShardSampler": "sampler",
+    "clip_grad_norm_": "clipping",
 }
 
 __all__ = ["group_of", *_HOMES]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -40,14 +41,15 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
     """
 
     def __init__(self, store: dist.Store, group: _native.Group, timeout: timedelta) -> None:
-        super().__init__(store, group.rank, group.size)
+        super().__init__(group.rank, group.size)  # with the store there, torch would not make a class of Python's
         self.group = group
-        self.timeout = timeout
+        self.set_timeout(timeout)
         self._store = store
         self._door = threading.Lock()  # a Tutti group takes calls from one thread at a time
         self._name = ""
         self._description = ""
         self._barriers = 0
+        self._splits: Counter[tuple[int, ...]] = Counter()
         self._owns_world = False
 
     # Who it is.
@@ -76,6 +78,9 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
         self._description = description
 
     _set_group_desc = setGroupDesc
+
+    def get_group_store(self) -> dist.Store:
+        return self._store
 
     def __repr__(self) -> str:
         return f"tutti.torch.ProcessGroup(rank {self.rank()} of {self.size()}, name {self._name!r})"
@@ -106,6 +111,7 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
     def set_timeout(self, timeout: timedelta) -> None:
         """For calls from now on."""
         self.timeout = timeout
+        self._seconds = timeout.total_seconds()
 
     _set_default_timeout = set_timeout
 
@@ -121,22 +127,21 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
     # Messages.
 
     def send(self, tensors: Sequence[torch.Tensor], dst: int, tag: int = 0) -> Work:
-        with self._recorded("send", tensors):
-            return self._message(self.group.isend, Flat(tensors), dst, tag, tensors)
+        with self._recorded("send", tensors), self._door:
+            flat = Flat(tensors)
+            return Work([self.group.start_send(flat.array, dst, tag, timeout=self._seconds)], list(tensors))
 
     def recv(self, tensors: Sequence[torch.Tensor], src: int, tag: int = 0) -> Work:
-        with self._recorded("recv", tensors):
-            return self._message(self.group.irecv, Flat(tensors, filled=False), src, tag, tensors)
+        return self._receive("recv", tensors, src, tag)
 
     def recv_anysource(self, tensors: Sequence[torch.Tensor], tag: int = 0) -> Work:
-        with self._recorded("recvAnySource", tensors):
-            return self._message(self.group.irecv, Flat(tensors, filled=False), None, tag, tensors)
+        return self._receive("recvAnySource", tensors, None, tag)
 
-    def _message(self, start: Any, flat: Flat, peer: int | None, tag: int, tensors: Sequence[torch.Tensor]) -> Work:
-        with self._door:
-            part = start(flat.array, peer, tag, timeout=self.timeout.total_seconds())
-        receives = start == self.group.irecv and flat.is_staged
-        return Work([part], list(tensors), flat.restore if receives else None)
+    def _receive(self, name: str, tensors: Sequence[torch.Tensor], src: int | None, tag: int) -> Work:
+        with self._recorded(name, tensors), self._door:
+            flat = Flat(tensors, filled=False)
+            part = self.group.start_recv(flat.array, src, tag, timeout=self._seconds)
+            return Work([part], list(tensors), flat.restore if flat.is_staged else None)
 
     def _start_coalescing(self, device: torch.device) -> None:
         """Calls are started at once, and several of them run side by side."""
@@ -165,7 +170,9 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
         if self.rank() not in new_ranks:
             return None
         timeout = self.timeout if timeout is None else timeout
-        name = group_name or f"{self._name}:split:{'_'.join(map(str, new_ranks))}"
+        self._splits[tuple(new_ranks)] += 1  # its members make such groups equally often
+        words = ["split", *map(str, new_ranks), f"#{self._splits[tuple(new_ranks)]}"]
+        name = group_name or f"{self._name}:{'_'.join(words)}"
         part = ProcessGroup(
             dist.PrefixStore(f"{name}/", self._store), self.group.subgroup(list(new_ranks), timeout), timeout
         )

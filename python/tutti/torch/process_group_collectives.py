@@ -51,13 +51,13 @@ class Step:
 
 
 class Collectives:
-    """What ProcessGroup is, as far as collectives go. `group`, `_door` and `timeout` come from there."""
+    """What ProcessGroup is, as far as collectives go. `group`, `_door` and `_seconds` come from there."""
 
     group: _native.Group
 
     def _run(self, steps: Sequence[Step], result: Result, options: Options) -> Work:
         """Starts the steps and, if the caller waits anyway, ends them."""
-        seconds = options.seconds or self.timeout.total_seconds()
+        seconds = options.seconds or self._seconds
         staged = [step.target for step in steps if step.target is not None and step.target.is_staged]
         with self._door:
             if not options.is_async and len(steps) == 1 and not staged:

@@ -68,7 +68,7 @@ def read_options(given: tuple, named: dict[str, Any]) -> Options:
             options["root"] = value
         else:
             options["seconds"] = _seconds(value.timeout)
-            options["is_async"] = value.asyncOp
+            options["is_async"] = getattr(value, "asyncOp", True)
             if hasattr(value, "reduceOp"):
                 options["op"] = op_of(value.reduceOp)
             if hasattr(value, "rootRank"):

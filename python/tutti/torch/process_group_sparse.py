@@ -30,7 +30,7 @@ def start_sparse_all_reduce(process_group: ProcessGroup, tensor: torch.Tensor, o
     # By entry, so that one rank's entries follow another's.
     places = own.indices().t().contiguous()
     values = own.values().contiguous()
-    seconds = options.seconds or process_group.timeout.total_seconds()
+    seconds = options.seconds or process_group._seconds
     call = _native.Call("all_gather", uneven=True)
     with process_group._recorded("all_reduce", [tensor]), process_group._door:
         parts = [
