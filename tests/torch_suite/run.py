@@ -1,6 +1,6 @@
 # run.py: PyTorch's own tests of torch.distributed on backend "tutti"; fails if an outcome is not the one docs/torch.md tells.
 # SPDX-License-Identifier: Apache-2.0
-"""    python tests/torch_suite/run.py [--backend tutti|gloo] [--ranks 3] [--only REGEX] [--junitxml FILE] [--json FILE]
+"""    python tests/torch_suite/run.py [--backend tutti|gloo] [--ranks 4] [--only REGEX] [--junitxml FILE] [--json FILE]
 
 With --backend gloo the same driver shows what PyTorch's own CPU backend passes: the bar. --json keeps the outcomes, and
 `compare.py` sets two of them side by side.
@@ -79,7 +79,7 @@ def write_junit(path: str, results: dict[str, dict], known: dict[str, str]) -> N
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--backend", default="tutti", choices=["tutti", "gloo"])
-    parser.add_argument("--ranks", type=int, default=3)
+    parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--only", default="", help="a regular expression")
     parser.add_argument("--junitxml")
     parser.add_argument("--json")
