@@ -25,6 +25,7 @@ from torch.distributed import distributed_c10d as c10d
 from .. import _native
 from .._errors import InvalidArgument
 from . import process_group_meeting as meeting
+from .memory import from_array
 from .process_group_barrier import monitored_barrier
 from .process_group_collectives import Collectives
 from .process_group_layout import Flat
@@ -106,7 +107,7 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
 
     def allocate_tensor(self, size: int, *, dtype: torch.dtype, device: torch.device = _CPU) -> torch.Tensor:
         """Memory that the other ranks of this host read without a copy."""
-        return torch.from_dlpack(self.group.empty(size * dtype.itemsize)).view(dtype)
+        return from_array(self.group.empty(size * dtype.itemsize)).view(dtype)
 
     def set_timeout(self, timeout: timedelta) -> None:
         """For calls from now on."""

@@ -14,26 +14,7 @@ import torch
 
 from .. import _native
 from .._errors import InvalidArgument, Unsupported
-
-_NAMES = {
-    torch.bool: "bool",
-    torch.int8: "int8",
-    torch.int16: "int16",
-    torch.int32: "int32",
-    torch.int64: "int64",
-    torch.uint8: "uint8",
-    torch.uint16: "uint16",
-    torch.uint32: "uint32",
-    torch.uint64: "uint64",
-    torch.float16: "float16",
-    torch.bfloat16: "bfloat16",
-    torch.float32: "float32",
-    torch.float64: "float64",
-    torch.complex64: "complex64",
-    torch.complex128: "complex128",
-    torch.float8_e4m3fn: "float8_e4m3fn",
-    torch.float8_e5m2: "float8_e5m2",
-}
+from .memory import NAMES
 
 
 def check_dense(tensor: torch.Tensor) -> None:
@@ -51,7 +32,7 @@ def check_dense(tensor: torch.Tensor) -> None:
 
 def array_of(flat: torch.Tensor) -> _native.Array:
     """A contiguous tensor's memory as the core sees it."""
-    return _native.Array(flat.data_ptr(), _NAMES[flat.dtype], (flat.numel(),), None, False, flat)
+    return _native.Array(flat.data_ptr(), NAMES[flat.dtype], (flat.numel(),), None, False, flat)
 
 
 def _are_neighbours(tensors: Sequence[torch.Tensor]) -> bool:
@@ -79,7 +60,7 @@ class Flat:
         flat = self._in_place() if len(self._tensors) else torch.empty(0)
         if flat is None:
             flat = self._staged = self._gathered(filled)
-        if flat.dtype not in _NAMES:
+        if flat.dtype not in NAMES:
             flat = flat.view(-1).view(torch.uint8)
         self.counts = [tensor.nbytes // flat.element_size() for tensor in self._tensors]
         self.array = array_of(flat)
@@ -91,7 +72,7 @@ class Flat:
                 raise InvalidArgument(
                     f"backend tutti: the tensors of one call differ in dtype, {self._tensors[0].dtype} and {tensor.dtype}"
                 )
-        if reduced and self._tensors and self._tensors[0].dtype not in _NAMES:
+        if reduced and self._tensors and self._tensors[0].dtype not in NAMES:
             raise Unsupported(f"backend tutti: there is no arithmetic for {self._tensors[0].dtype}; convert it first")
 
     def _in_place(self) -> torch.Tensor | None:

@@ -9,6 +9,7 @@ import torch
 
 from .. import _native
 from .._errors import InvalidArgument, Unsupported
+from .memory import from_array
 from .process_group_layout import array_of
 from .process_group_options import Options
 from .process_group_work import Work
@@ -38,7 +39,7 @@ def start_sparse_all_reduce(process_group: ProcessGroup, tensor: torch.Tensor, o
         ]
 
     def settle() -> list[torch.Tensor]:
-        all_places, all_values = (torch.from_dlpack(part.wait()) for part in parts)
+        all_places, all_values = (from_array(part.wait()) for part in parts)
         total = torch.sparse_coo_tensor(
             all_places.view(-1, own.sparse_dim()).t(),
             all_values.view(-1, *values.shape[1:]),
