@@ -201,6 +201,9 @@ bool GroupCore::must_wait(const Operation& operation) const {
     if (other.get() == &operation) break;
     if (other->ended() || other->is_message()) continue;
     const Request &mine = operation.request, &theirs = other->request;
+    // Through shared memory all ranks take calls in the same order. One that waits has not taken its turn yet; one that is
+    // told its sizes first takes another turn for its elements, and one that spans nodes takes a turn on each level.
+    if (circle_ && (other->waits_for_turn || theirs.sizes_follow || !facts_.node_of.empty())) return true;
     // Through shared memory all ranks take calls in the same order. One that waits has not taken its turn yet, and one that
     // is told its sizes first takes another turn for its elements.
     if (circle_ && (other->waits_for_turn || theirs.sizes_follow)) return true;
