@@ -20,17 +20,17 @@ std::vector<std::int64_t> shard_sizes(std::int64_t count, int parts);
 Range shard_of(std::int64_t count, int parts, int index);
 
 /// Some elements that lie together in one shard.
-struct Piece {
+struct ShardPiece {
   int shard = 0;
   std::int64_t offset = 0;  // in the shard
   std::int64_t begin = 0;   // in the range that was asked for
   std::int64_t length = 0;
-  friend bool operator==(const Piece&, const Piece&) = default;
+  friend bool operator==(const ShardPiece&, const ShardPiece&) = default;
 };
 
 /// Where a range of the whole lies, if the whole is cut into shards of these sizes: how what n ranks wrote is read by m.
 /// InvalidArgument if the range reaches beyond the shards.
-std::vector<Piece> pieces_of(std::span<const std::int64_t> sizes, Range range);
+std::vector<ShardPiece> pieces_of(std::span<const std::int64_t> sizes, Range range);
 
 /// 0 … count − 1 in an order that depends on nothing but the numbers given: the same on every machine and in every version.
 std::vector<std::int64_t> shuffled_indices(std::int64_t count, std::uint64_t seed, std::uint64_t epoch);

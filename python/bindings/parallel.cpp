@@ -53,7 +53,7 @@ std::vector<std::tuple<int, std::int64_t, std::int64_t, std::int64_t>> pieces_fr
                                                                                    std::int64_t begin,
                                                                                    std::int64_t length) {
   std::vector<std::tuple<int, std::int64_t, std::int64_t, std::int64_t>> result;
-  for (const Piece& piece : pieces_of(sizes, {begin, length})) {
+  for (const ShardPiece& piece : pieces_of(sizes, {begin, length})) {
     result.emplace_back(piece.shard, piece.offset, piece.begin, piece.length);
   }
   return result;

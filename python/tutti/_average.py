@@ -57,6 +57,6 @@ def _weighted(flat: Any, weight: Any, group: Any, timeout: float | None) -> Any:
 def _number(value: Any) -> float | None:
     """None under a compiler, where nobody knows it yet."""
     try:
-        return float(value)
+        return value.__float__()  # not float(value): TensorFlow's AutoGraph would make an operation of it
     except Exception:
         return None

@@ -34,8 +34,8 @@ std::vector<std::int64_t> shard_sizes(std::int64_t count, int parts) {
   return sizes;
 }
 
-std::vector<Piece> pieces_of(std::span<const std::int64_t> sizes, Range range) {
-  std::vector<Piece> pieces;
+std::vector<ShardPiece> pieces_of(std::span<const std::int64_t> sizes, Range range) {
+  std::vector<ShardPiece> pieces;
   std::int64_t shard_begin = 0;
   const std::int64_t end = range.begin + range.length;
   for (std::size_t shard = 0; shard < sizes.size(); ++shard) {

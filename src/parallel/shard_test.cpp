@@ -46,7 +46,7 @@ TEST(PiecesOf, finds_every_element_of_every_range) {
   for (std::int64_t begin = 0; begin <= 10; ++begin) {
     for (std::int64_t length = 0; begin + length <= 10; ++length) {
       std::int64_t seen = 0;
-      for (const Piece& piece : pieces_of(sizes, {begin, length})) {
+      for (const ShardPiece& piece : pieces_of(sizes, {begin, length})) {
         ASSERT_EQ(piece.begin, seen);
         for (std::int64_t i = 0; i < piece.length; ++i, ++seen) {
           ASSERT_EQ(place[static_cast<std::size_t>(begin + seen)], std::pair(piece.shard, piece.offset + i));

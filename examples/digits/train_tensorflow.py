@@ -1,0 +1,41 @@
+# train_tensorflow.py: digits in TensorFlow: tuttirun -n 2 train_tensorflow.py
+# SPDX-License-Identifier: Apache-2.0
+import digits
+import tensorflow as tf
+
+import tutti
+
+world = tutti.init()
+options = digits.options()
+(x, y), (test_x, test_y) = digits.images()
+weights = {name: tf.Variable(value) for name, value in digits.weights().items()}
+velocity = {name: tf.Variable(tf.zeros_like(value)) for name, value in weights.items()}
+progress = digits.Progress(world.rank, options.epochs, options.curve)
+
+
+def logits_of(x):
+    return tf.tanh(x @ weights["w1"] + weights["b1"]) @ weights["w2"] + weights["b2"]
+
+
+@tf.function(input_signature=[tf.TensorSpec([None, digits.PIXELS], tf.float32), tf.TensorSpec([None], tf.int32)])
+def train(x, y):
+    with tf.GradientTape() as tape:
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits_of(x))
+        count = tf.cast(tf.size(y), tf.float32)
+        loss = tf.reduce_sum(losses) / tf.maximum(count, 1)  # a mean over the samples of this rank, which may be none
+    gradients = tape.gradient(loss, weights)
+    loss, gradients = tutti.average((loss, gradients), weight=count)
+    for name, gradient in gradients.items():
+        velocity[name].assign(digits.MOMENTUM * velocity[name] + gradient)
+        weights[name].assign_sub(digits.RATE * velocity[name])
+    return loss
+
+
+for epoch in range(options.epochs):
+    losses = []
+    for batch_x, batch_y in tutti.batches((x, y), digits.BATCH, epoch=epoch, seed=digits.SEED):
+        losses.append(train(batch_x, batch_y))
+    progress.epoch(epoch, [float(loss) for loss in losses], (logits_of(test_x).numpy().argmax(-1) == test_y).mean())
+
+progress.finish()
+tutti.finalize()
