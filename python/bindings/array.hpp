@@ -1,0 +1,37 @@
+// array.hpp: whatever holds elements in Python, seen as a View.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include <tutti/view.hpp>
+
+#include "bindings/bind.hpp"
+
+namespace tutti::python {
+
+/// A view, and the Python object that keeps its memory alive.
+struct Held {
+  View view{};
+  nb::object owner{};
+};
+
+/// What tutti.Array is: memory of anyone's, with a shape. It speaks DLPack and the buffer protocol.
+struct Array {
+  View view{};
+  nb::object owner{};                   // Python's, or
+  std::shared_ptr<std::byte> memory{};  // ours
+};
+
+enum class Use { read, write };
+
+/// Looks at an object: a NumPy array, an Array, anything with DLPack or the buffer protocol, or None (a view of nothing). Throws
+/// InvalidArgument that says what the object is and what would do.
+Held hold(nb::handle object, Use use);
+
+/// Memory of our own for elements whose shape became known during a call.
+Array new_array(DType dtype, std::span<const std::int64_t> shape);
+
+}  // namespace tutti::python

@@ -1,0 +1,187 @@
+// group.cpp: groups in Python: who is in them, calls on them, groups from groups.
+// SPDX-License-Identifier: Apache-2.0
+#include <tutti/group.hpp>
+
+#include <fmt/format.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <tutti/error.hpp>
+
+#include "bindings/bind.hpp"
+#include "bindings/convert.hpp"
+#include "bindings/work.hpp"
+#include "group/core.hpp"
+#include "group/runtime.hpp"
+
+namespace tutti::python {
+namespace {
+
+using Handle = std::shared_ptr<Member>;
+
+/// The arrays of a call, and the Python objects behind them.
+struct Arrays {
+  Terms terms;
+  nb::object owners;
+};
+
+Arrays arrays_of(nb::handle input, nb::handle output, bool differentiated, nb::handle timeout) {
+  Held in = hold(input, Use::read), out = hold(output, Use::write);
+  return {.terms = {.input = in.view,
+                    .output = out.view,
+                    .differentiated = differentiated,
+                    .timeout = timeout_from(timeout)},
+          .owners = nb::make_tuple(in.owner, out.owner)};
+}
+
+void run(const Handle& self, const Call& call, nb::handle input, nb::handle out, bool differentiated,
+         nb::handle timeout) {
+  forget_ended();
+  const Arrays arrays = arrays_of(input, out, differentiated, timeout);
+  run_call(self, call, arrays.terms, arrays.owners);
+}
+
+PendingWork start(const Handle& self, const Call& call, nb::handle input, nb::handle out, bool differentiated,
+                  nb::handle timeout, nb::object result, nb::object finish, nb::handle keep) {
+  forget_ended();
+  const Arrays arrays = arrays_of(input, out, differentiated, timeout);
+  Started started;
+  {
+    const nb::gil_scoped_release release;
+    started = start_call(self, call, arrays.terms);
+  }
+  if (result.is_none()) result = nb::borrow(out);
+  return PendingWork(std::move(started), nb::make_tuple(arrays.owners, keep), std::move(result), std::move(finish));
+}
+
+/// Ranks tell each other sizes first. The result: an Array, or None if it went into `out`.
+nb::object run_sized(const Handle& self, const Call& call, nb::handle input, nb::handle out, bool differentiated,
+                     nb::handle timeout) {
+  forget_ended();
+  Arrays arrays = arrays_of(input, out, differentiated, timeout);
+  arrays.terms.learns = std::make_shared<Array>();
+  run_call(self, call, arrays.terms, arrays.owners);
+  return out.is_none() ? nb::cast(std::move(*arrays.terms.learns)) : nb::object(nb::none());
+}
+
+PendingWork start_sized(const Handle& self, const Call& call, nb::handle input, nb::handle out, bool differentiated,
+                        nb::handle timeout, nb::object finish) {
+  forget_ended();
+  Arrays arrays = arrays_of(input, out, differentiated, timeout);
+  arrays.terms.learns = std::make_shared<Array>();
+  Started started;
+  {
+    const nb::gil_scoped_release release;
+    started = start_call(self, call, arrays.terms);
+  }
+  PendingWork work(std::move(started), arrays.owners, nb::borrow(out), std::move(finish));
+  if (out.is_none()) work.learns = arrays.terms.learns;
+  return work;
+}
+
+PendingWork message(Direction direction, const Handle& self, nb::handle array, int peer, std::uint32_t tag,
+                    nb::handle timeout, nb::object result, nb::object finish) {
+  forget_ended();
+  const bool sends = direction == Direction::send;
+  const Held held = hold(array, sends ? Use::read : Use::write);
+  const Duration most = timeout_from(timeout);
+  Started started;
+  {
+    const nb::gil_scoped_release release;
+    started = start_message(self, direction, held.view, peer, tag, most);
+  }
+  if (result.is_none() && !sends) result = nb::borrow(array);
+  return PendingWork(std::move(started), held.owner, std::move(result), std::move(finish));
+}
+
+Handle subgroup(const Handle& self, const std::vector<int>& ranks, nb::handle timeout) {
+  const Duration most = timeout_from(timeout);
+  const nb::gil_scoped_release release;
+  return enroll(self->group().subgroup(ranks, {.timeout = most}));
+}
+
+Handle split(const Handle& self, std::optional<int> color, int key, nb::handle timeout) {
+  const Duration most = timeout_from(timeout);
+  const nb::gil_scoped_release release;
+  Group part = self->group().split(color.value_or(-1), key, {.timeout = most});
+  return part.valid() ? enroll(std::move(part)) : nullptr;
+}
+
+Array memory(const Handle& self, std::int64_t bytes) {
+  if (bytes < 0) throw InvalidArgument(fmt::format("empty: {} bytes is less than none", bytes));
+  const nb::gil_scoped_release release;
+  Array array;
+  array.memory = self->core().runtime().take_memory(std::size_t(bytes));
+  array.view = View(array.memory.get(), DType::uint8, std::span(&bytes, 1));
+  return array;
+}
+
+}  // namespace
+
+void bind_group(nb::module_& m) {
+  const auto none = nb::none();
+  nb::class_<Member>(m, "Group", nb::dynamic_attr(), "Ranks that work together. Every verb is a method, too.")
+      .def(
+          nb::new_([](const std::vector<int>& ranks, nb::object timeout) { return subgroup(world(), ranks, timeout); }),
+          nb::arg("ranks"), nb::arg("timeout") = none)
+      .def_prop_ro("id", &Member::id, "A number that no other group of this process ever has.")
+      .def_prop_ro("rank", &Member::rank, "This process's rank in the group; -1 on one that is not a member.")
+      .def_prop_ro("size", &Member::size)
+      .def_prop_ro(
+          "members", [](Member& g) { return std::vector<int>(g.group().members().begin(), g.group().members().end()); },
+          "Ranks in the world, in the group's order.")
+      .def_prop_ro("backend", [](Member& g) { return g.group().backend(); })
+      .def("run", run, nb::arg("call"), nb::arg("input").none(), nb::arg("out").none() = none, nb::kw_only(),
+           nb::arg("differentiated") = false, nb::arg("timeout") = none)
+      .def("start", start, nb::arg("call"), nb::arg("input").none(), nb::arg("out").none() = none, nb::kw_only(),
+           nb::arg("differentiated") = false, nb::arg("timeout") = none, nb::arg("result") = none,
+           nb::arg("finish") = none, nb::arg("keep") = nb::tuple())
+      .def("run_sized", run_sized, nb::arg("call"), nb::arg("input").none(), nb::arg("out").none() = none, nb::kw_only(),
+           nb::arg("differentiated") = false, nb::arg("timeout") = none)
+      .def("start_sized", start_sized, nb::arg("call"), nb::arg("input").none(), nb::arg("out").none() = none,
+           nb::kw_only(),
+           nb::arg("differentiated") = false, nb::arg("timeout") = none, nb::arg("finish") = none)
+      .def(
+          "isend",
+          [](const Handle& self, nb::handle array, int dst, std::uint32_t tag, nb::handle timeout, nb::object result,
+             nb::object finish) {
+            return message(Direction::send, self, array, dst, tag, timeout, std::move(result), std::move(finish));
+          },
+          nb::arg("array"), nb::arg("dst"), nb::arg("tag") = 0, nb::arg("timeout") = none, nb::arg("result") = none,
+          nb::arg("finish") = none)
+      .def(
+          "irecv",
+          [](const Handle& self, nb::handle array, std::optional<int> src, std::uint32_t tag, nb::handle timeout,
+             nb::object result, nb::object finish) {
+            return message(Direction::receive, self, array, src.value_or(any_source), tag, timeout, std::move(result),
+                           std::move(finish));
+          },
+          nb::arg("array"), nb::arg("src").none(), nb::arg("tag") = 0, nb::arg("timeout") = none,
+          nb::arg("result") = none, nb::arg("finish") = none)
+      .def("split", split, nb::arg("color").none(), nb::arg("key") = 0, nb::arg("timeout") = none,
+           "Ranks with the same color come together, ordered by key. None or a negative color stays out, and gives "
+           "None.")
+      .def("subgroup", subgroup, nb::arg("ranks"), nb::arg("timeout") = none,
+           "The listed ranks of this group, in that order. Only they need call it.")
+      .def("twin",
+           [](const Handle& self) {
+             const nb::gil_scoped_release release;
+             return self->twin();
+           })
+      .def("empty", memory, nb::arg("bytes"))
+      .def(
+          "abort",
+          [](const Handle& self, std::string_view reason) {
+            const nb::gil_scoped_release release;
+            self->group().abort(reason);
+          },
+          nb::arg("reason"), "Breaks the group on every member.")
+      .def("__repr__",
+           [](Member& g) { return fmt::format("Group(rank {} of {}, {})", g.rank(), g.size(), g.group().backend()); });
+  m.def("group_of", group_of, nb::arg("id"));
+}
+
+}  // namespace tutti::python

@@ -1,0 +1,134 @@
+// init.cpp: joining a job from Python, and leaving it.
+// SPDX-License-Identifier: Apache-2.0
+#include <tutti/init.hpp>
+
+#include <fmt/format.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+#include <future>
+#include <thread>
+
+#include <tutti/error.hpp>
+
+#include "bindings/bind.hpp"
+#include "bindings/convert.hpp"
+#include "bindings/running.hpp"
+#include "group/core.hpp"
+#include "group/runtime.hpp"
+
+namespace tutti::python {
+namespace {
+
+/// What was found out on joining.
+struct Facts {
+  Place place{};
+  std::string description;
+};
+
+Facts& facts() {  // under the GIL
+  static auto* instance = new Facts;
+  return *instance;
+}
+
+struct Joined {
+  Group world;
+  Facts facts;
+};
+
+Joined join(const InitOptions& options) {
+  std::shared_ptr<Connector> connector = connect(options);
+  Facts found{.place = connector->place(), .description = connector->describe()};
+  Group world = init(connector, options);
+  return {.world = std::move(world), .facts = std::move(found)};
+}
+
+/// The others may be late: Ctrl-C must end the waiting. The thread that waits is left to itself then; it ends by its deadline.
+Joined join_interruptibly(const InitOptions& options) {
+  std::promise<Joined> promise;
+  auto future = promise.get_future();
+  std::thread([promise = std::move(promise), options]() mutable {
+    try {
+      promise.set_value(join(options));
+    } catch (...) {
+      promise.set_exception(std::current_exception());
+    }
+  }).detach();
+  while (true) {
+    {
+      const nb::gil_scoped_release release;
+      if (future.wait_for(std::chrono::milliseconds(50)) == std::future_status::ready) return future.get();
+    }
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+}
+
+std::shared_ptr<Member> init_world(const std::string& backend, const std::optional<std::string>& init_method,
+                                   std::optional<int> rank, std::optional<int> size, nb::handle timeout) {
+  if (has_world()) return world();
+  InitOptions options{.backend = backend,
+                      .init_method = init_method.value_or(""),
+                      .rank = rank.value_or(-1),
+                      .size = size.value_or(-1)};
+  if (!timeout.is_none()) options.timeout = timeout_from(timeout);
+  Joined joined = join_interruptibly(options);
+  facts() = std::move(joined.facts);
+  auto member = enroll(std::move(joined.world));
+  set_world(member);
+  return member;
+}
+
+void finalize_world() {
+  if (!has_world()) return;
+  const auto member = world();
+  set_world(nullptr);
+  {
+    const nb::gil_scoped_release release;
+    member->core().runtime().leave();
+  }
+  forget_ended(true);
+}
+
+nb::dict place_of_world() {
+  const Place& place = facts().place;
+  nb::dict result;
+  result["rank"] = place.rank;
+  result["size"] = place.size;
+  result["local_rank"] = place.local_rank;
+  result["local_size"] = place.local_size;
+  result["node_rank"] = place.node_rank;
+  result["node_count"] = place.node_count;
+  result["root_rank"] = place.root_rank;
+  result["host"] = place.host;
+  result["met"] = facts().description;
+  return result;
+}
+
+}  // namespace
+
+Duration timeout_from(nb::handle value) {
+  if (value.is_none()) return {};
+  double seconds = 0;
+  if (!nb::try_cast(value, seconds)) {
+    if (!nb::hasattr(value, "total_seconds")) {
+      throw InvalidArgument(fmt::format("timeout={} is neither a number of seconds nor a timedelta",
+                                        nb::cast<std::string>(nb::repr(value))));
+    }
+    seconds = nb::cast<double>(value.attr("total_seconds")());
+  }
+  if (!(seconds > 0)) throw InvalidArgument(fmt::format("timeout={} is not more than 0 seconds", seconds));
+  constexpr double longest = 9e9;  // seconds; a Duration holds no more
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::min(seconds, longest)));
+}
+
+void bind_init(nb::module_& m) {
+  m.def("init", init_world, nb::arg("backend") = "auto", nb::arg("init_method") = nb::none(),
+        nb::arg("rank") = nb::none(), nb::arg("size") = nb::none(), nb::arg("timeout") = nb::none());
+  m.def("finalize", finalize_world);
+  m.def("world", world);
+  m.def("has_world", has_world);
+  m.def("place", place_of_world);
+}
+
+}  // namespace tutti::python

@@ -1,0 +1,23 @@
+// numpy.hpp: NumPy arrays, without a Python frame between. NumPy is imported when the first of its arrays is seen.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "bindings/array.hpp"
+
+namespace tutti::python {
+
+/// Exactly numpy.ndarray; subclasses have rules of their own.
+bool is_numpy(nb::handle object);
+/// numpy.ndarray or a subclass.
+bool is_numpy_kind(nb::handle object);
+/// Throws InvalidArgument for what cannot be moved: objects, strings, dates, foreign byte order.
+View view_of_numpy(nb::handle array);
+/// An array like `like` (a NumPy array) in dtype, of that shape, elements not initialised.
+nb::object new_numpy_like(nb::handle like, std::span<const std::int64_t> shape);
+/// An array over memory that `owner` keeps.
+nb::object numpy_over(const View& view, nb::handle owner);
+
+}  // namespace tutti::python

@@ -1,0 +1,215 @@
+// running.cpp: calls under way on behalf of Python.
+// SPDX-License-Identifier: Apache-2.0
+#include "bindings/running.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <list>
+
+#include <tutti/error.hpp>
+
+#include "group/core.hpp"
+#include "group/operation.hpp"
+#include "group/runtime.hpp"
+#include "kernel/kernel.hpp"
+
+namespace tutti::python {
+namespace {
+
+constexpr Duration between_signals = std::chrono::milliseconds(50);
+
+struct LeftBehind {
+  Started started;
+  nb::object owners;
+};
+
+std::list<LeftBehind>& left_behind() {  // under the GIL
+  static auto* list = new std::list<LeftBehind>;
+  return *list;
+}
+
+void make_request(const Call& call, const Terms& terms, Request& request) {
+  request = request_of(call, terms.input, terms.output);
+  request.differentiated = terms.differentiated;
+  if (!terms.learns) return;
+  if (call.verb == Verb::broadcast || call.verb == Verb::scatter) request.sizes_follow = true;
+  request.allocate = [result = terms.learns](DType dtype, std::span<const std::int64_t> shape) {
+    *result = new_array(dtype, shape);
+    return result->view;
+  };
+}
+
+void copy(const View& from, const View& to) {
+  if (from.data() == to.data() || from.count() == 0) return;
+  AlignedBuffer packed;
+  std::byte* const bytes = packed.reserve(std::size_t(from.bytes()));
+  kernel::pack(from, bytes);
+  kernel::unpack(bytes, to);
+}
+
+/// Off the root, reduce and gather give the input back.
+void give_back(const Call& call, int rank, Terms& terms) {
+  if (!gives_input_back(call, rank)) return;
+  if (terms.learns) {
+    *terms.learns = new_array(terms.input.dtype(), terms.input.shape());
+    copy(terms.input, terms.learns->view);
+  } else if (terms.output.present()) {
+    if (!std::ranges::equal(terms.input.shape(), terms.output.shape()) || terms.input.dtype() != terms.output.dtype()) {
+      throw InvalidArgument(
+          "off the root the result is the input again: the array for it must have the same shape and dtype");
+    }
+    copy(terms.input, terms.output);
+  }
+  terms.output = View();
+  terms.learns = nullptr;
+}
+
+void fill_with_zeros(const View& view) {
+  if (view.is_contiguous()) {
+    std::memset(view.data(), 0, std::size_t(view.bytes()));
+  } else {
+    AlignedBuffer zeros;
+    std::byte* const bytes = zeros.reserve(std::size_t(view.bytes()));
+    std::memset(bytes, 0, std::size_t(view.bytes()));
+    kernel::unpack(bytes, view);
+  }
+}
+
+Started start_sendrecv(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms) {
+  Started started{.member = member};
+  const auto add = [&](Direction direction, const View& view, int peer) {
+    auto one = start_message(member, direction, view, peer, call.tag, terms.timeout);
+    started.operations.push_back(std::move(one.operations[0]));
+  };
+  if (call.source >= 0) {
+    add(Direction::receive, terms.output, call.source);
+  } else {
+    fill_with_zeros(terms.output);
+  }
+  if (call.destination >= 0) add(Direction::send, terms.input, call.destination);
+  return started;
+}
+
+bool is_plain(const Call& c, const Terms& t) {
+  return c.axis == 0 && c.concat_axis == 0 && !c.stack && !c.uneven && c.structure == 0 && c.sizes.empty() &&
+         c.recv_sizes.empty() && c.pairs.empty() && !t.differentiated && !t.learns;
+}
+
+}  // namespace
+
+bool Started::ended() const {
+  return std::ranges::all_of(operations, [](const auto& operation) { return operation->ended(); });
+}
+
+bool Started::test() {
+  if (ended()) return true;
+  Runtime& runtime = member->core().runtime();
+  const auto guard = runtime.lock();
+  runtime.poll();
+  return ended();
+}
+
+void Started::rethrow() const {
+  for (const auto& operation : operations) {
+    operation->group.reset();
+    operation->rethrow();
+  }
+}
+
+Started start_message(const std::shared_ptr<Member>& member, Direction direction, const View& data, int peer,
+                      std::uint32_t tag, Duration timeout) {
+  const bool sends = direction == Direction::send;
+  GroupCore& core = member->core();
+  core.runtime().check_alive();
+  const GroupCore::Entry entry(core, sends ? "send" : "recv");
+  auto operation = core.start_message(
+      {.verb = sends ? Verb::send : Verb::recv, .data = data, .peer = peer, .tag = tag, .timeout = timeout});
+  core.runtime().entrust(*operation);
+  return {.member = member, .operations = {std::move(operation)}};
+}
+
+Started start_call(const std::shared_ptr<Member>& called, const Call& call, const Terms& given) {
+  const auto member = call.reverse ? called->reversed() : called;
+  if (call.is_sendrecv) return start_sendrecv(member, call, given);
+  Terms terms = given;
+  give_back(call, member->rank(), terms);
+  Request request;
+  make_request(call, terms, request);
+  GroupCore& core = member->core();
+  const GroupCore::Entry entry(core, name_of(call));
+  auto operation = core.start(std::move(request), terms.timeout);
+  core.runtime().entrust(*operation);
+  return {.member = member, .operations = {std::move(operation)}};
+}
+
+Started run_for_a_moment(const std::shared_ptr<Member>& called, const Call& call, const Terms& given) {
+  const auto member = call.reverse ? called->reversed() : called;
+  if (call.is_sendrecv) return start_sendrecv(member, call, given);
+  GroupCore& core = member->core();
+  const GroupCore::Entry entry(core, name_of(call));
+  Started started{.member = member};
+  std::shared_ptr<Operation> operation;
+  if (is_plain(call, given) && !gives_input_back(call, member->rank()) &&
+      core.run_again(
+          {.verb = call.verb, .input = given.input, .output = given.output, .op = call.op, .root = call.root},
+          given.timeout, operation)) {
+    if (operation) started.operations.push_back(std::move(operation));
+    return started;
+  }
+  Terms terms = given;
+  give_back(call, member->rank(), terms);
+  Request request;
+  make_request(call, terms, request);
+  operation = core.run(request, terms.timeout);
+  if (operation) started.operations.push_back(std::move(operation));
+  return started;
+}
+
+bool wait_for(Started& started, TimePoint limit) {
+  if (started.operations.empty()) return true;
+  Runtime& runtime = started.member->core().runtime();
+  while (true) {
+    {
+      const nb::gil_scoped_release release;
+      const TimePoint next = std::min(limit, deadline_after(runtime.clock().now(), between_signals));
+      if (runtime.drive([&] { return started.ended(); }, next)) return true;
+      if (runtime.clock().now() >= limit) return false;
+    }
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+}
+
+void run_call(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms, nb::handle owners) {
+  Started started;
+  {
+    const nb::gil_scoped_release release;
+    started = run_for_a_moment(member, call, terms);
+  }
+  if (started.operations.empty()) return;
+  try {
+    wait_for(started, TimePoint::max());
+  } catch (...) {
+    for (const auto& operation : started.operations) started.member->core().runtime().entrust(*operation);
+    leave_behind(std::move(started), nb::borrow(owners));
+    throw;
+  }
+  const nb::gil_scoped_release release;
+  started.rethrow();
+}
+
+void leave_behind(Started started, nb::object owners) {
+  left_behind().push_back({.started = std::move(started), .owners = std::move(owners)});
+}
+
+void forget_ended(bool all) {
+  auto& list = left_behind();
+  if (list.empty()) return;
+  std::list<LeftBehind> gone;  // what is let go of may run Python code, which may come back here
+  for (auto it = list.begin(); it != list.end();) {
+    const auto next = std::next(it);
+    if (all || it->started.ended()) gone.splice(gone.end(), list, it);
+    it = next;
+  }
+}
+
+}  // namespace tutti::python

@@ -1,0 +1,64 @@
+// running.hpp: calls under way on behalf of Python: started without the GIL, waited for with an ear for Ctrl-C.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <tutti/clock.hpp>
+#include <tutti/view.hpp>
+
+#include "bindings/array.hpp"
+#include "bindings/registry.hpp"
+#include "parallel/call.hpp"
+
+namespace tutti {
+class Operation;
+}
+
+namespace tutti::python {
+
+using parallel::Call;
+using parallel::call_named;
+using parallel::decode_call;
+
+/// What a call has besides the Call itself.
+struct Terms {
+  View input{}, output{};
+  bool differentiated = false;
+  Duration timeout{};             // zero: the group's
+  std::shared_ptr<Array> learns;  // filled in with the result, where its shape is learned from the others
+};
+
+/// Operations of one call (a sendrecv has two), and the group they run on.
+struct Started {
+  std::shared_ptr<Member> member;
+  std::vector<std::shared_ptr<Operation>> operations;
+
+  [[nodiscard]] bool ended() const;
+  /// Makes progress.
+  [[nodiscard]] bool test();
+  /// Throws what went wrong.
+  void rethrow() const;
+};
+
+// Without the GIL:
+/// Begins a call. What it works on must stay alive until it has ended.
+Started start_call(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms);
+/// The same, but tries for a moment to be over: the result may have no operations.
+Started run_for_a_moment(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms);
+enum class Direction { send, receive };
+Started start_message(const std::shared_ptr<Member>& member, Direction direction, const View& data, int peer,
+                      std::uint32_t tag, Duration timeout);
+
+// With the GIL, which is released while waiting:
+/// Waits until it has ended, at most to `limit`; true: it has. Ctrl-C throws.
+bool wait_for(Started& started, TimePoint limit);
+/// A blocking call from beginning to end. `owners` are kept if Ctrl-C leaves the call behind.
+void run_call(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms, nb::handle owners);
+/// Keeps what a call works on until it has ended, without waiting for it.
+void leave_behind(Started started, nb::object owners);
+/// Lets go of what ended meanwhile; `all`: of everything.
+void forget_ended(bool all = false);
+
+}  // namespace tutti::python

@@ -1,0 +1,36 @@
+// work.hpp: what async_op=True gives: a call under way, and what it will give.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "bindings/running.hpp"
+
+namespace tutti::python {
+
+class PendingWork {
+ public:
+  PendingWork(Started started, nb::object owners, nb::object result, nb::object finish)
+      : started_(std::move(started)),
+        owners_(std::move(owners)),
+        result_(std::move(result)),
+        finish_(std::move(finish)) {}
+  PendingWork(PendingWork&&) = default;
+  PendingWork& operator=(PendingWork&&) = delete;
+  /// Never blocks: the call goes on, and what it works on is kept until then.
+  ~PendingWork();
+
+  /// The result. None: to the call's own deadline.
+  nb::object wait(nb::handle timeout);
+  [[nodiscard]] bool test();
+  [[nodiscard]] int source() const;
+  [[nodiscard]] std::string_view verb() const;
+  [[nodiscard]] const Started& started() const { return started_; }
+
+  std::shared_ptr<Array> learns;  // becomes the result
+
+ private:
+  Started started_;
+  nb::object owners_, result_, finish_;
+  bool is_finished_ = false;
+};
+
+}  // namespace tutti::python

@@ -1,0 +1,43 @@
+# _messages.py: send, recv and barrier: the verbs that are not a Call on an array.
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from typing import Any
+
+from . import _native, adapters
+from ._dispatch import group_or_world
+from ._errors import InvalidArgument
+
+_BARRIER = _native.Call("barrier")
+
+
+def barrier(group: Any, async_op: bool, timeout: Any) -> Any:
+    group = group_or_world(group)
+    return group.start(_BARRIER, None, timeout=timeout) if async_op else group.run(_BARRIER, None, timeout=timeout)
+
+
+def isend(x: Any, dst: int, tag: int, group: Any, timeout: Any) -> Any:
+    group = group_or_world(group)
+    if adapters.kind_of(x) is adapters.NEST:
+        from ._nest_messages import send_nest
+
+        return send_nest(x, dst, tag, group, timeout)
+    return group.start_send(adapters.adapter_of(x, verb="send").memory(x, False), dst, tag, timeout)
+
+
+def irecv(like: Any, src: int | None, tag: int, out: Any, group: Any, timeout: Any) -> Any:
+    group = group_or_world(group)
+    if (like is None) == (out is None):
+        raise InvalidArgument("recv: give either like=, an array that says what arrives, or out=, the array to fill")
+    if adapters.kind_of(like if out is None else out) is adapters.NEST:
+        from ._nest_messages import receive_nest
+
+        return receive_nest(like if out is None else out, out is not None, src, tag, group, timeout)
+    if out is not None:
+        memory = adapters.adapter_of(out, verb="recv").memory(out, True)
+        return group.start_recv(memory, src, tag, timeout, result=out)
+    adapter = adapters.adapter_of(like, verb="recv")
+    if hasattr(adapter, "refuse_gradients"):
+        adapter.refuse_gradients("recv", like)
+    array = _native.new_array(adapter.dtype_name(like), adapter.shape_of(like))
+    return group.start_recv(array, src, tag, timeout, finish=lambda received: adapter.from_array(received, like))
