@@ -163,6 +163,12 @@ std::shared_ptr<Operation> GroupCore::start_admitted(Request request, Duration t
   return operation;
 }
 
+void GroupCore::decline(const std::string& reason) {
+  const auto guard = runtime_->lock();
+  check_usable();
+  refuse(reason);
+}
+
 void GroupCore::refuse(const std::string& text) {
   const std::uint64_t sequence = next_sequence_++;
   log_[sequence % log_length] =

@@ -74,6 +74,9 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   };
   std::shared_ptr<Operation> start_message(const Message& message);
   void abort(std::string_view reason);
+  /// This rank takes no part in the group's next call, for reasons that its caller found: the call takes its number here, and
+  /// the others raise Aborted with the reason instead of waiting.
+  void decline(const std::string& reason);
 
   /// Held while a thread is inside a call; a second thread raises InvalidArgument.
   class Entry {
