@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch._dynamo
 from torch._dynamo.exc import Unsupported as GraphBreak
+from torch.fx.experimental.symbolic_shapes import guard_scalar
 
 from .. import _lifecycle, _tie, _verbs
 from .._dispatch import group_or_world
@@ -81,7 +82,8 @@ def _trace(verb: str, x: Any, out: Any, group: Any, async_op: bool, timeout: flo
     leaves: list = []
     _flatten(verb, x, leaves)
     differentiated = torch.is_grad_enabled() and any([leaf.requires_grad for leaf in leaves])
-    call, group_id = _plan(verb, group, out is not None, async_op, differentiated, **fields)
+    constants = {name: _fixed(value) for name, value in fields.items()}
+    call, group_id = _plan(verb, group, out is not None, async_op, differentiated, **constants)
 
     def run(leaf: torch.Tensor) -> torch.Tensor:
         needs_grad = leaf.requires_grad and torch.is_grad_enabled()
@@ -92,6 +94,13 @@ def _trace(verb: str, x: Any, out: Any, group: Any, async_op: bool, timeout: flo
     else:
         results = [run(leaf) for leaf in leaves]
     return _rebuild(x, results)
+
+
+def _fixed(value: Any) -> Any:
+    """A number that the compiler left open becomes a constant: calls are."""
+    if isinstance(value, (list, tuple, range)):
+        return tuple([_fixed(part) for part in value])
+    return guard_scalar(value) if isinstance(value, int) else value
 
 
 def _run_fused(leaves: list, run: Any) -> list:
