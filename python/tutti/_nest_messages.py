@@ -36,6 +36,9 @@ def receive_nest(nest: Any, fills: bool, src: int | None, tag: int, group: Any, 
     if not flat.leaves:
         return Works([], lambda results: nest, "recv")
     adapter = common_adapter(flat, "recv")
+    if not fills and hasattr(adapter, "refuse_gradients"):
+        for leaf in flat.leaves:
+            adapter.refuse_gradients("recv", leaf)
     messages = plan_messages(flat, adapter, fused=True)
 
     def receive(places: Places) -> Any:

@@ -1,5 +1,7 @@
 # test_jax_gradients.py: derivatives of the verbs in JAX, against finite differences of the sum of all ranks' losses.
 # SPDX-License-Identifier: Apache-2.0
+import functools
+
 import numpy as np
 import pytest
 
@@ -20,61 +22,86 @@ def joined(world):
     """Every test here works in the world."""
 
 
-def total(value):
-    """The sum over all ranks of a number."""
-    return float(tutti.all_reduce(np.asarray(float(value))))
+def totals(values):
+    """Numbers by name, summed over all ranks."""
+    return dict(zip(values, tutti.all_reduce(np.asarray([float(value) for value in values.values()])), strict=True))
 
 
-def numeric_slope(loss, x, direction):
-    """Of the sum of all ranks' losses."""
-    return (total(loss(x + STEP * direction)) - total(loss(x - STEP * direction))) / (2 * STEP)
+def loss_of(verb, rank, x):
+    """Weighs every element of the result differently, and differently on each rank."""
+    y = verb(jnp.sin(x))
+    weights = jax_cases.make(rank, y.shape, salt=7)
+    return jnp.sum(y * weights) + 0.5 * jnp.sum(y * y)
 
 
-def loss_of(verb, rank):
-    """A loss that weighs every element of the result differently, and differently on each rank."""
-
-    def loss(x):
-        y = verb(jnp.sin(x))
-        weights = jax_cases.make(rank, y.shape, salt=7)
-        return jnp.sum(y * weights) + 0.5 * jnp.sum(y * y)
-
-    return loss
+def losses_of(verbs, rank):
+    return lambda inputs: {name: loss_of(verb, rank, inputs[name]) for name, verb in verbs.items()}
 
 
-def check_gradient(loss, x, rank, size):
-    gradient = jax.jit(jax.grad(loss))(x)
-    loss = jax.jit(loss)
-    for mover in range(size):  # one rank's input moves at a time, then all of them
-        direction = jax_cases.make(rank, x.shape, salt=3) * (rank == mover)
-        assert total(jnp.vdot(gradient, direction)) == pytest.approx(numeric_slope(loss, x, direction), rel=1e-5, abs=1e-7)
-    return gradient
+def inputs_of(shapes, rank, salt=0):
+    return {name: jax_cases.make(rank, shape, salt) for name, shape in shapes.items()}
 
 
-@pytest.mark.parametrize("name", jax_cases.NAMES)
-def test_gradient(name, rank, size):
-    verb, shape = jax_cases.cases(rank, size)[name]
-    loss, x = loss_of(verb, rank), jnp.asarray(jax_cases.make(rank, shape))
-    gradient = check_gradient(loss, x, rank, size)
-    np.testing.assert_allclose(np.asarray(jax.grad(loss)(x)), np.asarray(gradient), rtol=1e-12)  # without jit
+def check_gradients(losses, inputs, rank, size):
+    """Losses by name, each of one input, against finite differences of their sums over all ranks."""
+
+    def both(inputs):
+        values, pull_back = jax.vjp(losses, inputs)
+        return values, pull_back({name: jnp.ones(()) for name in values})[0]
+
+    program = jax.jit(both)
+    gradients = program(inputs)[1]
+    shapes = {name: x.shape for name, x in inputs.items()}
+    for mover in range(size):  # one rank's input moves at a time
+        directions = {name: x * (rank == mover) for name, x in inputs_of(shapes, rank, salt=3).items()}
+        ahead, behind = (
+            totals(program({name: x + step * directions[name] for name, x in inputs.items()})[0]) for step in (STEP, -STEP)
+        )
+        exact = totals({name: np.vdot(gradients[name], direction) for name, direction in directions.items()})
+        numeric = {name: (ahead[name] - behind[name]) / (2 * STEP) for name in ahead}
+        assert exact == pytest.approx(numeric, rel=1e-5, abs=1e-7), f"where rank {mover} moves"
+    return gradients
 
 
-@pytest.mark.parametrize("name", jax_cases.NAMES)
-def test_forward_mode(name, rank, size):
-    verb, shape = jax_cases.cases(rank, size)[name]
-    x, direction = (jnp.asarray(jax_cases.make(rank, shape, salt)) for salt in (0, 3))
-    value, tangent = jax.jit(lambda x, t: jax.jvp(verb, (x,), (t,)))(x, direction)
-    numeric = (verb(x + STEP * direction) - verb(x - STEP * direction)) / (2 * STEP)
-    np.testing.assert_allclose(np.asarray(tangent), np.asarray(numeric), rtol=1e-5, atol=1e-7)
-    np.testing.assert_array_equal(np.asarray(value), np.asarray(verb(x)))
+def split_cases(rank, size, names=jax_cases.NAMES):
+    chosen = {name: case for name, case in jax_cases.cases(rank, size).items() if name in names}
+    return {name: verb for name, (verb, _) in chosen.items()}, {name: shape for name, (_, shape) in chosen.items()}
 
 
-@pytest.mark.parametrize("name", ["all_reduce", "reduce", "gather", "scatter", "all_gather", "reduce_scatter_max", "sendrecv_edge"])
-def test_second_derivatives(name, rank, size):
+def test_gradients_of_every_verb(rank, size):
+    verbs, shapes = split_cases(rank, size)
+    losses, inputs = losses_of(verbs, rank), inputs_of(shapes, rank)
+    gradients = check_gradients(losses, inputs, rank, size)
+    for name in ("reduce", "scatter", "all_reduce_max"):  # and without jit
+        eager = jax.grad(functools.partial(loss_of, verbs[name], rank))(jnp.asarray(inputs[name]))
+        np.testing.assert_allclose(np.asarray(eager), np.asarray(gradients[name]), rtol=1e-12, err_msg=name)
+
+
+def test_forward_mode_of_every_verb(rank, size):
+    verbs, shapes = split_cases(rank, size)
+    inputs, directions = (inputs_of(shapes, rank, salt) for salt in (0, 3))
+
+    def program(inputs, directions):
+        return {name: jax.jvp(verb, (inputs[name],), (directions[name],)) for name, verb in verbs.items()}
+
+    for name, (value, tangent) in jax.jit(program)(inputs, directions).items():
+        verb, x, step = verbs[name], inputs[name], STEP * directions[name]
+        numeric = (verb(x + step) - verb(x - step)) / (2 * STEP)
+        np.testing.assert_allclose(np.asarray(tangent), numeric, rtol=1e-5, atol=1e-7, err_msg=name)
+        np.testing.assert_array_equal(np.asarray(value), verb(x), err_msg=name)
+
+
+def test_second_derivatives(rank, size):
     """The slope along one direction is a loss like any other."""
-    verb, shape = jax_cases.cases(rank, size)[name]
-    loss, x = loss_of(verb, rank), jnp.asarray(jax_cases.make(rank, shape))
-    direction = jnp.asarray(jax_cases.make(rank, shape, salt=5))
-    check_gradient(lambda x: jnp.vdot(jax.grad(loss)(x), direction), x, rank, size)
+    names = ("all_reduce", "reduce", "gather", "scatter_uneven", "all_gather", "reduce_scatter_max", "sendrecv_edge")
+    verbs, shapes = split_cases(rank, size, names)
+    directions = inputs_of(shapes, rank, salt=5)
+
+    def slopes(inputs):
+        slope = jax.grad(lambda inputs: sum(losses_of(verbs, rank)(inputs).values()))(inputs)
+        return {name: jnp.vdot(slope[name], directions[name]) for name in verbs}
+
+    check_gradients(slopes, inputs_of(shapes, rank), rank, size)
 
 
 def test_equal_values_share_the_gradient_of_max(size):
@@ -92,7 +119,8 @@ def test_gradients_through_scan_cond_checkpoint_and_vmap(rank, size):
         batched = jax.vmap(lambda row: tutti.reduce_scatter(jnp.tile(row, size), axis=0).sum())(x)
         return y.sum() + (seen**2).sum() + (batched * jnp.arange(len(x))).sum() * 0.1
 
-    check_gradient(loss, jnp.asarray(jax_cases.make(rank, (4, 3))), rank, size)
+    x = jax_cases.make(rank, (4, 3))
+    check_gradients(lambda inputs: {"x": loss(inputs["x"])}, {"x": x}, rank, size)
 
 
 def test_gradients_of_nests(rank, size):
@@ -148,7 +176,7 @@ def test_what_has_no_gradient_refuses_in_forward(op):
 def test_integers_and_stopped_gradients_need_none(rank, size):
     def loss(x):
         count = tutti.all_reduce(jnp.asarray(rank + 1), op="product")
-        return jnp.sum(x * jax.lax.stop_gradient(tutti.all_reduce(x, op="product"))) * count
+        return jnp.sum(x * tutti.all_reduce(jax.lax.stop_gradient(x), op="product")) * count
 
     gradient = jax.jit(jax.grad(loss))(jnp.full((2,), 2.0))
     np.testing.assert_allclose(np.asarray(gradient), 2.0**size * np.prod(np.arange(1, size + 1)))

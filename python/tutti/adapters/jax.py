@@ -72,26 +72,20 @@ def from_array(array: _native.Array, like: Any) -> jax.Array:
     return eager.taken_over(array.numpy(), like if isinstance(like, jax.Array) else None)
 
 
-def isend(x: Any, dst: int, tag: int, group: Any, timeout: Any) -> Any:
-    """Sends an array that exists; gives a Work."""
-    _refuse_tracer(x, "send", "sendrecv or permute, which")
-    return group.start_send(eager.ready(x), dst, tag, timeout)
-
-
-def irecv(like: Any, out: Any, src: int | None, tag: int, group: Any, timeout: Any) -> Any:
-    """A Work that will give an array like `like`."""
-    if out is not None:
+def memory(x: Any, write: bool) -> np.ndarray:
+    """What a message is read from."""
+    if write:
         raise InvalidArgument("recv: JAX arrays cannot be written, so out= cannot be used with them; use like= and the result")
-    _refuse_tracer(like, "recv", "sendrecv or permute, which")
-    memory = eager.new_memory(like.shape, like.dtype)
-    return group.start_recv(memory, src, tag, timeout, finish=lambda received: eager.taken_over(received, like))
+    refuse_gradients("send", x)
+    return eager.ready(x)
 
 
-def _refuse_tracer(x: Any, verb: str, instead: str) -> None:
+def refuse_gradients(verb: str, x: Any) -> None:
+    """Messages are sent and received while Python runs, not by programs that are differentiated or compiled."""
     if isinstance(x, jax.core.Tracer):
         raise Unsupported(
-            f"{verb} works on arrays that exist, and inside jit, grad or vmap there is only {x}; use {instead} work there, or call "
-            f"{verb} outside"
+            f"{verb} works on arrays that exist, and inside jit, grad or vmap there is only {x}; use sendrecv or permute, which work "
+            f"there, or call {verb} outside"
         )
 
 

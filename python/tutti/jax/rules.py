@@ -25,10 +25,15 @@ def _gives_input_back(call: Any, rank: int) -> bool:
 def _adjoint(call: Any, shape: tuple[int, ...], result: tuple[int, ...], group: Any) -> Any:
     """The adjoint on this rank. Off its root a scatter may have been given anything: the root's shape follows from the result."""
     if call.verb == "scatter" and group.rank != call.root:
-        sizes = call.sizes
-        gather = _native.Call("gather", root=call.root, axis=call.axis, uneven=sizes is not None, sizes=sizes)
-        shape = gather.output_shape(result, call.root, group.size)
+        shape = _scattered_shape(call, result, group.size)
     return call.adjoint(shape, group.rank, group.size)
+
+
+def _scattered_shape(call: Any, part: tuple[int, ...], size: int) -> tuple[int, ...]:
+    if call.axis is None:
+        return (size, *part)
+    axis = call.axis % len(part)
+    return (*part[:axis], sum(call.sizes) if call.sizes else part[axis] * size, *part[axis + 1 :])
 
 
 def _jvp(primals: list, tangents: list, *, call: Any, group: int, shape: tuple[int, ...], timeout: float | None, **_: Any) -> tuple:
