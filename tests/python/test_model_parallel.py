@@ -75,17 +75,17 @@ def test_reduce_in_place(rank, size):
 
 @pytest.mark.parametrize("kind", kinds.DIFFERENTIABLE)
 def test_gradients_come_in_pairs(kind, rank, size):
-    x, own_scale = numbers(7, 3), np.float32(rank + 1)
+    x, scale = numbers(7, 3), rank + 1.0
     weights = numbers(7, 3, seed=1)
-    _, (grad,) = kinds.value_and_grads(kind, lambda x: (mp.copy(x) * own_scale).sum() if kind != "tensorflow"
-                                       else _tf_sum(mp.copy(x) * own_scale), x)
-    close(grad, np.full((7, 3), size * (size + 1) / 2))
+    whole, own = kinds.make(kind, weights), kinds.make(kind, part(weights, 0))
     total = _sum(kind)
-    _, (grad,) = kinds.value_and_grads(kind, lambda x: total(mp.reduce(x * own_scale) * weights), x)
-    close(grad, weights * own_scale)
-    _, (grad,) = kinds.value_and_grads(kind, lambda x: total(mp.scatter(x, 0) * part(weights, 0)), x)
+    _, (grad,) = kinds.value_and_grads(kind, lambda x: total(mp.copy(x) * scale), x)
+    close(grad, np.full((7, 3), size * (size + 1) / 2))
+    _, (grad,) = kinds.value_and_grads(kind, lambda x: total(mp.reduce(x * scale) * whole), x)
+    close(grad, weights * scale)
+    _, (grad,) = kinds.value_and_grads(kind, lambda x: total(mp.scatter(x, 0) * own), x)
     close(grad, weights)
-    _, (grad,) = kinds.value_and_grads(kind, lambda x: total(mp.gather(x, 0, total=7) * weights), part(x, 0))
+    _, (grad,) = kinds.value_and_grads(kind, lambda x: total(mp.gather(x, 0, total=7) * whole), part(x, 0))
     close(grad, part(weights, 0))
 
 
@@ -169,12 +169,12 @@ def test_columns_then_rows_then_split_classes_equal_the_dense_network(kind, is_c
 @pytest.mark.parametrize("kind", kinds.DIFFERENTIABLE)
 def test_rows_take_whole_or_split_inputs(kind, size):
     x, w, b, g = numbers(4, 7), numbers(3, 7, seed=1), numbers(3, seed=2), numbers(4, 3, seed=3)
-    total = _sum(kind)
+    total, slope = _sum(kind), kinds.make(kind, g)
     _, (dx, dw, db) = kinds.value_and_grads(
-        kind, lambda x, w, b: total(mp.linear(x, w, b, dim=0) * g), x, part(w, 1), b)
+        kind, lambda x, w, b: total(mp.linear(x, w, b, dim=0) * slope), x, part(w, 1), b)
     close(dx, g @ w), close(dw, part(g.T @ x, 1)), close(db, g.sum(0))
     _, (dx, dw) = kinds.value_and_grads(
-        kind, lambda x, w: total(mp.linear(x, w, dim=0, whole_input=False) * g), part(x, 1), part(w, 1))
+        kind, lambda x, w: total(mp.linear(x, w, dim=0, whole_input=False) * slope), part(x, 1), part(w, 1))
     close(dx, part(g @ w, 1)), close(dw, part(g.T @ x, 1))
 
 
@@ -188,7 +188,7 @@ def test_embeddings(kind, dim, size):
     if kind == "numpy":
         return
     g = numbers(2, 3, 6, seed=1)
-    _, (grad,) = kinds.value_and_grads(kind, lambda t: _sum(kind)(look(t) * g), own)
+    _, (grad,) = kinds.value_and_grads(kind, lambda t: _sum(kind)(look(t) * kinds.make(kind, g)), own)
     whole = np.zeros_like(table)
     np.add.at(whole, indices, g)
     close(grad, part(whole, dim))
