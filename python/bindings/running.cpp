@@ -8,6 +8,7 @@
 
 #include <tutti/error.hpp>
 
+#include "bindings/site.hpp"
 #include "group/core.hpp"
 #include "group/operation.hpp"
 #include "group/runtime.hpp"
@@ -186,6 +187,7 @@ void run_call(const std::shared_ptr<Member>& member, const Call& call, const Ter
     started = run_for_a_moment(member, call, terms);
   }
   if (started.operations.empty()) return;
+  note_site(started);
   try {
     wait_for(started, TimePoint::max());
   } catch (...) {
@@ -195,6 +197,18 @@ void run_call(const std::shared_ptr<Member>& member, const Call& call, const Ter
   }
   const nb::gil_scoped_release release;
   started.rethrow();
+}
+
+void decline(const std::shared_ptr<Member>& called, const Call& call, const std::string& reason) {
+  if (call.is_sendrecv || called->rank() < 0) return;  // messages are not numbered; strangers have no part in a call
+  const nb::gil_scoped_release release;
+  try {
+    GroupCore& core = (call.reverse ? called->reversed() : called)->core();
+    const GroupCore::Entry entry(core, name_of(call));
+    core.decline(reason);
+  } catch (const Error&) {
+    // A group that is broken or left has nobody to tell; the caller hears what it did wrong.
+  }
 }
 
 void leave_behind(Started started, nb::object owners) {

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <tutti/clock.hpp>
+#include <tutti/error.hpp>
 #include <tutti/view.hpp>
 
 #include "bindings/array.hpp"
@@ -56,6 +58,18 @@ Started start_message(const std::shared_ptr<Member>& member, Direction direction
 bool wait_for(Started& started, TimePoint limit);
 /// A blocking call from beginning to end. `owners` are kept if Ctrl-C leaves the call behind.
 void run_call(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms, nb::handle owners);
+/// Tells the others that this rank refuses its part of the call, before the core has seen it.
+void decline(const std::shared_ptr<Member>& member, const Call& call, const std::string& reason);
+/// What `prepare` gives; if it refuses the arguments, the others are told.
+template <class Prepare>
+auto prepared(const std::shared_ptr<Member>& member, const Call& call, Prepare prepare) {
+  try {
+    return prepare();
+  } catch (const Error& error) {
+    decline(member, call, error.what());
+    throw;
+  }
+}
 /// Keeps what a call works on until it has ended, without waiting for it.
 void leave_behind(Started started, nb::object owners);
 /// Lets go of what ended meanwhile; `all`: of everything.

@@ -11,9 +11,15 @@
 
 #include "base/environment.hpp"
 #include "bindings/convert.hpp"
+#include "bindings/site.hpp"
 #include "group/operation.hpp"
 
 namespace tutti::python {
+
+PendingWork::PendingWork(Started started, nb::object owners, nb::object result, nb::object finish)
+    : started_(std::move(started)), owners_(std::move(owners)), result_(std::move(result)), finish_(std::move(finish)) {
+  if (!started_.ended()) note_site(started_);
+}
 
 PendingWork::~PendingWork() {
   if (!started_.member || started_.ended()) return;  // moved from, or over

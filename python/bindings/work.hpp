@@ -8,11 +8,7 @@ namespace tutti::python {
 
 class PendingWork {
  public:
-  PendingWork(Started started, nb::object owners, nb::object result, nb::object finish)
-      : started_(std::move(started)),
-        owners_(std::move(owners)),
-        result_(std::move(result)),
-        finish_(std::move(finish)) {}
+  PendingWork(Started started, nb::object owners, nb::object result, nb::object finish);
   PendingWork(PendingWork&&) = default;
   PendingWork& operator=(PendingWork&&) = delete;
   /// Never blocks: the call goes on, and what it works on is kept until then.

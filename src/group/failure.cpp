@@ -16,6 +16,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
+/// " at train.py:41", where that is known.
+std::string at(std::string_view site) { return site.empty() ? std::string() : fmt::format(" at {}", site); }
+
 constexpr Duration probe_after = 100ms;  // a call that waits longer asks those it waits for
 constexpr Duration probe_again_max = 1s;
 constexpr Duration report_after = 10s;  // a call that waits longer says so, once
@@ -61,11 +64,14 @@ void GroupCore::report_mismatch(const Signature& own, const Signature& theirs, i
   // Both sides find the same mismatch: the text is the same on both, lower rank first.
   int low = facts_.rank, high = rank_of(world_peer);
   std::string low_call = describe(own), high_call = describe(theirs);
+  const bool look_alike = low_call == high_call;
+  if (const Operation* operation = running(own.sequence)) low_call += at(operation->site);
+  high_call += at(stalls_.site_of(high, own.sequence));
   if (low > high) {
     std::swap(low, high);
     std::swap(low_call, high_call);
   }
-  const std::string_view hint = low_call == high_call ? " with another shape, axis, factor, sizes or pairs" : "";
+  const std::string_view hint = look_alike ? " with another shape, axis, factor, sizes or pairs" : "";
   const std::string_view differentiation = (own.flags ^ theirs.flags) & Signature::differentiated
                                                ? " (one takes part in differentiation, the other does not)"
                                                : "";
@@ -189,8 +195,8 @@ void GroupCore::probe(Operation& operation, TimePoint now, const Whereabouts& wh
     }
   }
   if (operation.is_message()) return;  // a message may come at any time: nothing to compare
-  const auto bytes =
-      encode(StallProbe{.group = facts_.id, .epoch = facts_.epoch, .signature = operation.request.signature});
+  const auto bytes = encode(StallProbe{
+      .group = facts_.id, .epoch = facts_.epoch, .signature = operation.request.signature, .site = operation.site});
   for (const int rank : stalls_.involved(where.waiting_for, operation.request.signature.sequence)) {
     if (rank != facts_.rank) runtime_->control().probe(facts_.world_of[static_cast<std::size_t>(rank)], bytes);
   }
@@ -207,6 +213,7 @@ void GroupCore::report_left(int world_rank, std::uint64_t sequence) {
 StallAnswer GroupCore::answer_probe(int world_rank, const StallProbe& probe) {
   StallAnswer answer{.group = facts_.id, .sequence = probe.signature.sequence, .next_sequence = next_sequence_};
   const Signature& own = log_[probe.signature.sequence % log_length];
+  stalls_.note_site(rank_of(world_rank), probe.signature.sequence, probe.site);
   if (probe.signature.sequence >= next_sequence_) {
     answer.state = StallAnswer::State::not_there_yet;
   } else if (own.sequence == probe.signature.sequence && own != probe.signature) {
@@ -218,6 +225,7 @@ StallAnswer GroupCore::answer_probe(int world_rank, const StallProbe& probe) {
     answer.step = where.step;
     answer.step_count = where.step_count;
     answer.waiting_for = where.waiting_for;
+    answer.site = operation->site;
   } else {
     answer.state = StallAnswer::State::past_it;
   }
@@ -232,8 +240,8 @@ void GroupCore::take_answer(int world_rank, const StallAnswer& answer) {
   // Whom it waits for is asked next: at once, not after another interval.
   if (Operation* operation = running(answer.sequence);
       operation != nullptr && answer.state == StallAnswer::State::waiting) {
-    const auto bytes =
-        encode(StallProbe{.group = facts_.id, .epoch = facts_.epoch, .signature = operation->request.signature});
+    const auto bytes = encode(StallProbe{
+        .group = facts_.id, .epoch = facts_.epoch, .signature = operation->request.signature, .site = operation->site});
     for (const int next : answer.waiting_for) {
       const bool valid = next >= 0 && next < facts_.size && next != facts_.rank;
       if (valid && !stalls_.answered(next, answer.sequence, now - probe_after)) {
@@ -253,8 +261,8 @@ std::string GroupCore::stall_report(const Operation& operation, TimePoint now, c
     missing += fmt::format("{}{}{}", missing.empty() ? "waiting for " : ", ", name_of_rank(rank), how);
   }
   if (missing.empty()) missing = "waiting for any rank to send";
-  return fmt::format("{}: {} ({}) {} at step {} of {}, {}", who(), tutti::describe(operation.request.signature),
-                     where.how, what, where.step, where.step_count, missing);
+  return fmt::format("{}: {}{} ({}) {} at step {} of {}, {}", who(), tutti::describe(operation.request.signature),
+                     at(operation.site), where.how, what, where.step, where.step_count, missing);
 }
 
 void GroupCore::time_out(Operation& operation, TimePoint now) {

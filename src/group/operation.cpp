@@ -45,6 +45,7 @@ void Operation::reset() {
   doomed_peer = -1;
   does_not_fit = false;
   reported = false;
+  site.clear();
   peer = -1;
   transfer.state = Transfer::State::idle;
   transfer.error.clear();

@@ -58,6 +58,7 @@ class Operation {
   // Stall watch: when the ranks it waits for were last asked about it.
   TimePoint probed_at{};
   bool reported = false;  // that it takes long
+  std::string site;       // where the program made the call, "train.py:41"; empty: not told
 
  private:
   std::atomic<bool> ended_{true};

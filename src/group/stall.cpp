@@ -15,6 +15,9 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t waiting_limit = 64;  // ranks named in one answer
+constexpr std::size_t site_limit = 512;    // characters; of a longer one the end counts
+
+std::string_view end_of(std::string_view site) { return site.substr(site.size() - std::min(site.size(), site_limit)); }
 
 void write(ByteWriter& writer, const Signature& s) {
   writer.u64(s.sequence).u8(std::uint8_t(s.verb)).u8(std::uint8_t(s.dtype)).u8(std::uint8_t(s.op)).u8(s.flags);
@@ -58,6 +61,7 @@ std::vector<std::byte> encode(const StallProbe& probe) {
   ByteWriter writer;
   writer.u64(probe.group).u32(probe.epoch);
   write(writer, probe.signature);
+  writer.string(end_of(probe.site));
   return std::move(writer).take();
 }
 
@@ -67,6 +71,7 @@ StallProbe decode_probe(std::span<const std::byte> bytes) {
   probe.group = reader.u64();
   probe.epoch = reader.u32();
   probe.signature = read_signature(reader);
+  probe.site = reader.string(site_limit);
   reader.expect_end();
   return probe;
 }
@@ -78,6 +83,7 @@ std::vector<std::byte> encode(const StallAnswer& answer) {
   const std::size_t count = std::min(answer.waiting_for.size(), waiting_limit);
   writer.u16(static_cast<std::uint16_t>(count));
   for (std::size_t i = 0; i < count; ++i) writer.u32(std::uint32_t(answer.waiting_for[i]));
+  writer.string(end_of(answer.site));
   return std::move(writer).take();
 }
 
@@ -96,16 +102,28 @@ StallAnswer decode_answer(std::span<const std::byte> bytes) {
   const std::size_t count = reader.u16();
   if (count > waiting_limit) throw MalformedMessage("too many ranks in the answer to a stall probe");
   for (std::size_t i = 0; i < count; ++i) answer.waiting_for.push_back(static_cast<int>(reader.u32()));
+  answer.site = reader.string(site_limit);
   reader.expect_end();
   return answer;
 }
 
 void StallMap::note(int rank, const StallAnswer& answer, TimePoint now) {
   answers_[{answer.sequence, rank}] = {answer, now};
+  note_site(rank, answer.sequence, answer.site);
+}
+
+void StallMap::note_site(int rank, std::uint64_t sequence, const std::string& site) {
+  if (!site.empty()) sites_[{sequence, rank}] = site;
+}
+
+std::string StallMap::site_of(int rank, std::uint64_t sequence) const {
+  const auto found = sites_.find({sequence, rank});
+  return found == sites_.end() ? std::string() : found->second;
 }
 
 void StallMap::forget(std::uint64_t sequence) {
   std::erase_if(answers_, [sequence](const auto& entry) { return entry.first.first == sequence; });
+  std::erase_if(sites_, [sequence](const auto& entry) { return entry.first.first <= sequence; });
 }
 
 std::vector<int> StallMap::involved(std::span<const int> waiting_for, std::uint64_t sequence) const {
@@ -190,7 +208,9 @@ std::string StallMap::describe(int rank, std::uint64_t sequence, TimePoint now, 
     case StallAnswer::State::unknown_group: return "does not know this group";
     case StallAnswer::State::not_there_yet:
       return fmt::format("has not entered the call (its next is #{})", answer.next_sequence);
-    case StallAnswer::State::waiting: return fmt::format("is at step {} of {}", answer.step, answer.step_count);
+    case StallAnswer::State::waiting:
+      return fmt::format("is at step {} of {}{}{}", answer.step, answer.step_count,
+                         answer.site.empty() ? "" : ", called at ", answer.site);
     case StallAnswer::State::past_it: return "has finished the call";
   }
   return "is in an unknown state";

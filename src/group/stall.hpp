@@ -22,6 +22,7 @@ struct StallProbe {
   std::uint64_t group = 0;
   std::uint32_t epoch = 0;
   Signature signature;
+  std::string site{};  // where the program made the call; empty: not known
 };
 
 struct StallAnswer {
@@ -37,6 +38,7 @@ struct StallAnswer {
   std::uint64_t next_sequence = 0;
   std::int32_t step = 0, step_count = 0;
   std::vector<int> waiting_for{};  // ranks in the group
+  std::string site{};              // where its program made the call; empty: not known
 };
 
 std::vector<std::byte> encode(const StallProbe& probe);
@@ -49,6 +51,9 @@ StallAnswer decode_answer(std::span<const std::byte> bytes);
 class StallMap {
  public:
   void note(int rank, const StallAnswer& answer, TimePoint now);
+  /// Where the rank's program made the call, as it said in a probe or an answer; empty: it did not.
+  void note_site(int rank, std::uint64_t sequence, const std::string& site);
+  [[nodiscard]] std::string site_of(int rank, std::uint64_t sequence) const;
   /// Whether the rank answered about this call after `since`.
   [[nodiscard]] bool answered(int rank, std::uint64_t sequence, TimePoint since) const;
   /// The call has ended.
@@ -77,6 +82,7 @@ class StallMap {
     StallAnswer answer;
     TimePoint at;
   };
+  std::map<std::pair<std::uint64_t, int>, std::string> sites_;
   std::map<std::pair<std::uint64_t, int>, Note> answers_;  // by call and rank: several calls may be under way
 };
 

@@ -41,6 +41,22 @@ TEST(Stall, AChainLeadsToTheRankThatHasNotEntered) {
   EXPECT_THAT(map.describe(3, 7, start, stale), HasSubstr("has not entered the call (its next is #5)"));
 }
 
+TEST(Stall, WhereARankMadeItsCallIsToldAndForgottenWithTheCall) {
+  StallAnswer answer = waiting_for({2});
+  answer.site = std::string(600, 'x') + "train.py:41";
+  const StallAnswer received = decode_answer(encode(answer));
+  EXPECT_THAT(received.site, testing::EndsWith("xtrain.py:41"));
+  EXPECT_EQ(decode_probe(encode(StallProbe{.group = 1, .signature = {}, .site = "a.py:3"})).site, "a.py:3");
+  StallMap map;
+  map.note(1, received, start);
+  map.note_site(3, 7, "b.py:5");
+  EXPECT_THAT(map.describe(1, 7, start, stale), HasSubstr("train.py:41"));
+  EXPECT_EQ(map.site_of(3, 7), "b.py:5");
+  EXPECT_EQ(map.site_of(3, 8), "");
+  map.forget(7);
+  EXPECT_EQ(map.site_of(3, 7), "");
+}
+
 TEST(Stall, ASilentRankIsTheEndOfItsChain) {
   StallMap map;
   map.note(1, waiting_for({2}), start);
