@@ -6,14 +6,15 @@ only. So that every call of a process has one place in one order, each passes a 
 ours before and writes it after, and TensorFlow keeps reads and writes of a variable in program order.
 
 It does so wherever it traces Python, but not in one kind of graph: that of the gradients of a function called under a tape
-outside of it. There we chain the users of the variable ourselves whenever one is added.
+outside of it. Therefore whatever may contain calls is also put into a chain whenever a call is added to its graph.
 
 The calls run on a private twin of the group, from threads of TensorFlow."""
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import functools
-import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,13 +26,45 @@ from ._failures import remember
 from ._memory import fresh
 
 
+_MAY_CONTAIN_OURS = ("StatefulPartitionedCall", "If", "Case", "While")  # by their functions; the stateless kinds cannot
+
+_office_of_forward: contextvars.ContextVar[tf.Tensor | None] = contextvars.ContextVar("office_of_forward", default=None)
+
+
 @functools.cache
-def _ticket_office() -> tf.Tensor:
-    """The resource, made once, outside of any graph. It is no tf.Variable, so no tape and no checkpoint ever sees it."""
+def _ticket_variable() -> tf.Variable:
+    """Made once, outside of any graph; only its handle is used, so that no tape ever sees it."""
     with tf.init_scope():
-        handle = tf.raw_ops.VarHandleOp(dtype=tf.int32, shape=[], shared_name="tutti_order", container="")
-        tf.raw_ops.AssignVariableOp(resource=handle, value=tf.constant(0))
-    return handle
+        return tf.Variable(0, trainable=False, name="tutti_order")
+
+
+def ticket_office() -> tf.Tensor | None:
+    """The resource as a tensor of the current graph; None in eager code."""
+    if tf.executing_eagerly():
+        return None
+    graph = tf.compat.v1.get_default_graph()
+    forward = _office_of_forward.get()
+    if forward is not None and _is_inside_gradient_of_control_flow(graph):
+        return graph.capture(forward)  # such graphs take in nothing that the loop or branch itself had not
+    return graph.capture(_ticket_variable().handle)
+
+
+@contextlib.contextmanager
+def going_back(office: tf.Tensor | None) -> Iterator[None]:
+    """Inside, operations are made for the gradient of one whose ticket office was this."""
+    token = _office_of_forward.set(office)
+    try:
+        yield
+    finally:
+        _office_of_forward.reset(token)
+
+
+def _is_inside_gradient_of_control_flow(graph: Any) -> bool:
+    while isinstance(graph, tf.__internal__.FuncGraph):
+        if type(graph).__name__ in ("_WhileBodyGradFuncGraph", "_CondGradFuncGraph"):
+            return True
+        graph = graph.outer_graph
+    return False
 
 
 def refuse_graph(verb: str) -> None:
@@ -93,23 +126,28 @@ def _in_order(run: Callable[..., list], verb: str, inputs: list[tf.Tensor], dtyp
             remember(error)
             raise
 
-    with tf.control_dependencies(_chained_users()):
-        ticket = tf.raw_ops.ReadVariableOp(resource=_ticket_office(), dtype=tf.int32)
+    office = ticket_office()
+    with tf.control_dependencies(_last_before()):
+        ticket = tf.raw_ops.ReadVariableOp(resource=office, dtype=tf.int32)
     passed_on, *results = tf.numpy_function(run_with_ticket, [ticket, *inputs], [tf.int32, *dtypes], name=f"tutti_{verb}")
     passed_on.set_shape([])
-    tf.raw_ops.AssignVariableOp(resource=_ticket_office(), value=passed_on)
+    tf.compat.v1.get_default_graph()._tutti_last = tf.raw_ops.AssignVariableOp(resource=office, value=passed_on)
     return results
 
 
-def _chained_users() -> list[tf.Operation]:
-    """The last operation of this graph that uses the variable; those before it (functions, branches, loops) are made to run
-    before it, one after the other."""
+def _last_before() -> list[tf.Operation]:
+    """The last operation of the graph that is, or may contain, one of ours; those before it are made to run one by one."""
     graph = tf.compat.v1.get_default_graph()
-    users = sorted(graph.capture(_ticket_office()).consumers(), key=lambda op: op._id)  # in the order of the program
-    for earlier, later in itertools.pairwise(users):
-        if earlier not in later.control_inputs and earlier is not later:
-            later._add_control_input(earlier)
-    return users[-1:]
+    last, seen = getattr(graph, "_tutti_last", None), getattr(graph, "_tutti_seen", 0)
+    operations = graph.get_operations()
+    for operation in operations[seen:]:
+        if operation.type in _MAY_CONTAIN_OURS:
+            if last is not None and last not in operation.control_inputs:
+                operation._add_control_input(last)
+            last = operation
+    graph._tutti_last, graph._tutti_seen = last, len(operations)
+    return [] if last is None else [last]
+
 
 def _run(call: Any, source: np.ndarray, twin: Any, timeout: float | None, part: bool, differentiated: bool) -> np.ndarray:
     out = fresh(source.shape if part else output_shape(call, source, twin), source.dtype)

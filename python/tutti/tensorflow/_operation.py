@@ -11,7 +11,7 @@ from .. import _native
 from .._dispatch import with_sizes
 from . import _order
 from ._eager import run_now
-from ._graph import run_in_graph
+from ._graph import going_back, run_in_graph, ticket_office
 
 
 def operate(
@@ -45,6 +45,8 @@ def _recorded(
 ) -> tf.Tensor:
     shape = x.shape if x.shape.is_fully_defined() else tf.shape(x)  # not x itself, which need not be kept for this
 
+    office = ticket_office()
+
     @tf.custom_gradient
     def recorded(x: tf.Tensor, place: tf.Tensor) -> Any:
         y = run(x)
@@ -52,7 +54,8 @@ def _recorded(
 
         def backward(dy: Any, later: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             dy = tf.convert_to_tensor(dy)  # gradients of tf.gather are tf.IndexedSlices
-            return _pull_back(call, dy, shape, compared, group, timeout), later
+            with going_back(office):
+                return _pull_back(call, dy, shape, compared, group, timeout), later
 
         return (y, tf.identity(place)), backward
 
