@@ -33,15 +33,25 @@ def _parent_of(process: int) -> int:
     return int(words[1])
 
 
+def _terminal_of(process: int) -> str | None:
+    """The terminal that a process reads from; "" if it reads from something else; None if from nothing."""
+    link = f"/proc/{process}/fd/0"
+    if not os.path.exists(link) or os.stat(link).st_rdev == os.stat(os.devnull).st_rdev:
+        return None
+    path = os.readlink(link)
+    if path.startswith("anon_inode:"):  # standard input was closed, and its number taken by something else
+        return None
+    return path if stat.S_ISCHR(os.stat(link).st_mode) and path.startswith(("/dev/pts/", "/dev/tty")) else ""
+
+
 def _launcher_terminal() -> str | None:
-    """The terminal that the nearest ancestor with any standard input reads from."""
+    """The terminal of the nearest ancestor that reads from anything: launchers have guards, which do not."""
     process = os.getppid()
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError):  # an ancestor of another user, or one that has just ended
         while process > 1:
-            source = os.stat(f"/proc/{process}/fd/0")
-            if source.st_rdev != os.stat(os.devnull).st_rdev:
-                path = os.readlink(f"/proc/{process}/fd/0")
-                return path if stat.S_ISCHR(source.st_mode) and path.startswith(("/dev/pts/", "/dev/tty")) else None
+            path = _terminal_of(process)
+            if path is not None:
+                return path or None
             process = _parent_of(process)
     return None
 

@@ -78,7 +78,7 @@ def _own_kind(result: np.ndarray, like: Any) -> Any:
 
 
 def _as_native(result: np.ndarray) -> _native.Array:
-    result = np.ascontiguousarray(result)
+    result = np.asarray(result, order="C")
     return _native.Array(result.ctypes.data, plain.dtype_name(result), result.shape, None, False, result)
 
 

@@ -62,6 +62,8 @@ def apply(call: Any, x: Any, out: Any, group: Any, async_op: bool, timeout: floa
     """Runs the call on one array, scalar or number; None where only the root has one."""
     if x is None:
         return _learn(call, out, group, async_op, timeout)
+    if call.structure and call.verb == "broadcast":
+        return _broadcast_part(call, x, out, group, async_op, timeout)
     wrap = _wrapped_like(x)
     if wrap is None and (out is None or type(out) is np.ndarray):
         return _native.apply(call, x, out, group, async_op, timeout)
@@ -92,6 +94,20 @@ def _learn(call: Any, out: np.ndarray | None, group: Any, async_op: bool, timeou
     if async_op:
         return group.start_sized(call, None, timeout=timeout, finish=finish)
     return finish(group.run_sized(call, None, timeout=timeout))
+
+
+def _broadcast_part(call: Any, x: Any, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
+    """A leaf of a nest, which every rank has: nobody needs to be told its shape."""
+    array, wrap = _array(x), _wrapped_like(x)
+    result = np.empty(array.shape, array.dtype) if out is None else np.asarray(out)
+
+    def finish(value: Any) -> Any:
+        return out if out is not None else value if wrap is None else wrap(value)
+
+    if async_op:
+        return group.start(call, array, result, timeout=timeout, result=result, finish=finish)
+    group.run(call, array, result, timeout=timeout)
+    return finish(result)
 
 
 def pack(leaves: list) -> np.ndarray:
