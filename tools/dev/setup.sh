@@ -132,7 +132,7 @@ set_up_python() {  # piece
   else
     set_up_python python || return 1
   fi
-  .venv/bin/python -m pip install --disable-pip-version-check --progress-bar off \
+  .venv/bin/python -m pip install --disable-pip-version-check --progress-bar off --no-compile \
     -r <(section_of "$1") -c "$requirements" || return 1
   rm -f ".venv/stamp-$1-"*
   touch "$(python_stamp "$1")"
