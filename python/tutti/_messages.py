@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from . import _native, adapters
@@ -11,8 +12,21 @@ from ._errors import InvalidArgument
 _BARRIER = _native.Call("barrier")
 
 
+def _traced_barrier() -> Any:
+    """The barrier of the program that is being traced, if one is: this one would be over before the program runs."""
+    if "tutti.jax" in sys.modules and sys.modules["tutti.jax"].is_tracing():
+        return sys.modules["tutti.jax"].barrier
+    if "tutti.tensorflow" in sys.modules and not sys.modules["tensorflow"].executing_eagerly():
+        return sys.modules["tutti.tensorflow"].barrier
+    return None
+
+
 def barrier(group: Any, async_op: bool, timeout: Any) -> Any:
     group = group_or_world(group)
+    if (traced := _traced_barrier()) is not None:
+        if async_op:
+            raise InvalidArgument("barrier: async_op=True has no meaning inside a compiled program; leave it out")
+        return traced(group, timeout)
     return group.start(_BARRIER, None, timeout=timeout) if async_op else group.run(_BARRIER, None, timeout=timeout)
 
 

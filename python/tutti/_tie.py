@@ -17,16 +17,11 @@ def tie(loss: Any, *results: Any) -> Any:
     from . import adapters
     from ._nest import flatten
 
-    leaves = [leaf for result in results for leaf in flatten(result, "tie").leaves]
-    if adapters.kind_of(loss) == "torch":
-        return adapters.get("torch").tie(loss, *leaves)
-    for leaf in leaves:
-        # Zero times an infinity would be NaN: elements are dropped, not multiplied.
-        loss = loss + (leaf.reshape(-1)[:0].sum() if hasattr(leaf, "reshape") else _empty_sum(leaf))
+    adapter = adapters.get(adapters.kind_of(loss))
+    for result in results:
+        for leaf in flatten(result, "tie").leaves:
+            if hasattr(adapter, "tie"):
+                loss = adapter.tie(loss, leaf)
+            else:  # zero times an infinity would be NaN: elements are dropped, not multiplied
+                loss = loss + leaf.reshape(-1)[:0].sum().astype(loss.dtype)
     return loss
-
-
-def _empty_sum(leaf: Any) -> Any:
-    import tensorflow as tf
-
-    return tf.reduce_sum(tf.reshape(leaf, [-1])[:0])

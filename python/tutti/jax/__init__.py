@@ -23,17 +23,17 @@ import jax.numpy as _jnp
 from .. import _lifecycle, _native
 from . import primitive, rules
 from .errors import translated
+from .internals import is_tracing
 
-__all__ = ["barrier", "translated"]
+__all__ = ["barrier", "is_tracing", "translated"]
 
 primitive.register()
 rules.register()
 
 
 def barrier(group: Any = None, timeout: float | None = None) -> None:
-    """Inside ``jit``: returns on no rank before all ranks have come here, in the order of the group's other calls.
-
-    ``tutti.barrier()`` happens where Python comes by: while a program is traced, once."""
+    """Inside ``jit``: returns on no rank before all ranks have come here, in the order of the group's other calls. It is what
+    ``tutti.barrier()`` becomes there."""
     group = _native.world() if group is None else group
     primitive.run(_jnp.zeros((0,), bool), _native.Call("barrier"), group.id, (0,), timeout=timeout)
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from jax._src import effects
+from jax._src import core, effects
 from jax._src.ad_util import Zero
 from jax._src.interpreters import batching
 from jax._src.lax.control_flow.conditionals import cond_p
 from jax._src.lax.control_flow.loops import while_p
 from jax.interpreters import mlir
 
-__all__ = ["Calls", "Zero", "batching", "cond_p", "has_calls", "predicate_is_batched", "row_major", "token_type", "while_p"]
+__all__ = ["Calls", "Zero", "batching", "cond_p", "has_calls", "is_tracing", "predicate_is_batched", "row_major", "token_type", "while_p"]
 
 
 class Calls(effects.Effect):
@@ -45,6 +45,11 @@ for allowed in (
 ):
     if allowed is not None:
         allowed.add_type(Calls)
+
+
+def is_tracing() -> bool:
+    """Whether a program is being traced right now."""
+    return not core.trace_state_clean()
 
 
 def has_calls(*jaxprs: Any) -> bool:
