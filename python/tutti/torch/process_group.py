@@ -89,7 +89,7 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
     # What torch asks of the backend of a device: there is one device, and this is its backend.
 
     supports_splitting = False  # not by torch's split_group(), which asks for an accelerator first
-    supports_coalescing = False  # calls are started at once; nothing is won by waiting for more of them
+    supports_coalescing = False  # calls are started at once, and several run side by side
     supports_time_estimate = False
     supports_shrinking = False
 

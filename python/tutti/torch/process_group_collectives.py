@@ -6,17 +6,18 @@ look for either. Lists of tensors become flat arrays (see process_group_layout.p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from .. import _native
-from .._errors import InvalidArgument
+from .._errors import InvalidArgument, Timeout
 from .process_group_layout import Flat
 from .process_group_options import Options, call_of, read_options
 from .process_group_sparse import start_sparse_all_reduce
-from .process_group_work import Ended, Result, Work
+from .process_group_work import Ended, Result, Work, explained
 
 Tensor = torch.Tensor
 Tensors = Sequence[Tensor]
@@ -56,13 +57,20 @@ class Collectives:
     group: _native.Group
 
     def _run(self, steps: Sequence[Step], result: Result, options: Options) -> Work:
-        """Starts the steps and, if the caller waits anyway, ends them."""
+        """Starts the steps and, if the caller waits anyway, ends them.
+
+        The shortest way is to run a call in one go. Where there are other threads it is started and then waited for, because
+        one of them may have to send the very message for want of which another rank does not come to this call.
+        """
         seconds = options.seconds or self._seconds
         staged = [step.target for step in steps if step.target is not None and step.target.is_staged]
-        with self._door:
-            if not options.is_async and len(steps) == 1 and not staged:
+        if not (options.is_async or staged) and len(steps) == 1 and threading.active_count() == 1:
+            try:
                 self.group.run(steps[0].call, *steps[0].arrays, timeout=seconds)
-                return Ended(result)
+            except Timeout as error:
+                raise explained(error) from None
+            return Ended(result)
+        with self._door:
             parts = [self.group.start(step.call, *step.arrays, timeout=seconds) for step in steps]
         work = Work(parts, result, (lambda: [flat.restore() for flat in staged] and None) if staged else None)
         if not options.is_async:

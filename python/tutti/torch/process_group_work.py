@@ -19,8 +19,17 @@ import torch
 import torch.distributed as dist
 
 from .. import _native
+from .._errors import Timeout
 
 Result = list[Any]  # tensors, or lists of them
+
+
+def explained(error: Exception) -> Exception:
+    """A deadline that passed, with where to set it."""
+    if not isinstance(error, Timeout):
+        return error
+    advice = "its timeout is that of the process group: init_process_group and new_group take a longer timeout="
+    return Timeout(f"{error}; {advice}").with_traceback(error.__traceback__)
 
 
 class Work(dist.Work):
@@ -60,7 +69,7 @@ class Work(dist.Work):
             try:
                 part.wait()
             except Exception as error:
-                self._error = self._error or error
+                self._error = self._error or explained(error)
         if self._error is None and self._settle is not None:
             try:
                 self._result = self._settle() or self._result

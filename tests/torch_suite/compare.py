@@ -1,0 +1,30 @@
+# compare.py: two runs of run.py --json side by side: what the first passes and the second does not, and the other way round.
+# SPDX-License-Identifier: Apache-2.0
+"""    python tests/torch_suite/compare.py gloo.json tutti.json"""
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+
+def last_words(result: dict) -> str:
+    """The line of the text that says most."""
+    lines = [line for line in result["text"].strip().split("\n") if line.strip()]
+    errors = [line for line in lines if not line.startswith((" ", "Traceback", "rank ")) and ":" in line]
+    return (errors or lines or ["?"])[0]
+
+
+def main(first: str, second: str) -> None:
+    runs = [json.loads(Path(name).read_text()) for name in (first, second)]
+    for name, run in zip((first, second), runs):
+        print(f"{name}: {dict(Counter(result['outcome'] for result in run.values()))}")
+    for name, one, other in ((first, *runs), (second, *reversed(runs))):
+        only = [test for test, result in one.items() if result["outcome"] == "passed" and other[test]["outcome"] != "passed"]
+        print(f"\npassed by {name} only: {len(only)}")
+        for test in only:
+            print(f"  {test}: {other[test]['outcome']}: {last_words(other[test])}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])
