@@ -47,7 +47,8 @@ def start_sparse_all_reduce(process_group: ProcessGroup, tensor: torch.Tensor, o
             is_coalesced=False,
             check_invariants=False,
         )
-        tensor.detach().copy_(total.coalesce())
+        with torch.no_grad():  # detach() would make another tensor with other indices
+            tensor.copy_(total.coalesce())
         return [tensor]
 
     work = Work(parts, [tensor], settle)

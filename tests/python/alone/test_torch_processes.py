@@ -20,7 +20,7 @@ def main(*init):
     total = torch.ones(3)
     dist.all_reduce(total)
     assert total.tolist() == [dist.get_world_size()] * 3
-    os.write(1, f"rank {dist.get_rank()} of {dist.get_world_size()}\n".encode())  # in one piece
+    os.write(1, f"rank {dist.get_rank()} of {dist.get_world_size()}\\n".encode())  # in one piece
     if dist.get_rank() == 0:
         dist.destroy_process_group()  # the others just end
 """
