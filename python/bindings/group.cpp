@@ -13,6 +13,7 @@
 
 #include "bindings/bind.hpp"
 #include "bindings/convert.hpp"
+#include "bindings/interruptibly.hpp"
 #include "bindings/work.hpp"
 #include "group/core.hpp"
 #include "group/runtime.hpp"
@@ -40,14 +41,14 @@ Arrays arrays_of(nb::handle input, nb::handle output, bool differentiated, nb::h
 void run(const Handle& self, const Call& call, nb::handle input, nb::handle out, bool differentiated,
          nb::handle timeout) {
   forget_ended();
-  const Arrays arrays = arrays_of(input, out, differentiated, timeout);
+  const Arrays arrays = prepared(self, call, [&] { return arrays_of(input, out, differentiated, timeout); });
   run_call(self, call, arrays.terms, arrays.owners);
 }
 
 PendingWork start(const Handle& self, const Call& call, nb::handle input, nb::handle out, bool differentiated,
                   nb::handle timeout, nb::object result, nb::object finish, nb::handle keep) {
   forget_ended();
-  const Arrays arrays = arrays_of(input, out, differentiated, timeout);
+  const Arrays arrays = prepared(self, call, [&] { return arrays_of(input, out, differentiated, timeout); });
   Started started;
   {
     const nb::gil_scoped_release release;
@@ -61,7 +62,7 @@ PendingWork start(const Handle& self, const Call& call, nb::handle input, nb::ha
 nb::object run_sized(const Handle& self, const Call& call, nb::handle input, nb::handle out, bool differentiated,
                      nb::handle timeout) {
   forget_ended();
-  Arrays arrays = arrays_of(input, out, differentiated, timeout);
+  Arrays arrays = prepared(self, call, [&] { return arrays_of(input, out, differentiated, timeout); });
   arrays.terms.learns = std::make_shared<Array>();
   run_call(self, call, arrays.terms, arrays.owners);
   return out.is_none() ? nb::cast(std::move(*arrays.terms.learns)) : nb::object(nb::none());
@@ -70,7 +71,7 @@ nb::object run_sized(const Handle& self, const Call& call, nb::handle input, nb:
 PendingWork start_sized(const Handle& self, const Call& call, nb::handle input, nb::handle out, bool differentiated,
                         nb::handle timeout, nb::object finish) {
   forget_ended();
-  Arrays arrays = arrays_of(input, out, differentiated, timeout);
+  Arrays arrays = prepared(self, call, [&] { return arrays_of(input, out, differentiated, timeout); });
   arrays.terms.learns = std::make_shared<Array>();
   Started started;
   {
@@ -99,15 +100,15 @@ PendingWork message(Direction direction, const Handle& self, nb::handle array, i
 
 Handle subgroup(const Handle& self, const std::vector<int>& ranks, nb::handle timeout) {
   const Duration most = timeout_from(timeout);
-  const nb::gil_scoped_release release;
-  return enroll(self->group().subgroup(ranks, {.timeout = most}));
+  return interruptibly([=] { return enroll(self->group().subgroup(ranks, {.timeout = most})); });
 }
 
 Handle split(const Handle& self, std::optional<int> color, int key, nb::handle timeout) {
   const Duration most = timeout_from(timeout);
-  const nb::gil_scoped_release release;
-  Group part = self->group().split(color.value_or(-1), key, {.timeout = most});
-  return part.valid() ? enroll(std::move(part)) : nullptr;
+  return interruptibly([=] {
+    Group part = self->group().split(color.value_or(-1), key, {.timeout = most});
+    return part.valid() ? enroll(std::move(part)) : Handle();
+  });
 }
 
 Array memory(const Handle& self, std::int64_t bytes) {
@@ -179,6 +180,8 @@ void bind_group(nb::module_& m) {
             self->group().abort(reason);
           },
           nb::arg("reason"), "Breaks the group on every member.")
+      .def("refuse", decline, nb::arg("call"), nb::arg("reason"),
+           "Tells the others that this rank takes no part in the call, which is its next one.")
       .def("__repr__",
            [](Member& g) { return fmt::format("Group(rank {} of {}, {})", g.rank(), g.size(), g.group().backend()); });
   m.def("group_of", group_of, nb::arg("id"));

@@ -7,13 +7,11 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
-#include <future>
-#include <thread>
-
 #include <tutti/error.hpp>
 
 #include "bindings/bind.hpp"
 #include "bindings/convert.hpp"
+#include "bindings/interruptibly.hpp"
 #include "bindings/running.hpp"
 #include "group/core.hpp"
 #include "group/runtime.hpp"
@@ -44,26 +42,6 @@ Joined join(const InitOptions& options) {
   return {.world = std::move(world), .facts = std::move(found)};
 }
 
-/// The others may be late: Ctrl-C must end the waiting. The thread that waits is left to itself then; it ends by its deadline.
-Joined join_interruptibly(const InitOptions& options) {
-  std::promise<Joined> promise;
-  auto future = promise.get_future();
-  std::thread([promise = std::move(promise), options]() mutable {
-    try {
-      promise.set_value(join(options));
-    } catch (...) {
-      promise.set_exception(std::current_exception());
-    }
-  }).detach();
-  while (true) {
-    {
-      const nb::gil_scoped_release release;
-      if (future.wait_for(std::chrono::milliseconds(50)) == std::future_status::ready) return future.get();
-    }
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
-  }
-}
-
 std::shared_ptr<Member> init_world(const std::string& backend, const std::optional<std::string>& init_method,
                                    std::optional<int> rank, std::optional<int> size, nb::handle timeout) {
   if (has_world()) return world();
@@ -72,7 +50,7 @@ std::shared_ptr<Member> init_world(const std::string& backend, const std::option
                       .rank = rank.value_or(-1),
                       .size = size.value_or(-1)};
   if (!timeout.is_none()) options.timeout = timeout_from(timeout);
-  Joined joined = join_interruptibly(options);
+  Joined joined = interruptibly([options] { return join(options); });  // the others may be late
   facts() = std::move(joined.facts);
   auto member = enroll(std::move(joined.world));
   set_world(member);

@@ -48,5 +48,6 @@ LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_", "GROUP_", "NODE_", "MASTER_", "TUTT
 @pytest.fixture
 def clean_environment(tmp_path):
     """The environment of a shell in which no launcher works, with a place of its own for the user's key."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
+    left_out = (*LAUNCHERS, "PYTHONUNBUFFERED")  # which would write lines in two pieces
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
     return kept | {"PYTHONPATH": str(REPOSITORY / "python"), "XDG_CONFIG_HOME": str(tmp_path / "config"), "OMP_NUM_THREADS": "1"}
