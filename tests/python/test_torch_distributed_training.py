@@ -13,7 +13,7 @@ import tutti  # noqa: E402
 import tutti.torch  # noqa: E402
 from torch_groups import own_group, torch_world  # noqa: E402, F401
 
-pytestmark = pytest.mark.usefixtures("torch_world")
+pytestmark = [pytest.mark.usefixtures("torch_world"), pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")]
 SEED = 5
 
 
@@ -177,7 +177,7 @@ def test_device_meshes_and_dtensors(rank, size):
 def test_functional_collectives_and_their_gradients(rank, size):
     import torch.distributed._functional_collectives as functional
 
-    group = list(range(size))
+    group = dist.group.WORLD
     assert functional.all_reduce(torch.ones(2), "sum", group).tolist() == [size] * 2
     gathered = functional.all_gather_tensor(torch.full((2,), float(rank)), 0, group)
     assert gathered.view(size, 2)[:, 0].tolist() == list(range(size))

@@ -61,7 +61,7 @@ class Crew:
             for member in self._members:
                 member.tell({"test": test, "folder": folder})
             outcomes = self._collect(seconds)
-        if any(outcome.get("ends") for outcome in outcomes):
+        if any(outcome.get("spoiled") for outcome in outcomes):
             self.is_usable = False
         return outcomes
 
@@ -75,9 +75,9 @@ class Crew:
                 for key, _ in selector.select(left):
                     selector.unregister(key.fileobj)
                     outcomes[key.data] = self._answer_of(key.data)
-                    if outcomes[key.data].get("ends"):  # the others may wait for it in vain
+                    if outcomes[key.data].get("outcome") == "failed":  # the others may wait for it in vain
                         until = min(until, time.monotonic() + 30)
-        late = {"outcome": "failed", "text": "no answer in time", "ends": True}
+        late = {"outcome": "failed", "text": "no answer in time", "spoiled": True}
         return [outcomes.get(rank, late) for rank in range(len(self._members))]
 
     def _answer_of(self, rank: int) -> dict:
@@ -85,7 +85,7 @@ class Crew:
         if line:
             return json.loads(line)
         status = self._members[rank].process.wait()
-        return {"outcome": "failed", "text": f"the process ended with status {status}", "ends": True}
+        return {"outcome": "failed", "text": f"the process ended with status {status}", "spoiled": True}
 
     def end(self) -> None:
         for member in self._members:

@@ -1,7 +1,7 @@
 # rank.py: one rank of a crew that runs PyTorch's tests one after the other, told by run.py over a pipe.
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch starts new processes for every test, each of which imports torch again; a crew does so once. Each test gets a process
-group, temporary folders and an environment of its own all the same. After a test that failed the crew is not used again.
+group, temporary folders and an environment of its own all the same.
 """
 
 import faulthandler
@@ -46,23 +46,25 @@ def run_test(module, cls, name: str, rank: int, folder: str) -> dict:
             dist.destroy_process_group()
         return {"outcome": "passed"}
     except unittest.SkipTest as reason:
-        return skipped(dist, str(reason))
+        return ended(dist, "skipped", str(reason))
     except SystemExit as end:
-        if end.code in SKIP_CODES:
-            return skipped(dist, f"exit code {end.code}")
-        return {"outcome": "failed" if end.code else "passed", "text": f"exit code {end.code}", "ends": True}
+        return ended(dist, "skipped" if end.code in SKIP_CODES else "failed", f"exit code {end.code}")
     except BaseException:
-        return {"outcome": "failed", "text": traceback.format_exc(), "ends": True}
+        return ended(dist, "failed", traceback.format_exc())
     finally:
         os.environ.clear()
         os.environ.update(environment)
         dist.set_debug_level_from_env()
 
 
-def skipped(dist, reason: str) -> dict:
-    if dist.is_initialized():
-        dist.destroy_process_group()
-    return {"outcome": "skipped", "text": reason}
+def ended(dist, outcome: str, text: str) -> dict:
+    """The outcome, once the process group is out of the way of the next test."""
+    try:
+        if dist.is_initialized():
+            dist.destroy_process_group()
+    except Exception:
+        return {"outcome": outcome, "text": text, "spoiled": True}
+    return {"outcome": outcome, "text": text}
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 """    python tests/torch_suite/run.py [--backend tutti|gloo] [--ranks 4] [--only REGEX] [--junitxml FILE] [--json FILE]
 
 With --backend gloo the same driver shows what PyTorch's own CPU backend passes: the bar. --json keeps the outcomes, and
-`compare.py` sets two of them side by side.
+compare.py sets two of them side by side.
 """
 
 import argparse
@@ -36,21 +36,41 @@ def summary(outcomes: list[dict]) -> dict:
     return {"outcome": outcomes[0]["outcome"], "text": outcomes[0].get("text", "")}
 
 
-def run_all(arguments) -> dict[str, dict]:
-    results: dict[str, dict] = {}
-    crew = Crew(arguments.backend, arguments.ranks, arguments.log)
-    tests = [test for test in crew.tests if re.search(arguments.only, test)]
+class Runner:
+    """Runs tests with a crew, and with a new one where a test has spoiled it."""
+
+    def __init__(self, arguments) -> None:
+        self._start = lambda: Crew(arguments.backend, arguments.ranks, arguments.log)
+        self._crew = self._start()
+        self.tests = [test for test in self._crew.tests if re.search(arguments.only, test)]
+
+    def renew(self) -> None:
+        self._crew.end()
+        self._crew = self._start()
+
+    def run(self, test: str) -> dict:
+        if not self._crew.is_usable:
+            self.renew()
+        begin = time.monotonic()
+        result = summary(self._crew.run(test, TEST_SECONDS)) | {"seconds": time.monotonic() - begin}
+        if result["outcome"] != "skipped":
+            print(f"{result['outcome']:7} {result['seconds']:5.1f} s  {test}", flush=True)
+        return result
+
+    def end(self) -> None:
+        self._crew.end()
+
+
+def run_all(arguments, known: dict[str, str]) -> dict[str, dict]:
+    """What fails unexpectedly is run once more, in new processes: machines that others share stall now and then."""
+    runner = Runner(arguments)
     try:
-        for test in tests:
-            if not crew.is_usable:
-                crew.end()
-                crew = Crew(arguments.backend, arguments.ranks, arguments.log)
-            begin = time.monotonic()
-            results[test] = summary(crew.run(test, TEST_SECONDS)) | {"seconds": time.monotonic() - begin}
-            if results[test]["outcome"] != "skipped":
-                print(f"{results[test]['outcome']:7} {results[test]['seconds']:5.1f} s  {test}", flush=True)
+        results = {test: runner.run(test) for test in runner.tests}
+        for test in [test for test, result in results.items() if result["outcome"] == "failed" and test not in known]:
+            runner.renew()
+            results[test] = runner.run(test) | {"again": True}
     finally:
-        crew.end()
+        runner.end()
     return results
 
 
@@ -86,12 +106,14 @@ def main() -> int:
     parser.add_argument("--log", type=Path, default=Path("/dev/null"), help="what the ranks print")
     arguments = parser.parse_args()
     known = documented_failures() if arguments.backend == "tutti" else {}
-    results = run_all(arguments)
+    results = run_all(arguments, known)
     if arguments.junitxml:
         write_junit(arguments.junitxml, results, known)
     if arguments.json:
         Path(arguments.json).write_text(json.dumps(results, indent=1))
     outcomes = [result["outcome"] for result in results.values()]
+    for test in [test for test, result in results.items() if result.get("again") and result["outcome"] == "passed"]:
+        print(f"passed only when run again: {test}")
     print(", ".join(f"{outcomes.count(kind)} {kind}" for kind in ("passed", "failed", "skipped")))
     wrong = judge(results, known) if arguments.backend == "tutti" else []
     print("\n".join(wrong))
