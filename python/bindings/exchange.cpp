@@ -2,8 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings/exchange.hpp"
 
+#include <fmt/format.h>
+#include <nanobind/stl/string.h>
+
 #include <cstdint>
+#include <string>
 #include <unordered_map>
+
+#include <tutti/error.hpp>
 
 namespace tutti::python {
 namespace {
@@ -43,12 +49,21 @@ DescribeArray describe_of(nb::handle type) {  // under the GIL
   return describe;
 }
 
+/// What the framework raised, in one line, as an error of ours: so that whoever refuses a call's arguments tells the others.
+InvalidArgument refusal(nb::handle object) {
+  const nb::python_error raised;
+  const auto text = nb::cast<std::string>(nb::str(raised.value()));
+  return InvalidArgument(fmt::format("a {} cannot be seen as one array in memory: {}",
+                                     nb::cast<std::string>(object.type().attr("__name__")),
+                                     text.substr(0, text.find('\n'))));
+}
+
 }  // namespace
 
 bool exchange(nb::handle object, nb::dlpack::dltensor& array) {
   const DescribeArray describe = describe_of(object.type());
   if (describe == nullptr) return false;
-  if (describe(object.ptr(), &array) != 0) throw nb::python_error();
+  if (describe(object.ptr(), &array) != 0) throw refusal(object);
   return true;
 }
 

@@ -11,8 +11,8 @@
 
 namespace tutti::python {
 
-/// Looks at an array through its type's table; the shape and the strides stay the array's. False: the type has none. Throws what
-/// the framework raises for arrays that cannot be seen this way (sparse ones, for example).
+/// Looks at an array through its type's table; the shape and the strides stay the array's. False: the type has none. Throws
+/// InvalidArgument for arrays that cannot be seen this way (sparse ones, for example), with what the framework says.
 bool exchange(nb::handle object, nb::dlpack::dltensor& array);
 
 }  // namespace tutti::python

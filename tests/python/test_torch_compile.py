@@ -89,29 +89,40 @@ def test_every_verb_gives_the_same_as_eager_code_forward_and_backward(rank, size
 
 
 def twenty_calls(inputs, group, rank):
-    """Independent of each other; most results are not used, and what is used, in another order on every other rank."""
+    """Independent of each other; most results are not used, and those that are, in another order on every other rank."""
     results = [group.all_reduce(x) if i % 2 else group.all_gather(x, axis=None) for i, x in enumerate(inputs)]
     group.all_reduce(inputs[0])
     group.all_reduce(inputs[0])
-    used = results[::3] if rank % 2 else results[::3][::-1]
-    return sum([(y * y).sum() for y in used])
+    return results[::3] if rank % 2 else results[::3][::-1]
 
 
+def twenty_calls_and_kernels(inputs, group, rank):
+    """The same between computations, each of which inductor makes a program of."""
+    return [(y * y).sum() for y in twenty_calls([x * 2 for x in inputs], group, rank)]
+
+
+# Without kernels around the calls inductor needs no C++ compiler, which takes its time.
 @pytest.mark.usefixtures("_own_cache")
-@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.ranks(2, 2))])
-def test_twenty_independent_calls_with_unused_results_all_run_in_order(world, rank, size, ran, backend):
+@pytest.mark.parametrize(
+    ("function", "backend"),
+    [
+        (twenty_calls, "aot_eager"),
+        (twenty_calls, "inductor"),
+        pytest.param(twenty_calls_and_kernels, "inductor", marks=pytest.mark.soak),
+    ],
+)
+def test_twenty_independent_calls_with_unused_results_all_run_in_order(world, rank, ran, function, backend):
     inputs = [input_of(rank, (i + 1,)).requires_grad_() for i in range(18)]
-    loss = compiled(twenty_calls, backend)(inputs, world, rank)
+    results = compiled(function, backend)(inputs, world, rank)
     forward = list(ran)
     assert forward == [f"all_{'reduce' if i % 2 else 'gather stack=1'}" for i in range(18)] + ["all_reduce"] * 2
-    loss.backward()
+    sum(loss_of(y, rank) for y in results).backward()
     assert len(ran) == len(forward) + 6
-    eager = [x.detach().clone().requires_grad_() for x in inputs]
-    expected = twenty_calls(eager, world, rank)
-    expected.backward()
-    torch.testing.assert_close(loss, expected)
-    for x, y in zip(inputs, eager, strict=True):
-        torch.testing.assert_close(x.grad, y.grad)
+    copies = [x.detach().clone().requires_grad_() for x in inputs]
+    expected = function(copies, world, rank)
+    sum(loss_of(y, rank) for y in expected).backward()
+    for a, b in zip([*results, *(x.grad for x in inputs)], [*expected, *(x.grad for x in copies)], strict=True):
+        torch.testing.assert_close(a, b)
 
 
 def test_calls_without_gradients_are_kept_too(rank, size, ran):

@@ -14,6 +14,9 @@ from ..torch.memory import NAMES, TYPES, refusal, resolved
 from ..torch.memory import from_array as _tensor_over
 from ..torch.verbs import apply, refuse_gradients  # noqa: F401
 
+for _type in (torch.Tensor, torch.nn.Parameter):
+    _native.serve(_type, apply)
+
 overlaps = True  # several calls may be under way at once
 
 

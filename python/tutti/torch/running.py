@@ -9,7 +9,7 @@ import torch
 from torch.autograd.graph import increment_version
 
 from .._dispatch import tell_refusal
-from .._errors import Error, InvalidArgument
+from .._errors import InvalidArgument
 from .memory import from_array, new_result, refusal, resolved
 
 # Only the root need have an array: what it has tells the others shape and dtype.
@@ -26,11 +26,11 @@ def run(
     timeout: float | None = None,
 ) -> torch.Tensor:
     """The call where every rank knows the shape of its result: `shape`, or what follows from that of x."""
+    y = _new_result(call, x, group) if shape is None else x.new_empty(shape)
     try:
-        y = new_result(call, x, group) if shape is None else x.new_empty(shape)
         group.run(call, _input(call, x, group), y, differentiated=differentiated, timeout=timeout)
     except Exception as error:
-        raise _clearer(error, call, x, group) from None
+        raise clearer(error, call, x) from None
     return y
 
 
@@ -44,11 +44,11 @@ def execute(
         method = group.run
     else:
         method = group.run_sized
+    y = _known_result(call, x, out, group)
     try:
-        y = _known_result(call, x, out, group)
         array = method(call, _input(call, x, group), y, differentiated=differentiated, timeout=timeout)
     except Exception as error:
-        raise _clearer(error, call, x, group) from None
+        raise clearer(error, call, x) from None
     return _delivered(array, y, out)
 
 
@@ -62,18 +62,19 @@ def start(
     finish: Callable[[torch.Tensor], Any],
 ) -> Any:
     """The same without waiting: a Work, whose result is what `finish` makes of the tensor."""
+    y = _known_result(call, x, out, group)
+    source = _input(call, x, group)
+    check = _watch(source, call.verb)
+
+    def deliver(array: Any) -> Any:
+        check()
+        return finish(_delivered(array, y, out))
+
+    method = group.start_sized if _learns(call) else group.start
     try:
-        source, y = _input(call, x, group), _known_result(call, x, out, group)
-        check = _watch(source, call.verb)
-
-        def deliver(array: Any) -> Any:
-            check()
-            return finish(_delivered(array, y, out))
-
-        method = group.start_sized if _learns(call) else group.start
         return method(call, source, y, differentiated=differentiated, timeout=timeout, finish=deliver)
     except Exception as error:
-        raise _clearer(error, call, x, group) from None
+        raise clearer(error, call, x) from None
 
 
 def _learns(call: Any) -> bool:
@@ -90,15 +91,26 @@ def _known_result(call: Any, x: torch.Tensor | None, out: torch.Tensor | None, g
         return out
     if call.learns_sizes or (call.verb == "scatter" and group.rank != call.root):
         return None
-    return new_result(call, x, group)
+    return _new_result(call, x, group)
+
+
+def _new_result(call: Any, x: torch.Tensor, group: Any) -> torch.Tensor:
+    try:
+        return new_result(call, x, group)
+    except Exception as error:  # the core has not seen the call, and the others wait for it
+        raise refused(clearer(error, call, x), call, group) from None
 
 
 def _delivered(array: Any, y: torch.Tensor | None, out: torch.Tensor | None) -> torch.Tensor:
     if y is None:
         return from_array(array)
-    if out is not None and not out.is_inference():
-        increment_version(out)  # so that autograd notices where the old elements are needed
-    return y
+    return y if out is None else written(out)
+
+
+def written(out: torch.Tensor) -> torch.Tensor:
+    """Marks a tensor of the caller as changed, so that autograd notices where its old elements are needed."""
+    increment_version((out,))
+    return out
 
 
 def _watch(x: torch.Tensor | None, verb: str) -> Callable[[], None]:
@@ -117,14 +129,12 @@ def _watch(x: torch.Tensor | None, verb: str) -> Callable[[], None]:
     return check
 
 
-def _clearer(error: Exception, call: Any, x: torch.Tensor | None, group: Any) -> Exception:
-    """What is wrong with the tensor, if it is the tensor; the core has not seen it then, and the others wait for it."""
-    reason = None if x is None else refusal(x, call.verb)
-    return error if reason is None else refused(reason, call, group)
+def clearer(error: Exception, call: Any, x: torch.Tensor | None) -> Exception:
+    """What is wrong with the tensor, if it is the tensor."""
+    return error if x is None else refusal(x, call.verb) or error
 
 
-def refused(error: Error, call: Any, group: Any) -> Error:
+def refused(error: Exception, call: Any, group: Any) -> Exception:
     """The error to raise for a call that this rank will not make, once the others know."""
-    if hasattr(group, "refuse"):
-        tell_refusal(group, call, error)
+    tell_refusal(group, call, error)
     return error

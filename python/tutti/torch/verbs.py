@@ -10,16 +10,45 @@ from .._dispatch import with_sizes
 from .._errors import Error, InvalidArgument, Unsupported
 from .autograd import run_taped, tape
 from .memory import refusal
-from .running import execute, refused, start
+from .running import clearer, execute, refused, start, written
 
 _PLAIN_TYPES = frozenset({torch.Tensor, torch.nn.Parameter})
+# Usual calls on usual tensors take a path of their own: there is nothing to decide but where the result goes.
+_QUICK_VERBS = frozenset({"all_reduce", "reduce", "scan", "exscan", "permute"})
 
 _modes = torch._C._len_torch_dispatch_stack
 _grad_enabled = torch.is_grad_enabled
+_empty_like = torch.empty_like
 
 
 def apply(call: Any, x: torch.Tensor, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
     """Runs the call on one tensor; gives a new tensor, `out`, or a Work for either."""
+    if (
+        async_op
+        or call.verb not in _QUICK_VERBS
+        or not _is_usual(x)
+        or not (out is None or out is x or _is_usual(out))
+        or _modes()
+    ):
+        return _apply(call, x, out, group, async_op, timeout)
+    y = _empty_like(x) if out is None else out
+    try:
+        group.run(call, x, y, timeout=timeout)
+    except Exception as error:
+        raise clearer(error, call, x) from None
+    return y if out is None else written(out)
+
+
+def _is_usual(x: Any) -> bool:
+    return (
+        type(x) is torch.Tensor
+        and x.layout is torch.strided
+        and not (x.requires_grad or x.is_neg() or x.is_conj())
+        and x.is_contiguous()
+    )
+
+
+def _apply(call: Any, x: torch.Tensor | None, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
     differentiated = x is not None and x.requires_grad and _grad_enabled()
     if out is not None:
         error = _what_is_wrong(call, x, out)
