@@ -115,6 +115,8 @@ def compare_outcomes(item, report):
     if failure is None:
         report.outcome = "failed"
         report.longrepr = "failed elsewhere: " + "; ".join(failures)
+    if config.stash[in_step_key].rank == 0:  # at once: a run that is ended from outside has no summary
+        config.get_terminal_writer().line(f"\nFAILED {item.nodeid}: {'; '.join(failures)}")
     broken = [reason for reason in exchange_or_exit(config, f"the world after {item.nodeid}", what_is_broken()) if reason]
     if broken:
         item.session.shouldfail = f"the world is broken after {item.nodeid}: {broken[0]}"
