@@ -3,6 +3,8 @@
 #include <nanobind/stl/shared_ptr.h>
 
 #include <array>
+#include <unordered_map>
+#include <utility>
 
 #include <tutti/error.hpp>
 
@@ -44,22 +46,32 @@ nb::object as_numpy() {
   return nb::cpp_function([](nb::object array) { return array.attr("numpy")(); });
 }
 
-nb::object apply_numpy(const Call& call, nb::handle x, nb::handle out, const std::shared_ptr<Member>& member,
-                       bool async_op, Duration timeout) {
-  Terms terms{.input = view_of_numpy(x), .timeout = timeout};
-  const bool at_root = member->rank() == call.root;
-  if (root_tells(call) && !at_root) {
-    terms.input = View();
-  }
+/// A call on NumPy arrays, ready to go.
+struct Prepared {
+  Terms terms;
+  nb::object result;  // None: becomes known during the call
+};
+
+Prepared prepare_numpy(const Call& call, nb::handle x, nb::handle out, const Member& member, Duration timeout) {
+  Prepared prepared{.terms = {.input = view_of_numpy(x), .timeout = timeout}, .result = nb::borrow(out)};
+  Terms& terms = prepared.terms;
+  const bool at_root = member.rank() == call.root;
+  if (root_tells(call) && !at_root) terms.input = View();
   const bool learns = learns_sizes(call) || root_tells(call);
   if (learns) terms.learns = std::make_shared<Array>();
-  nb::object result = nb::borrow(out);
   if (out.is_none() && !learns) {
-    result = result_for(call, *member, x, terms.input);
+    prepared.result = result_for(call, member, x, terms.input);
   } else if (out.is_none() && call.verb == Verb::broadcast && !at_root) {
-    result = new_numpy_like(x, view_of_numpy(x).shape());  // what the caller passed says what it expects
+    prepared.result = new_numpy_like(x, view_of_numpy(x).shape());  // what the caller passed says what it expects
   }
-  if (!result.is_none()) terms.output = view_of_numpy(result);
+  if (!prepared.result.is_none()) terms.output = view_of_numpy(prepared.result);
+  return prepared;
+}
+
+nb::object apply_numpy(const Call& call, nb::handle x, nb::handle out, const std::shared_ptr<Member>& member,
+                       bool async_op, nb::handle timeout) {
+  auto [terms, result] =
+      prepared(member, call, [&] { return prepare_numpy(call, x, out, *member, timeout_from(timeout)); });
   const bool gives_learned = result.is_none();
   if (!async_op) {
     run_call(member, call, terms, nb::make_tuple(x, result));
@@ -76,18 +88,29 @@ nb::object apply_numpy(const Call& call, nb::handle x, nb::handle out, const std
   return nb::cast(std::move(work));
 }
 
+/// By the exact type of the array: whose adapter asked to be called at once.
+std::unordered_map<PyObject*, nb::object>& servers() {  // under the GIL
+  static auto* const all = new std::unordered_map<PyObject*, nb::object>;
+  return *all;
+}
+
+/// Types are kept, so that an address stays its type's own.
+void serve(nb::handle type, nb::object function) { servers()[type.inc_ref().ptr()] = std::move(function); }
+
 nb::object dispatch(const Call& call, nb::handle x, nb::handle out, const std::shared_ptr<Member>& member,
                     bool async_op, nb::handle timeout) {
   static PyObject* const function =
       nb::object(nb::module_::import_("tutti._dispatch").attr("dispatch")).release().ptr();
-  return nb::handle(function)(call, x, out, member, async_op, timeout);
+  const auto server = servers().find(x.type().ptr());
+  const nb::handle next = server != servers().end() ? server->second : nb::handle(function);
+  return next(call, x, out, member, async_op, timeout);
 }
 
 nb::object apply(const Call& call, nb::handle x, nb::handle out, nb::handle group, bool async_op, nb::handle timeout) {
   forget_ended();
   const auto member = group.is_none() ? world() : nb::cast<std::shared_ptr<Member>>(group);
   if (is_numpy(x) && (out.is_none() || is_numpy(out))) {
-    return apply_numpy(call, x, out, member, async_op, timeout_from(timeout));
+    return apply_numpy(call, x, out, member, async_op, timeout);
   }
   return dispatch(call, x, out, member, async_op, timeout);
 }
@@ -97,6 +120,8 @@ nb::object apply(const Call& call, nb::handle x, nb::handle out, nb::handle grou
 void bind_apply(nb::module_& m) {
   m.def("apply", apply, nb::arg("call"), nb::arg("x").none(), nb::arg("out").none(), nb::arg("group").none(),
         nb::arg("async_op"), nb::arg("timeout").none());
+  m.def("serve", serve, nb::arg("type"), nb::arg("function"),
+        "Calls on arrays of exactly this type go to `function` at once, past _dispatch.py.");
 }
 
 }  // namespace tutti::python

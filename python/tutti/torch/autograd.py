@@ -38,28 +38,37 @@ def tape(call: Any, x: torch.Tensor, group: Any, timeout: float | None) -> Taped
 
 def run_taped(x: torch.Tensor, taped: Taped, done: list | None = None) -> torch.Tensor:
     """The call on x, with a gradient. `done`: a list with the result, if it is there already."""
-    return _Collective.apply(x, taped, done)[0]
+    function = _TransformedCollective if torch._C._are_functorch_transforms_active() else _Collective
+    return function.apply(x, taped, done)[0]
+
+
+def _forward(x: torch.Tensor, taped: Taped, done: list | None) -> tuple[torch.Tensor, torch.Tensor]:
+    """The result, and a thread: an output without elements, kept for backward, by which a second backward is led back here on
+    every rank, also where this rank's gradient is a constant."""
+    if done is not None:
+        y = done.pop()
+    elif taped.shape is None:
+        y = execute(taped.call, x, None, taped.group, True, taped.timeout)
+    else:
+        y = run(taped.call, x, taped.group, taped.shape, differentiated=True, timeout=taped.timeout)
+    return y, torch.empty(0, dtype=x.dtype)
+
+
+def _remember(ctx: Any, inputs: tuple, output: tuple) -> None:
+    (x, ctx.taped, _), (y, thread) = inputs, output
+    ctx.shape = x.shape
+    if ctx.taped.adjoint.kind == "select":
+        ctx.save_for_backward(thread, x, y)
+    else:
+        ctx.save_for_backward(thread, None, None)
 
 
 class _Collective(torch.autograd.Function):
-    """Gives the result and a thread: an output without elements, kept for backward, by which a second backward is led back here
-    on every rank, also where this rank's gradient is a constant."""
-
     @staticmethod
-    def forward(x: torch.Tensor, taped: Taped, done: list | None) -> tuple[torch.Tensor, torch.Tensor]:
-        if done is not None:
-            y = done.pop()
-        elif taped.shape is None:
-            y = execute(taped.call, x, None, taped.group, True, taped.timeout)
-        else:
-            y = run(taped.call, x, taped.group, taped.shape, differentiated=True, timeout=taped.timeout)
-        return y, x.new_empty(0)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple, output: tuple) -> None:
-        (x, ctx.taped, _), (y, thread) = inputs, output
-        ctx.shape = x.shape
-        ctx.save_for_backward(thread, *((x, y) if ctx.taped.adjoint.kind == "select" else (None, None)))
+    def forward(ctx: Any, x: torch.Tensor, taped: Taped, done: list | None) -> tuple[torch.Tensor, torch.Tensor]:
+        output = _forward(x, taped, done)
+        _remember(ctx, (x, taped, done), output)
+        return output
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor, _: torch.Tensor) -> tuple:
@@ -67,6 +76,13 @@ class _Collective(torch.autograd.Function):
         thread, x, y = ctx.saved_tensors
         runner = _eager_runner(taped, thread)
         return pull_back(taped.call, taped.adjoint, taped.group, gradient, ctx.shape, x, y, runner), None, None
+
+
+class _TransformedCollective(_Collective):
+    """The same in the form that torch.func asks for, which costs more."""
+
+    forward = staticmethod(_forward)
+    setup_context = staticmethod(_remember)
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple, x: torch.Tensor, taped: Taped, done: list | None) -> tuple:
