@@ -4,12 +4,11 @@
 // XLA calls the handler from threads of its pool, in the order of the tokens that tie a group's calls together. A pool has
 // few threads, and its programs may wait for calls of several groups in an order that other ranks do not share: a handler
 // must not hold a thread until others have arrived. It waits for a moment, which is enough for most calls and the fastest
-// way then; what is not over by then is finished by the progress of the runtime, and XLA is told through a future.
+// way then; what is not over by then is waited for elsewhere, and XLA is told through a future.
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string_view.h>
 
-#include <array>
-#include <atomic>
+#include <system_error>
 #include <thread>
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -79,35 +78,37 @@ DType dtype_of_xla(ffi::DataType type) {
   throw Unsupported("elements of this type cannot be sent; convert them first, for example to float32 or int8");
 }
 
-/// Of a program that runs by itself: nobody looks at its results before it has ended, and XLA keeps its arrays until then.
-struct Awaited {
-  Started started;
-  ffi::Promise promise;
-  std::atomic<std::size_t> left;
-
-  void tell() {
-    try {
-      started.rethrow();
-    } catch (...) {
-      return promise.SetError(error_for_xla(std::current_exception()));
-    }
-    promise.SetAvailable();
+void tell(const Started& started, ffi::Promise promise) {
+  try {
+    started.rethrow();
+  } catch (...) {
+    return promise.SetError(error_for_xla(std::current_exception()));
   }
-};
+  promise.SetAvailable();
+}
 
-/// XLA goes on with the program in the thread that tells it, and may come back with the next call: not a thing to do where
-/// the end is noticed, under the runtime's lock. After a call that took this long, a thread of its own costs nothing.
-void tell_when_ended(const std::shared_ptr<Awaited>& awaited) {
-  Runtime& runtime = awaited->started.member->core().runtime();
-  const auto operations = awaited->started.operations;
-  for (const auto& operation : operations) {
+/// Waits, at most to `limit`; true: it has ended.
+bool await(const Started& started, TimePoint limit) {
+  if (started.operations.empty()) return true;
+  return started.member->core().runtime().drive([&] { return started.ended(); }, limit);
+}
+
+/// Waits in a thread of its own, which costs little beside a call that takes this long. XLA goes on with the program in
+/// the thread that tells it, and may come back with the next call: nobody else's thread will do, and that of the runtime least.
+/// XLA keeps the arrays until it is told.
+void tell_when_ended(Started started, const ffi::Promise& promise) {
+  const auto shared = std::make_shared<Started>(std::move(started));
+  const auto finish = [shared, promise] {
     {
-      const auto guard = runtime.lock();
-      operation->then([awaited](const std::exception_ptr&) {
-        if (awaited->left.fetch_sub(1) == 1) std::thread([awaited] { awaited->tell(); }).detach();
-      });
+      const ExactArithmetic exact;
+      await(*shared, TimePoint::max());  // it ends by its own deadline
     }
-    runtime.entrust(*operation);
+    tell(*shared, promise);
+  };
+  try {
+    std::thread(finish).detach();
+  } catch (const std::system_error&) {
+    finish();  // no threads left: better to hold XLA's than to give up its arrays while they are in use
   }
 }
 
@@ -123,30 +124,40 @@ Terms terms_of(const Call& call, int rank, const ffi::AnyBuffer& x, ffi::AnyBuff
   return terms;
 }
 
+struct Attributes {
+  std::string_view call;
+  std::int64_t group;
+  double timeout;
+  bool differentiated;
+};
+
+/// Begins the call, and waits for a moment.
+Started begin(const Attributes& attributes, const ffi::AnyBuffer& x, ffi::AnyBuffer& y) {
+  const ExactArithmetic exact;
+  const auto member = group_of(attributes.group);
+  const Call call = parallel::decode_call(attributes.call);
+  Terms terms = terms_of(call, member->rank(), x, y);
+  terms.differentiated = attributes.differentiated;
+  terms.timeout = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(attributes.timeout));
+  Runtime& runtime = member->core().runtime();
+  runtime.check_alive();
+  Started started = run_for_a_moment(member, call, terms);
+  await(started, deadline_after(runtime.clock().now(), moment));
+  return started;
+}
+
 ffi::Future run(ffi::AnyBuffer x, ffi::Token, ffi::Result<ffi::AnyBuffer> y, ffi::Result<ffi::Token>,
-                std::string_view text, std::int64_t group, double timeout, bool differentiated) {
+                std::string_view call, std::int64_t group, double timeout, bool differentiated) {
   ffi::Promise promise;
   ffi::Future future(promise);
   try {
-    const ExactArithmetic exact;
-    const auto member = group_of(group);
-    const Call call = parallel::decode_call(text);
-    Terms terms = terms_of(call, member->rank(), x, *y);
-    terms.differentiated = differentiated;
-    terms.timeout = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(timeout));
-    member->core().runtime().check_alive();
-    Started started = run_for_a_moment(member, call, terms);
-    if (!started.operations.empty()) {
-      Runtime& runtime = started.member->core().runtime();
-      const TimePoint limit = deadline_after(runtime.clock().now(), moment);
-      if (!runtime.drive([&] { return started.ended(); }, limit)) {
-        const std::size_t operations = started.operations.size();
-        tell_when_ended(std::make_shared<Awaited>(std::move(started), promise, operations));
-        return future;
-      }
-      started.rethrow();
+    Started started =
+        begin({.call = call, .group = group, .timeout = timeout, .differentiated = differentiated}, x, *y);
+    if (started.ended()) {
+      tell(started, promise);
+    } else {
+      tell_when_ended(std::move(started), promise);
     }
-    promise.SetAvailable();
   } catch (...) {
     promise.SetError(error_for_xla(std::current_exception()));
   }

@@ -1,7 +1,5 @@
 # test_jax_jit.py: the verbs inside compiled JAX programs: values, order, control flow, batches, and what is refused.
 # SPDX-License-Identifier: Apache-2.0
-import functools
-
 import numpy as np
 import pytest
 
@@ -118,19 +116,34 @@ def test_programs_that_follow_each_other_keep_their_order(rank, size):
         assert np.isfinite(one)
 
 
-def test_groups_of_one_program_are_independent(world, rank, size):
-    """The ranks use them in different orders, and each waits for one that another rank comes to last."""
-    one, other = world.split(0), world.split(0)
-    for group in (one, other):  # a group's first program is made by all its ranks together
-        jax.jit(functools.partial(tutti.all_reduce, group=group))(1.0)
-    groups = [one, other] if rank % 2 else [other, one]
+@pytest.mark.ranks(2)
+def test_a_program_that_fails_takes_no_other_group_with_it(world, rank, size):
+    """Not even one that was started before anybody knew."""
+    group = world.split(0)
+    fails = jax.jit(lambda x, y: tutti.all_reduce(jnp.tanh(x @ x @ x).sum() + y, group=group))
+    works = jax.jit(tutti.all_reduce)
+    x, y = jnp.ones((300, 300)), jnp.ones(2)
+    works(y), fails(x, y)
+    failed = fails(x, jnp.ones(3 if rank else 4))
+    assert (np.asarray(works(y)) == size).all()
+    with pytest.raises(tutti.Mismatch), tutti.jax.translated():
+        failed.block_until_ready()
+    assert (np.asarray(works(y)) == size).all()
+    jax.effects_barrier()
+
+
+def test_groups_in_one_program(world, rank, size):
+    """Large and independent of each other, with memory to use again; all ranks agree on the order only."""
+    halves = world.split(rank % 2)
+    groups = [world, halves, world.split(0), halves.split(0)]
 
     def program(x):
-        results = {group.id: tutti.all_reduce(x * (1 + (group is other)), group=group) for group in groups}
-        return results[one.id], results[other.id]
+        results = [tutti.all_reduce(x + number, group=groups[number % 4]) for number in range(16)]
+        return jnp.stack([result.sum() for result in (results if rank % 2 else results[::-1])])
 
-    first, second = jax.jit(program)(jnp.full((4096,), 1.0))
-    assert (np.asarray(first) == size).all() and (np.asarray(second) == 2 * size).all()
+    sums = np.asarray(jax.jit(program)(jnp.zeros((16 << 10,))))
+    expected = [(16 << 10) * number * groups[number % 4].size for number in range(16)]
+    assert sums.tolist() == (expected if rank % 2 else expected[::-1])
 
 
 def test_scan_while_cond_and_checkpoint(rank, size):

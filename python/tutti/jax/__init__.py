@@ -21,6 +21,7 @@ import jax as _jax
 import jax.numpy as _jnp
 
 from .. import _lifecycle, _native
+from . import internals as _internals
 from . import primitive, rules
 from .errors import translated
 from .internals import is_tracing
@@ -44,6 +45,7 @@ def _finish_programs() -> None:
     try:
         _jax.effects_barrier()
     except _jax.errors.JaxRuntimeError as error:
+        _internals.forget_failure()
         _warnings.warn(f"a compiled program whose result nobody looked at ended with: {error}", RuntimeWarning, stacklevel=1)
 
 

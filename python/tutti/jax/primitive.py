@@ -18,7 +18,7 @@ from jax.interpreters import mlir
 from .. import _native
 from .._errors import Unsupported
 from . import eager
-from .internals import Calls, row_major, token_type
+from .internals import CALLS, row_major, token_type
 
 TARGET = "tutti_run"
 
@@ -32,8 +32,8 @@ def run(
     return call_p.bind(x, call=call, group=group, shape=tuple(shape), timeout=timeout, differentiated=differentiated)
 
 
-def _abstract_eval(x: Any, *, group: int, shape: tuple[int, ...], **_: Any) -> tuple[Any, set[Calls]]:
-    return jax.core.ShapedArray(shape, x.dtype), {Calls(group)}
+def _abstract_eval(x: Any, *, shape: tuple[int, ...], **_: Any) -> tuple[Any, set]:
+    return jax.core.ShapedArray(shape, x.dtype), {CALLS}
 
 
 def _run_now(x: Any, *, call: Any, group: int, shape: tuple[int, ...], timeout: float | None, differentiated: bool) -> jax.Array:
@@ -43,7 +43,6 @@ def _run_now(x: Any, *, call: Any, group: int, shape: tuple[int, ...], timeout: 
 def _lower(
     context: Any, x: Any, *, call: Any, group: int, shape: tuple[int, ...], timeout: float | None, differentiated: bool
 ) -> list[Any]:
-    effect = Calls(group)
     result = context.avals_out[0]
     rule = jax.ffi.ffi_lowering(
         TARGET,
@@ -56,13 +55,13 @@ def _lower(
     value, token = rule(
         context,
         x,
-        context.tokens_in.get(effect),
+        context.tokens_in.get(CALLS),
         call=call.encode(),
         group=np.int64(_native.jax_prepare(_native.group_of(group), call)),
         timeout=np.float64(timeout or 0.0),
         differentiated=bool(differentiated),
     )
-    context.set_tokens_out(context.tokens_in.update_tokens(mlir.TokenSet({effect: token})))
+    context.set_tokens_out(context.tokens_in.update_tokens(mlir.TokenSet({CALLS: token})))
     return [value]
 
 
