@@ -92,8 +92,7 @@ def _is_for_xla(graph: Any) -> bool:
 
 
 def run_in_graph(call: Any, x: tf.Tensor, group: Any, timeout: float | None, *, part: bool, differentiated: bool) -> tf.Tensor:
-    """The result of the call as a tensor of the graph. `part`: see _verbs.operate."""
-    refuse_graph(call.verb)
+    """The result of the call as a tensor of the graph. `part`: see _operation.operate."""
     if call.learns_sizes:
         name = "recv_sizes=" if call.verb == "all_to_all" else "sizes="
         raise InvalidArgument(f"{call.verb}: inside tf.function the sizes of all ranks must be given with {name}")

@@ -11,7 +11,7 @@ from .. import _native
 from .._dispatch import with_sizes
 from . import _order
 from ._eager import run_now
-from ._graph import going_back, run_in_graph, ticket_office
+from ._graph import going_back, refuse_graph, run_in_graph, ticket_office
 
 
 def operate(
@@ -23,6 +23,8 @@ def operate(
     tells: in eager code, broadcast and scatter take shape and dtype from the root.
     """
     is_eager = tf.executing_eagerly()
+    if not is_eager:
+        refuse_graph(call.verb)
     watched = _order.is_watched(x)
     if watched:
         if is_eager and call.learns_sizes:
