@@ -58,6 +58,13 @@ class Body {
   virtual void add_waiting_for(std::vector<int>& ranks) const = 0;
 };
 
+/// What tells a call from another one of its kind.
+struct Again {
+  std::uint64_t sequence = 0;
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+};
+
 /// Carries out bodies for a fixed list of ranks, without plans. They run in the order in which they were started, which is
 /// the same on all members.
 class Carrier {
@@ -66,6 +73,9 @@ class Carrier {
   /// Ranks in the world; the spec's rank i is members()[i].
   [[nodiscard]] virtual std::span<const int> members() const = 0;
   virtual Body& start(const BodyStart& start) = 0;
+  /// A body that is done and was not released, once more: the spec, which has stayed where it was, and everything else but
+  /// the call's number and arrays are the same.
+  virtual void start_again(Body& ended, const Again& call) = 0;
   /// After poll() returned true or threw, or after cancel().
   virtual void release(Body& body) = 0;
 };

@@ -19,6 +19,7 @@ class CircleCarrier final : public Carrier {
     shared::ArenaCommons::Parts commons{};  // whose members are ranks in the world
     int rank = 0;                           // of this rank among them
     bool cross_memory = false;
+    bool oversubscribed = false;
     shared::SharedLimits limits{};
   };
   /// Throws Error when memory runs out.
@@ -29,6 +30,7 @@ class CircleCarrier final : public Carrier {
                  .rank = parts.rank,
                  .size = static_cast<int>(members_.size()),
                  .cross_memory = parts.cross_memory,
+                 .oversubscribed = parts.oversubscribed,
                  .limits = parts.limits}) {}
 
   [[nodiscard]] std::uint64_t seat_offset() const { return circle_.seat_offset(); }
@@ -37,6 +39,7 @@ class CircleCarrier final : public Carrier {
 
   [[nodiscard]] std::span<const int> members() const override { return members_; }
   Body& start(const BodyStart& start) override { return circle_.start(start); }
+  void start_again(Body& ended, const Again& call) override { circle_.start_again(ended, call); }
   void release(Body& body) override { circle_.release(body); }
 
  private:

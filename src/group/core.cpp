@@ -114,7 +114,7 @@ void GroupCore::admit_stranger(Request& request) {
   Familiar* place = nullptr;
   if (!request.allocate) {  // what makes the result is the caller's, and not kept
     place = &familiar_[next_familiar_++ % familiar_.size()];
-    place->is_known = place->may_replay = false;
+    forget(*place);
     place->asked = request;
   }
   try {
@@ -132,16 +132,21 @@ void GroupCore::admit_stranger(Request& request) {
 }
 
 std::shared_ptr<Operation> GroupCore::make_operation(Request request, Duration timeout) {
-  const TimePoint now = runtime_->clock().now();
   auto operation = take_operation();
-  operation->group = shared_from_this();
   operation->request = std::move(request);
+  enlist(operation, timeout);
+  return operation;
+}
+
+// From here on deadlines, stalls and failures are watched for it.
+void GroupCore::enlist(const std::shared_ptr<Operation>& operation, Duration timeout) {
+  const TimePoint now = runtime_->clock().now();
+  operation->group = shared_from_this();
   operation->timeout = timeout > Duration::zero() ? timeout : runtime_->default_timeout();
   operation->started_at = operation->probed_at = now;
   operation->request.deadline = deadline_after(now, operation->timeout);
   running_.push_back(operation);
   runtime_->activate(operation);
-  return operation;
 }
 
 std::shared_ptr<Operation> GroupCore::start(Request request, Duration timeout) {
@@ -210,9 +215,6 @@ bool GroupCore::must_wait(const Operation& operation) const {
     // Through shared memory all ranks take calls in the same order. One that waits has not taken its turn yet; one that is
     // told its sizes first takes another turn for its elements, and one that spans nodes takes a turn on each level.
     if (circle_ && (other->waits_for_turn || theirs.sizes_follow || !facts_.node_of.empty())) return true;
-    // Through shared memory all ranks take calls in the same order. One that waits has not taken its turn yet, and one that
-    // is told its sizes first takes another turn for its elements.
-    if (circle_ && (other->waits_for_turn || theirs.sizes_follow)) return true;
     if (clash(mine.input, theirs.output) || clash(mine.output, theirs.output) || clash(mine.output, theirs.input))
       return true;
   }

@@ -73,6 +73,9 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     Duration timeout{};
   };
   std::shared_ptr<Operation> start_message(const Message& message);
+  /// A blocking one. Returns nothing if it is over already, as small ones between neighbours often are; `source` is then
+  /// whom a message came from.
+  std::shared_ptr<Operation> run_message(const Message& message, int& source);
   void abort(std::string_view reason);
   /// This rank takes no part in the group's next call, for reasons that its caller found: the call takes its number here, and
   /// the others raise Aborted with the reason instead of waiting.
@@ -110,11 +113,13 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     Request asked{}, admitted{};
     Spec spec{};
     BodyStart start{};
+    Body* body = nullptr;  // that carried out the last of them, for the next one
     bool is_known = false;
     bool may_replay = false;
   };
   void admit_stranger(Request& request);
   static void admit_again(Request& request, const Familiar& familiar);
+  void forget(Familiar& familiar);
   [[nodiscard]] bool is_undisturbed() const;
   [[nodiscard]] Familiar* find_replayable(const Plain& plain);
   [[nodiscard]] bool run_first(const Request& request, Task*& task);
@@ -124,12 +129,17 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::shared_ptr<Operation> start_admitted(Request request, Duration timeout);
   std::shared_ptr<Operation> make_operation(Request request, Duration timeout);
   std::shared_ptr<Operation> take_operation();
+  void enlist(const std::shared_ptr<Operation>& operation, Duration timeout);
   void check_usable() const;
   void enter_log(const Signature& signature);
   void refuse(const std::string& text);
   void forget_refused();
   void launch(Operation& operation);
+  void check_message_here(const Message& message) const;
   void launch_message(Operation& operation, const Message& message);
+  void write_down(Operation& operation, const Message& message) const;
+  void hand_over(Transfer& transfer, const Message& message, std::byte* memory);
+  [[nodiscard]] bool is_over(const Transfer& transfer, const Message& message) const;
   [[nodiscard]] bool must_wait(const Operation& operation) const;
   void advance_collective(Operation& operation);
   /// Runs what may throw; turns that into the group's failure.
@@ -177,7 +187,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::shared_ptr<CircleCarrier> circle_;  // of the members on this host; null: none
   bool quick_ = false;                     // calls may be over before anyone need wait
   Layout layout_;                          // working memory of the checks
-  std::array<Familiar, 4> familiar_;       // the latest kinds of calls
+  std::array<Familiar, 16> familiar_;      // the latest kinds of calls; roots may take turns
   std::size_t next_familiar_ = 0;          // the place for the next kind
   Familiar* latest_ = nullptr;             // the kind of the call that was admitted last; null: one that is not kept
   std::atomic<bool> inside_{false};
@@ -188,6 +198,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::optional<std::uint64_t> refused_up_to_;  // the latest call that somebody refused; messages for it may lie unread
   std::vector<std::shared_ptr<Operation>> running_;  // in the order they were started
   std::vector<std::shared_ptr<Operation>> pool_;
+  std::shared_ptr<Operation> message_;  // for the next blocking message; in no list as long as it need not wait
   std::optional<control::Cause> broken_;
   std::optional<control::Cause> proposed_;  // a cause that is on its way through the control network
   TimePoint proposed_at_{};

@@ -92,9 +92,12 @@ Work entrusted(GroupCore& core, std::shared_ptr<Operation> operation) {
 
 void run_message(GroupCore& core, const GroupCore::Message& message, int* source = nullptr) {
   const GroupCore::Entry entry(core, name_of(message.verb));
-  const auto operation = core.start_message(message);
-  wait_for(core, *operation);
-  if (source != nullptr) *source = operation->peer;
+  int peer = message.peer;
+  if (const auto operation = core.run_message(message, peer)) {
+    wait_for(core, *operation);
+    peer = operation->peer;
+  }
+  if (source != nullptr) *source = peer;
 }
 
 }  // namespace

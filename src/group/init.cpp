@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <fstream>
@@ -165,14 +166,24 @@ wire::Secret secret_of(const Connector& connector) {
   return wire::Secret(std::as_bytes(secret));
 }
 
+/// More ranks than processors that they may use. One that is bound to a single processor has it to itself, most likely.
+bool is_oversubscribed(const Place& place) {
+  int processors = static_cast<int>(std::thread::hardware_concurrency());
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) > 1) processors = CPU_COUNT(&allowed);
+  return place.local_size > processors;
+}
+
 /// Between neighbours through shared memory, if they share it.
-std::unique_ptr<Transport> make_transport(transport::TcpSetup setup, Neighbourhood near) {
+std::unique_ptr<Transport> make_transport(transport::TcpSetup setup, Neighbourhood near, const Place& place) {
   auto tcp = std::make_unique<transport::TcpTransport>(std::move(setup));
   if (near.neighbours == nullptr) return tcp;
-  return std::make_unique<transport::HostTransport>(transport::HostSetup{.neighbours = std::move(near.neighbours),
-                                                                         .inner = std::move(tcp),
-                                                                         .boards = std::move(near.boards),
-                                                                         .clock = steady_clock()});
+  return std::make_unique<transport::HostTransport>(
+      transport::HostSetup{.neighbours = std::move(near.neighbours),
+                           .inner = std::move(tcp),
+                           .boards = std::move(near.boards),
+                           .clock = steady_clock(),
+                           .options = transport::options_for(place.local_size, is_oversubscribed(place))});
 }
 
 Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
@@ -216,7 +227,7 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
                                     .clock = steady_clock(),
                                     .world = world,
                                     .options = options},
-                                   std::move(near));
+                                   std::move(near), place);
   return parts;
 }
 
@@ -276,7 +287,7 @@ Group init(std::shared_ptr<Connector> connector, const InitOptions& options) {
   parts.default_timeout = options.timeout;
   parts.seed = random_word();
   parts.log = log;
-  parts.oversubscribed = place.local_size > static_cast<int>(std::thread::hardware_concurrency());
+  parts.oversubscribed = is_oversubscribed(place);
 
   GroupFacts facts{.rank = place.rank, .size = place.size, .id = world, .node_of = parts.node_of};
   for (int rank = 0; rank < place.size; ++rank) facts.world_of.push_back(rank);

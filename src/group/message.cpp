@@ -16,8 +16,7 @@ constexpr std::uint32_t message_lane = 1;
 
 }  // namespace
 
-std::shared_ptr<Operation> GroupCore::start_message(const Message& message) {
-  const auto guard = runtime_->lock();
+void GroupCore::check_message_here(const Message& message) const {
   check_usable();
   check_message(message.verb, message.data,
                 {.peer = message.peer, .size = facts_.size, .any_source_allowed = message.verb == Verb::recv});
@@ -25,40 +24,48 @@ std::shared_ptr<Operation> GroupCore::start_message(const Message& message) {
     throw Unsupported(
         fmt::format("{}: the array is not in the CPU's memory; copy it there first", name_of(message.verb)));
   }
+}
+
+std::shared_ptr<Operation> GroupCore::start_message(const Message& message) {
+  const auto guard = runtime_->lock();
+  check_message_here(message);
   auto operation = make_operation({}, message.timeout);
   launch_message(*operation, message);
   return operation;
 }
 
-void GroupCore::launch_message(Operation& operation, const Message& message) {
-  const bool is_send = message.verb == Verb::send;
+void GroupCore::write_down(Operation& operation, const Message& message) const {
   operation.request.verb = message.verb;
-  (is_send ? operation.request.input : operation.request.output) = message.data;
+  (message.verb == Verb::send ? operation.request.input : operation.request.output) = message.data;
   operation.request.signature = {.verb = Verb::send, .dtype = message.data.dtype(), .count = message.data.count()};
   operation.peer = message.peer;
   operation.transport = &runtime_->transport();
+}
 
+void GroupCore::launch_message(Operation& operation, const Message& message) {
+  write_down(operation, message);
   auto* memory = static_cast<std::byte*>(message.data.data());
   if (!message.data.is_contiguous()) {
     memory = operation.packed.reserve(static_cast<std::size_t>(message.data.bytes()));
-    if (is_send) kernel::pack(message.data, memory);
+    if (message.verb == Verb::send) kernel::pack(message.data, memory);
   }
-  Transfer& transfer = operation.transfer;
+  hand_over(operation.transfer, message, memory);
+  advance_message(operation);
+}
+
+void GroupCore::hand_over(Transfer& transfer, const Message& message, std::byte* memory) {
+  const std::int64_t count = message.data.count();
   transfer.envelope = {.group = facts_.id,
                        .epoch = facts_.epoch,
                        .tag = message.tag,
                        .lane = message_lane,
-                       .signature = operation.request.signature,
-                       .bytes = message.data.bytes()};
+                       .signature = {.verb = Verb::send, .dtype = message.data.dtype(), .count = count},
+                       .bytes = count * static_cast<std::int64_t>(size_of(message.data.dtype()))};
   transfer.peer = message.peer == any_source ? any_peer : facts_.world_of[static_cast<std::size_t>(message.peer)];
+  const bool is_send = message.verb == Verb::send;
   transfer.from = is_send ? memory : nullptr;
   transfer.to = is_send ? nullptr : memory;
-  if (is_send) {
-    operation.transport->send(transfer);
-  } else {
-    operation.transport->recv(transfer);
-  }
-  advance_message(operation);
+  is_send ? runtime_->transport().send(transfer) : runtime_->transport().recv(transfer);
 }
 
 void GroupCore::advance_message(Operation& operation) {

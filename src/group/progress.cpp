@@ -15,10 +15,11 @@ constexpr int yield_rounds = 4;
 // Among neighbours with a core each, some 2 ms: whoever sleeps is woken on the core of the rank that wakes it, and then both
 // share that one until the system notices.
 constexpr int yield_rounds_of_neighbours = 2000;
-constexpr Duration short_nap = 200us;  // while links and neighbours may both have news
-constexpr Duration control_nap = 2ms;  // of the service thread, while it sleeps where links are not heard
-constexpr Duration nap = 20ms;         // the longest sleep while a call waits: deadlines and probes need a look
-constexpr Duration idle_nap = 200ms;   // the same while nothing is under way: heartbeats
+constexpr int yield_rounds_oversubscribed = 200;  // each lets another rank run, which takes less time than to wake one
+constexpr Duration short_nap = 200us;             // while links and neighbours may both have news
+constexpr Duration control_nap = 2ms;             // of the service thread, while it sleeps where links are not heard
+constexpr Duration nap = 20ms;        // the longest sleep while a call waits: deadlines and probes need a look
+constexpr Duration idle_nap = 200ms;  // the same while nothing is under way: heartbeats
 constexpr Duration control_interval = 1ms;
 
 }  // namespace
@@ -71,7 +72,9 @@ bool Runtime::poll_or_sleep(std::unique_lock<std::mutex>& guard, int& idle_round
   }
   ++idle_rounds;
   const int spins = parts_.oversubscribed ? 0 : spin_rounds;
-  const int yields = parts_.neighbours && !parts_.oversubscribed ? yield_rounds_of_neighbours : yield_rounds;
+  const int yields = !parts_.neighbours      ? yield_rounds
+                     : parts_.oversubscribed ? yield_rounds_oversubscribed
+                                             : yield_rounds_of_neighbours;
   if (idle_rounds > spins + yields) {
     sleep(guard, limit);
   } else {

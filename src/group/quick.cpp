@@ -6,16 +6,24 @@
 // over by then, or goes wrong, becomes an operation like any other.
 #include <sched.h>
 
+#include <utility>
+
 #include "backend/alike.hpp"
+#include "group/circle_carrier.hpp"
 #include "group/core.hpp"
 #include "group/runtime.hpp"
 
 namespace tutti {
 namespace {
 
-constexpr int polls_with_a_core_each = 4000;  // some 100 µs
-constexpr int polls_before_yield = 1000;      // a core of one's own may be shared with strangers
-constexpr int polls_with_fewer_cores = 60;    // each gives the core to another rank
+// A poll looks for some half a microsecond. A core of one's own may be shared with strangers, or, for as long as the system does
+// not notice that others are idle, with the very rank that is awaited.
+constexpr int polls_with_a_core_each = 4000;
+constexpr int polls_before_yield = 32;
+constexpr int polls_per_yield = 16;
+constexpr int looks_for_a_message = 16;
+constexpr int polls_with_fewer_cores = 1000;  // each gives the core to another rank
+constexpr int polls_per_look_at_clock = 16;
 constexpr Duration moment = std::chrono::milliseconds(2);
 
 void pause() {
@@ -30,21 +38,35 @@ bool is_plain(const Request& r) {
          !r.sizes_follow && r.sizes.empty() && r.recv_sizes.empty() && r.pairs.empty();
 }
 
-/// Task or Body.
+/// A message under way.
+struct Passing {
+  Transport& transport;
+  const Transfer& awaited;
+  int looks;
+
+  bool poll() {
+    for (int i = 0; i < looks && awaited.state == Transfer::State::pending; ++i) transport.poll();
+    return awaited.state != Transfer::State::pending;
+  }
+};
+
+/// Task, Body or Passing.
 template <class Work>
 bool poll_for_a_moment(Work& work, bool oversubscribed) {
   const int polls = oversubscribed ? polls_with_fewer_cores : polls_with_a_core_each;
   TimePoint begin{};
   for (int i = 0; i < polls; ++i) {
     if (work.poll()) return true;
-    if (!oversubscribed && (i < polls_before_yield || i % 64 != 0)) {
+    if (!oversubscribed && (i < polls_before_yield || i % polls_per_yield != 0)) {
       pause();
       continue;
     }
     // Whoever gets the core may keep it for a while, and the rank's lock is held meanwhile.
-    const TimePoint now = steady_clock().now();
-    if (begin == TimePoint{}) begin = now;
-    if (now - begin > moment) return false;
+    if (!oversubscribed || i % polls_per_look_at_clock == polls_per_look_at_clock - 1) {
+      const TimePoint now = steady_clock().now();
+      if (begin == TimePoint{}) begin = now;
+      if (now - begin > moment) return false;
+    }
     sched_yield();
   }
   return false;
@@ -63,32 +85,38 @@ GroupCore::Familiar* GroupCore::find_replayable(const Plain& plain) {
   return nullptr;
 }
 
+void GroupCore::forget(Familiar& familiar) {
+  if (familiar.body != nullptr) circle_->release(*familiar.body);
+  familiar.body = nullptr;
+  familiar.is_known = familiar.may_replay = false;
+}
+
 // Everything that tells this call from one before is compared; so nothing is left to check.
 bool GroupCore::run_again(const Plain& plain, Duration timeout, std::shared_ptr<Operation>& operation) {
   const auto guard = runtime_->lock();
   Familiar* const familiar = find_replayable(plain);
   if (familiar == nullptr || !is_undisturbed()) return false;
-  Carrier& carrier = *backend_->carriers().whole;
   BodyStart& start = familiar->start;
-  start.spec = &familiar->spec;
   start.signature.sequence = next_sequence_++;
   enter_log(start.signature);
   start.input = familiar->admitted.input.present() ? static_cast<const std::byte*>(plain.input.data()) : nullptr;
   start.output = familiar->admitted.output.present() ? static_cast<std::byte*>(plain.output.data()) : nullptr;
-  Body& body = carrier.start(start);
+  if (familiar->body != nullptr) {
+    circle_->start_again(*familiar->body,
+                         {.sequence = start.signature.sequence, .input = start.input, .output = start.output});
+  } else {
+    familiar->body = &circle_->start(start);
+  }
   std::exception_ptr error;
   try {
-    if (poll_for_a_moment(body, runtime_->is_oversubscribed())) {
-      carrier.release(body);
-      return true;
-    }
+    if (poll_for_a_moment(*familiar->body, runtime_->is_oversubscribed())) return true;
   } catch (...) {
     error = std::current_exception();
   }
   Request request{.verb = plain.verb, .input = plain.input, .output = plain.output, .op = plain.op, .root = plain.root};
   admit_again(request, *familiar);
   request.signature = start.signature;
-  Task& task = backend_->adopt(request, body);
+  Task& task = backend_->adopt(request, *std::exchange(familiar->body, nullptr));
   operation = take_over(std::move(request), timeout, &task, error);
   return true;
 }
@@ -100,10 +128,44 @@ bool GroupCore::run_first(const Request& request, Task*& task) {
   if (start && latest_ != nullptr && is_plain(latest_->asked)) {
     latest_->spec = *start->spec;
     latest_->start = *start;
+    latest_->start.spec = &latest_->spec;
     latest_->may_replay = true;
   }
   task->release();
   return true;
+}
+
+bool GroupCore::is_over(const Transfer& transfer, const Message& message) const {
+  if (transfer.state != Transfer::State::done) return false;
+  const Signature& sent = transfer.envelope.signature;  // of a send: its own
+  return sent.dtype == message.data.dtype() && sent.count == message.data.count();
+}
+
+// The transport keeps messages in order, whoever watches over them.
+std::shared_ptr<Operation> GroupCore::run_message(const Message& message, int& source) {
+  const auto guard = runtime_->lock();
+  check_message_here(message);
+  if (!quick_ || proposed_ || !message.data.is_contiguous()) {
+    auto operation = make_operation({}, message.timeout);
+    launch_message(*operation, message);
+    return operation;
+  }
+  if (!message_) message_ = take_operation();
+  Transfer& transfer = message_->transfer;
+  hand_over(transfer, message, static_cast<std::byte*>(message.data.data()));
+  if (transfer.state == Transfer::State::pending && is_undisturbed()) {
+    Passing passing{runtime_->transport(), transfer, runtime_->is_oversubscribed() ? 1 : looks_for_a_message};
+    static_cast<void>(poll_for_a_moment(passing, runtime_->is_oversubscribed()));
+  }
+  if (is_over(transfer, message)) [[likely]] {
+    source = message.peer == any_source ? rank_of(transfer.peer) : message.peer;
+    return nullptr;
+  }
+  auto operation = std::exchange(message_, nullptr);
+  write_down(*operation, message);
+  enlist(operation, message.timeout);
+  advance_message(*operation);
+  return operation;
 }
 
 bool GroupCore::is_undisturbed() const {

@@ -49,6 +49,7 @@ std::shared_ptr<CircleCarrier> GroupCore::take_seat(const std::vector<int>& rank
         .commons = {.neighbours = runtime_->neighbours(), .memory = runtime_->memory(), .members = std::move(members)},
         .rank = own,
         .cross_memory = runtime_->may_read_neighbours(),
+        .oversubscribed = runtime_->is_oversubscribed(),
         .limits = {}});
   } catch (const Error& error) {
     runtime_->log().warn("a group of {} ranks does without shared memory: {}", facts_.size, error.what());

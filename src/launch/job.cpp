@@ -153,7 +153,7 @@ class Job {
     switch (signal) {
       case SIGUSR1:
       case SIGUSR2: guard_.send({.kind = Kind::signal_ranks, .value = signal}); break;
-      case SIGTSTP:  // ranks have sessions of their own, where SIGTSTP stops nobody
+      case SIGTSTP:  // the ranks do not hear the terminal, and what they do about SIGTSTP is their affair
         guard_.send({.kind = Kind::signal_all, .value = SIGSTOP});
         raise(SIGSTOP);
         break;

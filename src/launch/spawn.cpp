@@ -22,7 +22,9 @@ namespace {
 [[noreturn]] void become(const SpawnRequest& request, pid_t parent, volatile int* error) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);  // it died before that was set
-  setsid();
+  // Not a session: where the system shares the processors out by session (sched_autogroup), ranks of different ones could not
+  // yield to each other.
+  setpgid(0, 0);
   if (request.processors) sched_setaffinity(0, sizeof(cpu_set_t), &*request.processors);
   setrlimit(RLIMIT_NOFILE, &request.descriptors);
   if (dup2(request.input, STDIN_FILENO) < 0 || dup2(request.output, STDOUT_FILENO) < 0 ||

@@ -27,7 +27,7 @@ struct Spawned {
   int error = 0;  // an errno: it could not be started, or could not execute the program
 };
 
-// The new process leads a session of its own, is killed if this process dies, and has executed the program when this returns.
+// The new process leads a process group of its own, is killed if this process dies, and has executed the program when this returns.
 Spawned spawn(const SpawnRequest& request);
 
 }  // namespace tutti::launch

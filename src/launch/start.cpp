@@ -25,8 +25,8 @@ bool has_colour(int descriptor) {
   return isatty(descriptor) != 0 && !(none && *none) && !(terminal && std::string_view(terminal) == "dumb");
 }
 
-// Rank 0 reads what tuttirun would. A job in the background of a shell must not take what is typed for the shell: ranks have
-// sessions of their own, so nothing would stop them.
+// Rank 0 reads what tuttirun would. A job in the background of a shell must not take what is typed for the shell: ranks are
+// in another session, so nothing would stop them.
 bool may_read_input() {
   return fcntl(STDIN_FILENO, F_GETFD) >= 0 && (isatty(STDIN_FILENO) == 0 || tcgetpgrp(STDIN_FILENO) == getpgrp());
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "kernel/kernel.hpp"
 #include "kernel/stream.hpp"
@@ -11,16 +12,28 @@
 namespace tutti::shared {
 namespace {
 
-void copy(std::byte* to, const std::byte* from, std::int64_t bytes) {
+void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
   if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+/// As the kernels do it; but to choose among those takes longer than to add the few floats of a door.
+void add_floats(std::byte* to, std::span<const void* const> operands, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto element = [&](const void* operand) {
+      float value;
+      std::memcpy(&value, static_cast<const std::byte*>(operand) + i * std::int64_t{sizeof value}, sizeof value);
+      return value;
+    };
+    float sum = element(operands[0]);
+    for (const void* operand : operands.subspan(1)) sum += element(operand);
+    std::memcpy(to + i * std::int64_t{sizeof sum}, &sum, sizeof sum);
+  }
 }
 
 }  // namespace
 
-void Carrier::begin(const BodyStart& start, const Movement& movement, const std::vector<Place>& places,
-                    Greetings greetings, int door) {
-  greetings_ = greetings;
-  door_ = door;
+void Carrier::prepare(const BodyStart& start, const Movement& movement, const std::vector<Place>& places,
+                      const SharedLimits& limits) {
   start_ = start;
   spec_ = start.spec;
   move_ = movement;
@@ -32,26 +45,26 @@ void Carrier::begin(const BodyStart& start, const Movement& movement, const std:
                   : move_.sources == Sources::lower ? spec.rank
                                                     : spec.size - 1;
   private_counts_ = joins_ = zeros_ = false;
-  own_from_ = start.input;
-  own_to_ = start.output;
-  own_count_ = 0;
+  own_from_ = own_to_ = own_count_ = 0;
   message_count_ = output_count_ = spec.count;
   switch (spec.verb) {
     case Verb::broadcast: own_count_ = spec.rank == spec.root ? spec.count : 0; break;
-    case Verb::permute: begin_permute(); break;
+    case Verb::permute: prepare_permute(); break;
     case Verb::all_gather:
     case Verb::gather:
     case Verb::scatter:
     case Verb::reduce_scatter:
-    case Verb::all_to_all: begin_blocks(); break;
+    case Verb::all_to_all: prepare_blocks(); break;
     default: break;
   }
-  if (own_from_ == own_to_) own_count_ = 0;
-  streams_ = move_.taking == Taking::reduce && !move_.two_shot && start.input != start.output &&
-             output_count_ * element_ >= greetings.stream_bytes_min;
+  adds_few_floats_ = move_.in_door && start.dtype == DType::float32 && start.op == Op::Kind::sum;
+  const bool copies = move_.taking == Taking::copy || move_.two_shot;
+  const std::int64_t taken = joins_ ? received_blocks_.offset(spec.size) : output_count_;
+  may_stream_ = move_.taking != Taking::nothing &&
+                taken * element_ >= (copies ? limits.stream_copy_bytes_min : limits.stream_bytes_min);
 }
 
-void Carrier::begin_permute() {
+void Carrier::prepare_permute() {
   zeros_ = move_.sources == Sources::none;
   for (const auto& [from, to] : spec_->pairs) {
     if (from != spec_->rank || to != spec_->rank) continue;
@@ -60,7 +73,7 @@ void Carrier::begin_permute() {
   }
 }
 
-void Carrier::begin_blocks() {
+void Carrier::prepare_blocks() {
   const Spec& spec = *spec_;
   const bool personal = spec.verb == Verb::all_to_all;
   private_counts_ = personal && !spec.counts.empty();
@@ -70,21 +83,30 @@ void Carrier::begin_blocks() {
   message_count_ = output_count_ = sent_blocks_.count(spec.rank);
   const bool keeps_own = spec.verb != Verb::reduce_scatter && (!has_root(spec.verb) || spec.rank == spec.root);
   if (!keeps_own) return;
-  if (private_counts_ && start_.input == start_.output) {
+  if (move_.in_blocks) own_from_ = sent_blocks_.offset(spec.rank);
+  if (joins_) own_to_ = received_blocks_.offset(spec.rank);
+  own_count_ = sent_blocks_.count(spec.rank);
+}
+
+void Carrier::begin(const Call& call) {
+  call_ = call;
+  start_.input = call.input;
+  start_.output = call.output;
+  // In place the lines of a result are in the caches anyway: they were just read.
+  streams_ = may_stream_ && (call.input != call.output || spec_->verb == Verb::broadcast);
+  if (private_counts_ && call.input == call.output) {
     // What arrives would run over what has yet to leave.
-    const std::int64_t bytes = sent_blocks_.offset(spec.size) * element_;
+    const std::int64_t bytes = sent_blocks_.offset(spec_->size) * element_;
     std::byte* sent = sent_.reserve(static_cast<std::size_t>(bytes));
-    copy(sent, start_.input, bytes);
+    copy_bytes(sent, call.input, bytes);
     start_.input = sent;
   }
-  own_from_ = start_.input + (move_.in_blocks ? sent_blocks_.offset(spec.rank) * element_ : 0);
-  own_to_ = start_.output + (joins_ ? received_blocks_.offset(spec.rank) * element_ : 0);
-  own_count_ = sent_blocks_.count(spec.rank);
+  copies_own_ = own_count_ > 0 && start_.input + own_from_ * element_ != start_.output + own_to_ * element_;
 }
 
 std::byte* Carrier::message_of(int rank, int half) const {
   const Place& place = (*places_)[static_cast<std::size_t>(rank)];
-  return move_.in_door ? place.seat->flags.doors[door_].greeting.payload : place.slots[half];
+  return move_.in_door ? place.seat->flags.doors[call_.door].greeting.payload : place.slots[half];
 }
 
 std::int64_t Carrier::taken_from(int rank) const { return joins_ ? received_blocks_.count(rank) : output_count_; }
@@ -93,33 +115,40 @@ std::byte* Carrier::landing_of(int rank) const {
   return start_.output + (joins_ ? received_blocks_.offset(rank) * element_ : 0);
 }
 
+void Carrier::copy_out(std::byte* to, const std::byte* from, std::int64_t bytes) const {
+  if (streams_) {
+    kernel::copy_streaming(to, from, static_cast<std::size_t>(bytes));
+  } else {
+    copy_bytes(to, from, bytes);
+  }
+}
+
 void Carrier::copy_own(std::int64_t round) const {
   const Part own = part(own_count_, round);
-  copy(own_to_ + own.begin * element_, own_from_ + own.begin * element_, own.count * element_);
+  copy_out(start_.output + (own_to_ + own.begin) * element_, start_.input + (own_from_ + own.begin) * element_,
+           own.count * element_);
 }
 
 // The input's part goes into the slot while, in place, its output has not been written yet: rounds are taken after they are left.
 void Carrier::leave(std::int64_t round, int half) {
-  if (round == 0) {
-    Native::Greeting& greeting = (*places_)[static_cast<std::size_t>(spec_->rank)].seat->flags.doors[door_].greeting;
-    greeting.digest = greetings_.digest;
-    greeting.previous = greetings_.previous;
+  if (move_.leaves) write_message(round, message_of(spec_->rank, half));
+  if (round != 0) return;
+  Native::Greeting& greeting = (*places_)[static_cast<std::size_t>(spec_->rank)].seat->flags.doors[call_.door].greeting;
+  greeting.digest = call_.digest;
+  greeting.previous = call_.previous;
+}
+
+void Carrier::write_message(std::int64_t round, std::byte* message) const {
+  if (!move_.in_blocks) {
+    const Part piece = part(message_count_, round);
+    return copy_bytes(message, start_.input + piece.begin * element_, piece.count * element_);
   }
-  if (move_.leaves) {
-    std::byte* message = message_of(spec_->rank, half);
-    if (!move_.in_blocks) {
-      const Part piece = part(message_count_, round);
-      copy(message, start_.input + piece.begin * element_, piece.count * element_);
-    } else {
-      for (int i = 1; i < spec_->size; ++i) {
-        const int peer = (spec_->rank + i) % spec_->size;
-        const Part piece = part(sent_blocks_.count(peer), round);
-        copy(message + peer * move_.stride, start_.input + (sent_blocks_.offset(peer) + piece.begin) * element_,
-             piece.count * element_);
-      }
-    }
+  for (int i = 1; i < spec_->size; ++i) {
+    const int peer = (spec_->rank + i) % spec_->size;
+    const Part piece = part(sent_blocks_.count(peer), round);
+    copy_bytes(message + peer * move_.stride, start_.input + (sent_blocks_.offset(peer) + piece.begin) * element_,
+               piece.count * element_);
   }
-  if (own_count_ > 0) copy_own(round);
 }
 
 // Slices end between cache lines, so that no line of a slot is written by one rank and read by two.
@@ -144,9 +173,11 @@ void Carrier::reduce_to(std::byte* to, Part piece, std::int64_t slot_offset, int
   }
   if (reduced_.size() == 1) {
     if (to != reduced_[0]) std::memcpy(to, reduced_[0], static_cast<std::size_t>(piece.count * element_));
-  } else if (streams_ && !spec_->finish) {
+  } else if (streams_ && !move_.two_shot && !spec_->finish) {
     stream_reduction(to, piece.count);
     return;
+  } else if (adds_few_floats_) {
+    add_floats(to, reduced_, piece.count);
   } else {
     kernel::reduce_many(start_.op, start_.dtype, to, reduced_, piece.count);
   }
@@ -179,16 +210,17 @@ void Carrier::take(std::int64_t round, int half, int peer) {
   if (move_.two_shot) {
     const Part chunk = part(spec_->count, round);
     const Part theirs = slice(peer, chunk.count);
-    copy(start_.output + (chunk.begin + theirs.begin) * element_, message + theirs.begin * element_,
-         theirs.count * element_);
+    copy_out(start_.output + (chunk.begin + theirs.begin) * element_, message + theirs.begin * element_,
+             theirs.count * element_);
   } else if (move_.taking == Taking::copy) {
     const Part piece = part(taken_from(peer), round);
     if (move_.in_blocks) message += spec_->rank * move_.stride;
-    copy(landing_of(peer) + piece.begin * element_, message, piece.count * element_);
+    copy_out(landing_of(peer) + piece.begin * element_, message, piece.count * element_);
   }
 }
 
 void Carrier::finish(std::int64_t round, int half) {
+  if (copies_own_) copy_own(round);
   if (move_.two_shot) {
     if (move_.taking == Taking::reduce) take(round, half, spec_->rank);
     return;

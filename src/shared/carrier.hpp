@@ -42,14 +42,23 @@ struct Place {
 
 class Carrier {
  public:
-  /// `places` and what `start` points to outlive the work.
-  struct Greetings {  // what this rank's door says beside the stamp; and a limit
-    std::uint32_t digest = 0;
+  /// What calls have in common that differ in their arrays only. `places` and what `start` points to outlive the work.
+  void prepare(const BodyStart& start, const Movement& movement, const std::vector<Place>& places,
+               const SharedLimits& limits);
+  /// One of them.
+  struct Call {
+    const std::byte* input = nullptr;
+    std::byte* output = nullptr;
+    std::uint32_t digest = 0;  // what this rank's door says beside the stamp
     std::uint32_t previous = 0;
-    std::int64_t stream_bytes_min = 0;
+    int door = 0;
   };
-  void begin(const BodyStart& start, const Movement& movement, const std::vector<Place>& places, Greetings greetings,
-             int door);
+  void begin(const Call& call);
+
+  /// Of this rank's message in round 0, from the place's beginning to the last byte.
+  [[nodiscard]] std::int64_t first_message_bytes() const {
+    return move_.in_blocks ? spec_->size * move_.stride : std::min(message_count_, move_.chunk) * element_;
+  }
 
   // What Steps asks for.
   void leave(std::int64_t round, int half);
@@ -84,11 +93,13 @@ class Carrier {
   [[nodiscard]] std::byte* message_of(int rank, int half) const;
   [[nodiscard]] std::int64_t taken_from(int rank) const;  // elements
   [[nodiscard]] std::byte* landing_of(int rank) const;    // where they go
+  void write_message(std::int64_t round, std::byte* message) const;
+  void copy_out(std::byte* to, const std::byte* from, std::int64_t bytes) const;
   void copy_own(std::int64_t round) const;
   void reduce_to(std::byte* to, Part piece, std::int64_t slot_offset, int half);
   void stream_reduction(std::byte* to, std::int64_t count);
-  void begin_blocks();
-  void begin_permute();
+  void prepare_blocks();
+  void prepare_permute();
 
   BodyStart start_;
   const Spec* spec_ = nullptr;
@@ -96,20 +107,21 @@ class Carrier {
   const std::vector<Place>* places_ = nullptr;
   std::int64_t element_ = 1;  // bytes
   int source_count_ = 0;
-  int door_ = 0;
-  Greetings greetings_;
+  Call call_;
   bool private_counts_ = false;
   bool joins_ = false;  // what comes from each rank has its own place in the output
   bool zeros_ = false;  // permute: nothing arrives
   BlockOffsets sent_blocks_, received_blocks_;
   std::int64_t message_count_ = 0, output_count_ = 0;
-  const std::byte* own_from_ = nullptr;  // this rank's part for itself, where it must be copied
-  std::byte* own_to_ = nullptr;
+  std::int64_t own_from_ = 0, own_to_ = 0;  // elements: where this rank's part for itself lies, and where it goes
   std::int64_t own_count_ = 0;
+  bool copies_own_ = false;           // … and it is not there already
   std::vector<const void*> reduced_;  // operands of a reduction
-  bool streams_ = false;              // results go past the caches
-  AlignedBuffer result_;              // … a piece at a time
-  AlignedBuffer sent_;                // an uneven exchange in place sends from a copy
+  bool adds_few_floats_ = false;
+  bool may_stream_ = false;  // results are large enough to go past the caches
+  bool streams_ = false;
+  AlignedBuffer result_;  // … a piece at a time
+  AlignedBuffer sent_;    // an uneven exchange in place sends from a copy
 };
 
 }  // namespace tutti::shared

@@ -11,7 +11,8 @@
 namespace tutti::shared {
 namespace {
 
-constexpr int looks_per_poll = 64;  // some hundred nanoseconds: what a cache line takes to come over, with room
+// Some hundred nanoseconds: what a cache line takes to come over, with room. Pointless if whoever is awaited needs this core.
+constexpr int looks_per_poll = 64;
 
 SharedLimits rounded(SharedLimits limits, int size) {
   // Every member has at least one line of each slot.
@@ -77,11 +78,13 @@ class Circle::SharedBody final : public Body {
     static bool expects(int, std::int64_t) { return true; }
     void meet(int peer, int) { body.circle.meet(body, peer); }
     void leave(std::int64_t, int) {
+      // Whoever waits for this line looks at it all the time: it is written in one go.
+      const Whereabout here =
+          met ? Whereabout{} : whereabout_of(body.start, *body.circle.parts_.commons, body.last_stamp());
       Native::Greeting& greeting = body.circle.greeting_of(body.start.spec->rank);
       greeting.digest = body.identity.digest;
       greeting.previous = body.circle.previous_.digest;
       if (met) return;
-      const Whereabout here = whereabout_of(body.start, *body.circle.parts_.commons, body.last_stamp());
       std::memcpy(greeting.payload, &here, sizeof here);
       body.whereabouts[static_cast<std::size_t>(body.start.spec->rank)] = here;
     }
@@ -106,6 +109,7 @@ class Circle::SharedBody final : public Body {
   Circle& circle;
   Stage stage = Stage::gone;
   Part part = Part::slots;
+  bool meets = false;  // its first part is a meeting
   BodyStart start;
   Movement movement;
   Identity identity;
@@ -157,9 +161,7 @@ void Circle::identify(SharedBody& body) {
   }
   body.identity.first = (sequence_ << step_bits) + next_step_;
   body.identity.turn = sequence_ + bodies_of_call_;
-  body.identity.phase = body.start.phase;
-  body.identity.signature = signature;
-  body.identity.digest = digest_of(signature, body.start.phase);
+  body.identity.signature.sequence = sequence_;
   const unsigned parts = body.part == SharedBody::Part::meeting ? 2 : 1;
   next_step_ += movement.span + parts - 1;
   bodies_of_call_ += parts;
@@ -174,12 +176,29 @@ Body& Circle::start(const BodyStart& start) {
   const auto element = static_cast<std::int64_t>(size_of(start.dtype));
   body.start = start;
   body.movement = movement_of(*start.spec, element, parts_.limits);
-  body.part = is_worth_meeting(*start.spec, element, reach()) ? SharedBody::Part::meeting : SharedBody::Part::slots;
+  body.meets = is_worth_meeting(*start.spec, element, reach());
+  body.identity.phase = start.phase;
+  body.identity.signature = start.signature;
+  body.identity.digest = digest_of(start.signature, start.phase);
+  body.slot_work.prepare(body.start, body.movement, places_, parts_.limits);
+  enqueue(body);
+  idle_.pop_back();
+  return body;
+}
+
+void Circle::start_again(Body& ended, const Again& call) {
+  auto& body = static_cast<SharedBody&>(ended);
+  body.start.signature.sequence = call.sequence;
+  body.start.input = call.input;
+  body.start.output = call.output;
+  enqueue(body);
+}
+
+void Circle::enqueue(SharedBody& body) {
+  body.part = body.meets ? SharedBody::Part::meeting : SharedBody::Part::slots;
   identify(body);
   body.stage = SharedBody::Stage::waiting;
-  idle_.pop_back();
   queue_.push_back(&body);
-  return body;
 }
 
 void Circle::release(Body& body) { idle_.push_back(static_cast<SharedBody*>(&body)); }
@@ -210,13 +229,13 @@ void Circle::begin_slots(SharedBody& body) {
                 .rounds = m.rounds,
                 .leaves = m.leaves,
                 .in_slots = !m.in_door,
-                .hears_all = m.two_shot || m.sources == Sources::all,
+                .hears_all = m.two_shot || body.slot_work.take_sources() == parts_.size - 1,
                 .two_shot = m.two_shot});
-  body.slot_work.begin(body.start, m, places_,
-                       {.digest = body.identity.digest,
+  body.slot_work.begin({.input = body.start.input,
+                        .output = body.start.output,
+                        .digest = body.identity.digest,
                         .previous = previous_.digest,
-                        .stream_bytes_min = parts_.limits.stream_bytes_min},
-                       steps_.door());
+                        .door = steps_.door()});
 }
 
 // The meeting is over: everyone knows the same, and concludes the same.
@@ -262,13 +281,25 @@ void Circle::progress() {
       queue_.erase(queue_.begin());
       begun_ = false;
       looks = 0;
+      expect_next(body);
     } else if (steps_.moved()) {
       looks = 0;
-    } else if (++looks == looks_per_poll) {
+    } else if (++looks >= (parts_.oversubscribed ? 1 : looks_per_poll)) {
       break;
     }
   }
   if (published) parts_.commons->ring_all();
+}
+
+// A call like this one, most likely: the lines of the slot that it will write first have been read by others since they were
+// written last, and take as long to come back as a message to go. Roots may take turns, so whether this rank left anything in
+// this call does not matter. Not so the door: who already waits for it would take it away again.
+void Circle::expect_next(const SharedBody& body) {
+  constexpr std::int64_t line = 64, lines_max = 8;
+  if (body.movement.in_door) return;
+  std::byte* const slot = places_[static_cast<std::size_t>(parts_.rank)].slots[(body.identity.turn + 1) % slot_count];
+  const std::int64_t bytes = std::min(body.slot_work.first_message_bytes(), lines_max * line);
+  for (std::int64_t at = 0; at < bytes; at += line) shm::expect_write(slot + at);
 }
 
 Native::Greeting& Circle::greeting_of(int rank) const {

@@ -28,8 +28,9 @@ class Circle {
     Commons* commons = nullptr;  // outlives the circle
     int rank = 0;
     int size = 1;
-    bool cross_memory = false;  // every member may read every other's memory: agreed
-    SharedLimits limits{};      // the same on every member
+    bool cross_memory = false;    // every member may read every other's memory: agreed
+    bool oversubscribed = false;  // more ranks than cores
+    SharedLimits limits{};        // the same on every member
   };
   /// Takes this member's seat. Throws Error when memory runs out.
   explicit Circle(const Parts& parts);
@@ -45,6 +46,8 @@ class Circle {
 
   /// The spec counts members; every member starts the same bodies in the same order, or leaves some out.
   Body& start(const BodyStart& start);
+  /// A body that is done, once more: for a call that differs in its number and its arrays only.
+  void start_again(Body& ended, const Again& call);
   /// Only after poll() returned true or cancel().
   void release(Body& body);
   /// Whether all members have taken what this one left for them.
@@ -54,12 +57,14 @@ class Circle {
   class SharedBody;
   friend class SharedBody;
 
+  void enqueue(SharedBody& body);
   void identify(SharedBody& body);
   void begin(SharedBody& body);
   void begin_slots(SharedBody& body);
   void go_on(SharedBody& body);
   bool advance(SharedBody& body);
   void progress();
+  void expect_next(const SharedBody& body);
   [[nodiscard]] Reach reach() const { return {.cross_memory = parts_.cross_memory, .limits = parts_.limits}; }
   [[nodiscard]] Native::Greeting& greeting_of(int rank) const;
   void meet(const SharedBody& body, int peer);

@@ -98,9 +98,12 @@ DirectWay direct_way(const Spec& spec, std::int64_t element_bytes, const std::ve
   if (spec.verb == Verb::reduce_scatter) return inputs ? DirectWay::copy : DirectWay::none;
   const bool exchanges = spec.verb == Verb::all_to_all || spec.verb == Verb::permute;
   if (exchanges && in_place) return DirectWay::none;  // what arrives would run over what others still read
-  // To or from a root, slots are faster for large arrays: both sides copy at the same time.
-  const bool reads = reach.cross_memory &&
-                     (!has_root(spec.verb) || longest_of(spec) * element_bytes <= reach.limits.rooted_read_bytes_max);
+  // Each its own part of one array: slots would have the root copy all of them. One array for many, or the arrays of many
+  // for one: through slots both sides copy at the same time, and nobody stands in line for one process's memory.
+  const bool through_slots =
+      spec.verb == Verb::broadcast || spec.verb == Verb::gather || (spec.verb == Verb::all_gather && spec.size > 2);
+  const bool reads = reach.cross_memory && !through_slots &&
+                     (spec.verb == Verb::scatter || longest_of(spec) * element_bytes <= reach.limits.read_bytes_max);
   return inputs || reads ? DirectWay::copy : DirectWay::none;
 }
 

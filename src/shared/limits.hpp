@@ -16,14 +16,17 @@ struct SharedLimits {
   std::int64_t one_shot_bytes_max = 128 << 10;
   int one_shot_ranks_max = 2;  // so few ranks do so at any size
   /// From here on members first tell each other where their arrays lie, and then read (and, in arenas, write) them there.
-  std::int64_t direct_copy_bytes_min = 64 << 10;   // what one member takes of another
-  std::int64_t rooted_read_bytes_max = 512 << 10;  // … to or from a root, out of memory that is not in an arena
+  std::int64_t direct_copy_bytes_min = 64 << 10;  // what one member takes of another
+  /// … out of memory that is not in an arena: larger, slots are faster, whose content is taken out of the caches.
+  std::int64_t read_bytes_max = 8 << 20;
   std::int64_t direct_reduce_bytes_min = 1 << 20;  // of a reduction, when all arrays lie in arenas
   /// An all_reduce out of place of this many bytes, both ends included, reads slices out of the others' memory, where that is
   /// permitted.
   std::int64_t pull_bytes_min = 1 << 20;
   std::int64_t pull_bytes_max = 2 << 20;
-  std::int64_t stream_bytes_min = 4 << 20;  // reductions out of place: larger results are written past the caches
+  /// Larger results are written past the caches: of reductions out of place, and of copies.
+  std::int64_t stream_bytes_min = 4 << 20;
+  std::int64_t stream_copy_bytes_min = 32 << 20;
   friend bool operator==(const SharedLimits&, const SharedLimits&) = default;
 };
 

@@ -13,7 +13,7 @@
 
 namespace tutti::shared {
 
-inline constexpr std::int64_t inline_bytes = 48;  // fit into a door, beside the stamp
+inline constexpr std::int64_t inline_bytes = 112;  // fit into a door: 48 on the line of its stamp, the rest on the next
 
 enum class Sources : std::uint8_t { none, all, lower, one };  // of whom a rank takes: lower are the ranks before it
 enum class Taking : std::uint8_t { nothing, copy, reduce };

@@ -14,13 +14,13 @@ using Words = std::array<std::uint64_t, sizeof(Signature) / 8>;
 
 }  // namespace
 
-// In every call, so it is short: the products do not wait for each other. It tells accidents apart, not attacks.
+// It tells accidents apart, not attacks.
 std::uint32_t digest_of(const Signature& signature, std::uint32_t phase) {
-  const auto words = std::bit_cast<Words>(signature);
-  const std::uint64_t mixed = (words[0] + phase) * 0x9e3779b97f4a7c15u ^ std::rotl(words[1] * 0xbf58476d1ce4e5b9u, 17) ^
-                              std::rotl(words[2] * 0x94d049bb133111ebu, 31) ^
-                              std::rotl(words[3] * 0xd6e8feb86659fd93u, 47) ^ (std::uint64_t{phase} << 32);
-  return static_cast<std::uint32_t>(scramble(mixed) >> 32);
+  Signature unnumbered = signature;
+  unnumbered.sequence = phase;
+  std::uint64_t mixed = 0;
+  for (const std::uint64_t word : std::bit_cast<Words>(unnumbered)) mixed = scramble(mixed + word);
+  return static_cast<std::uint32_t>(mixed >> 32);
 }
 
 // Words are released and acquired one by one: whoever sees a new one sees, too, that the entry was taken back before.

@@ -38,6 +38,7 @@ struct Identity {
   Signature signature{};
 };
 
+/// Of everything but the call's number, which the stamp tells: calls of one kind have the same.
 std::uint32_t digest_of(const Signature& signature, std::uint32_t phase);
 
 /// The last bodies' signatures in full. Only looked at when digests differ, while its owner may write on: an entry counts if

@@ -18,6 +18,15 @@
 
 namespace tutti::shm {
 
+/// Fetches a line that is about to be written, away from those who have read it. Nothing waits for it.
+inline void expect_write(const void* line) {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
+#else
+  __builtin_prefetch(line, 1);
+#endif
+}
+
 struct MachineAtomics {
   using Word = std::atomic<std::uint32_t>;
   using LongWord = std::atomic<std::uint64_t>;

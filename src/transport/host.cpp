@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/host.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <utility>
 
 #include <fmt/format.h>
@@ -29,10 +31,21 @@ void check(const HostOptions& options) {
       piece_room * (options.eager_bytes_max / options.piece_bytes + 3) > ring_bytes / 8 * 7) {
     refuse("ring_bytes", ring_bytes, "room for one eager message and two pieces at least");
   }
+  if (options.granted_piece_bytes < 64) refuse("granted_piece_bytes", options.granted_piece_bytes, "64 or more");
   if (options.credit_bytes < 2 * credit_cost(options.eager_bytes_max)) {
     refuse("credit_bytes", options.credit_bytes, "room for two eager messages at least");
   }
   if (options.fetch_bytes_per_poll < 1) refuse("fetch_bytes_per_poll", options.fetch_bytes_per_poll, "1 or more");
+}
+
+HostOptions options_for(int ranks, bool oversubscribed) {
+  HostOptions options;
+  if (oversubscribed) return options;
+  constexpr std::uint64_t least = 128 << 10, most = 512 << 10, of_all = 4 << 20;
+  options.ring_bytes = std::clamp(std::bit_floor(of_all / static_cast<std::uint64_t>(ranks)), least, most);
+  options.eager_bytes_max = static_cast<std::int64_t>(options.ring_bytes) / 8;
+  options.fetch_bytes_max = 0;
+  return options;
 }
 
 std::uint64_t lay_out_board(shm::Arena& arena, int world_size) {

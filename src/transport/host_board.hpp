@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 
 #include "shm/arena.hpp"
 
@@ -14,13 +15,20 @@ namespace tutti::transport {
 
 // The same on all ranks of a host.
 struct HostOptions {
-  std::int64_t eager_bytes_max = 16 << 10;  // larger messages are fetched by the receiver
-  std::int64_t credit_bytes = 2 << 20;      // what one peer may pile up at another before it is received
-  std::uint64_t ring_bytes = 128 << 10;     // per ordered pair that talks
-  std::int64_t piece_bytes = 4 << 10;       // in which a message passes through the ring: both sides copy at once
+  std::int64_t eager_bytes_max = 16 << 10;      // larger messages announce themselves, and come when they are asked for
+  std::int64_t credit_bytes = 2 << 20;          // what one peer may pile up at another before it is received
+  std::uint64_t ring_bytes = 128 << 10;         // per ordered pair that talks
+  std::int64_t piece_bytes = 4 << 10;           // in which a message passes through the ring: both sides copy at once
+  std::int64_t granted_piece_bytes = 16 << 10;  // … after it was asked for; at most
+  std::int64_t fetch_bytes_max =
+      std::numeric_limits<std::int64_t>::max();  // larger messages are not fetched by the receiver
   std::int64_t fetch_bytes_per_poll = 1 << 20;
   bool cross_memory = true;  // false: never process_vm_readv, even where it is permitted
 };
+
+// For so many ranks of a host. Where each has a core of its own, two copies at the same time, through a ring that stays in
+// the caches, take less time than one by the system.
+HostOptions options_for(int ranks, bool oversubscribed);
 
 // InvalidArgument that names the option which makes no sense.
 void check(const HostOptions& options);

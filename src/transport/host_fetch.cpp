@@ -69,7 +69,8 @@ bool Receiver::begin_fetch(Peer& peer, Transfer& receive, const Offer& offer) {
   if (offer.arena_offset != Offer::nowhere || bytes == 0) {
     inbound.way = Way::load;
     inbound.shared = bytes == 0 ? nullptr : in_arena(peer, offer.arena_offset, bytes);
-  } else if (setup_.options.cross_memory && setup_.neighbours.may_read_memory_of(peer.rank)) {
+  } else if (setup_.options.cross_memory && receive.envelope.bytes <= setup_.options.fetch_bytes_max &&
+             setup_.neighbours.may_read_memory_of(peer.rank)) {
     inbound.way = Way::cross_memory;
     inbound.address = offer.address;
   } else {

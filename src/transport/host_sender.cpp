@@ -156,7 +156,8 @@ bool Sender::write_piece(Peer& peer) {
   Outbound* const outbound = find(peer, number);
   const std::int64_t left = outbound != nullptr ? outbound->transfer->envelope.bytes - outbound->passed_bytes : 0;
   if (left > 0) {
-    const std::int64_t some = std::min(left, setup_.options.piece_bytes);
+    const std::int64_t some =
+        std::min({left, setup_.options.granted_piece_bytes, static_cast<std::int64_t>(setup_.options.ring_bytes) / 8});
     const std::size_t body_bytes = sizeof(PieceHead) + static_cast<std::size_t>(some);
     std::byte* place = peer.out.begin(body_bytes);
     if (place == nullptr) return false;

@@ -278,6 +278,11 @@ TEST(Host, options_that_make_no_sense_are_refused_by_name) {
   EXPECT_THAT(refused({.credit_bytes = 100}), testing::HasSubstr("credit_bytes = 100"));
   EXPECT_THAT(refused({.ring_bytes = 5000}), testing::HasSubstr("ring_bytes = 5000"));
   EXPECT_THAT(refused({.piece_bytes = 0}), testing::HasSubstr("piece_bytes = 0"));
+  EXPECT_THAT(refused({.granted_piece_bytes = 0}), testing::HasSubstr("granted_piece_bytes = 0"));
+  for (int ranks = 1; ranks <= 4096; ranks = ranks * 2 + 1) {
+    EXPECT_EQ(refused(options_for(ranks, false)), "accepted") << ranks;
+    EXPECT_EQ(refused(options_for(ranks, true)), "accepted") << ranks;
+  }
 }
 
 }  // namespace
