@@ -10,7 +10,7 @@ namespace tutti::cli {
 namespace {
 
 // Within single quotes, for all three shells.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string result = "'";
   for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return result + "'";
@@ -77,10 +77,10 @@ std::string zsh_arguments(const CompletionCommand& command, const char* indent) 
     for (const std::string& name : option.names) {
       const std::string value = option.takes_value ? ":value:" + zsh_action(option.values) : "";
       text += fmt::format(" \\\n{}  {}", indent,
-                          quoted(fmt::format("*{}[{}]{}", name, zsh_text(option.description), value)));
+                          in_quotes(fmt::format("*{}[{}]{}", name, zsh_text(option.description), value)));
     }
   }
-  return text + fmt::format(" \\\n{}  {}\n", indent, quoted("*:argument:" + zsh_action(command.words)));
+  return text + fmt::format(" \\\n{}  {}\n", indent, in_quotes("*:argument:" + zsh_action(command.words)));
 }
 
 std::string zsh_program(const CompletionProgram& program) {
@@ -89,7 +89,7 @@ std::string zsh_program(const CompletionProgram& program) {
   if (!program.commands.empty()) {
     text += "  if ((CURRENT == 2)); then\n    local -a commands=(\n";
     for (const CompletionCommand& command : program.commands) {
-      text += fmt::format("      {}\n", quoted(command.name + ":" + zsh_text(command.description)));
+      text += fmt::format("      {}\n", in_quotes(command.name + ":" + zsh_text(command.description)));
     }
     text += "    )\n    _describe command commands\n    return\n  fi\n";
     text += "  local command=$words[2]\n  shift words\n  ((CURRENT--))\n  case $command in\n";
@@ -105,13 +105,13 @@ std::string zsh_program(const CompletionProgram& program) {
 
 std::string fish_line(std::string_view program, const std::string& condition, const CompletionOption& option) {
   std::string text = fmt::format("complete -c {}", program);
-  if (!condition.empty()) text += " -n " + quoted(condition);
+  if (!condition.empty()) text += " -n " + in_quotes(condition);
   for (const std::string& name : option.names) {
     text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
   }
   if (option.takes_value)
     text += option.values.empty() ? " -r" : fmt::format(" -x -a '{}'", fmt::join(option.values, " "));
-  if (!option.description.empty()) text += " -d " + quoted(option.description);
+  if (!option.description.empty()) text += " -d " + in_quotes(option.description);
   return text + '\n';
 }
 
@@ -122,11 +122,11 @@ std::string fish_program(const CompletionProgram& program) {
   for (const CompletionOption& option : program.itself.options) text += fish_line(name, first, option);
   for (const CompletionCommand& command : program.commands) {
     text += fmt::format("complete -c {} -f -n __fish_use_subcommand -a {} -d {}\n", name, command.name,
-                        quoted(command.description));
+                        in_quotes(command.description));
     const std::string condition = "__fish_seen_subcommand_from " + command.name;
     for (const CompletionOption& option : command.options) text += fish_line(name, condition, option);
     if (command.words.empty()) continue;
-    text += fmt::format("complete -c {} -f -n {} -a '{}'\n", name, quoted(condition), fmt::join(command.words, " "));
+    text += fmt::format("complete -c {} -f -n {} -a '{}'\n", name, in_quotes(condition), fmt::join(command.words, " "));
   }
   return text;
 }
