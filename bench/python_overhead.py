@@ -21,14 +21,13 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
 STRETCH = 5000
 
 
-def stretches(call, barrier, count=7):
+def stretches(loop, barrier, count=7):
     """Microseconds per call, of several stretches."""
     times = []
     for _ in range(count):
         barrier()
         began = time.perf_counter()
-        for _ in range(STRETCH):
-            call()
+        loop(range(STRETCH))
         times.append((time.perf_counter() - began) / STRETCH * 1e6)
     return times
 
@@ -39,10 +38,17 @@ def tutti_rank(in_place):
     import tutti
 
     world = tutti.init()
-    x = np.ones(1)
-    all_reduce = tutti.all_reduce
-    call = (lambda: all_reduce(x, out=x)) if in_place else (lambda: all_reduce(x))
-    times = stretches(call, tutti.barrier)
+    x, all_reduce = np.ones(1), tutti.all_reduce
+
+    def loop(turns):
+        for _ in turns:
+            all_reduce(x, out=x)
+
+    def loop_anew(turns):
+        for _ in turns:
+            all_reduce(x)
+
+    times = stretches(loop if in_place else loop_anew, tutti.barrier)
     if world.rank == 0:
         print(json.dumps(times))
 
@@ -52,9 +58,17 @@ def mpi4py_rank(in_place):
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD
-    x, y = np.ones(1), np.empty(1)
-    call = (lambda: world.Allreduce(MPI.IN_PLACE, x)) if in_place else (lambda: world.Allreduce(x, np.empty_like(y)))
-    times = stretches(call, world.Barrier)
+    x, reduce, here = np.ones(1), world.Allreduce, MPI.IN_PLACE
+
+    def loop(turns):
+        for _ in turns:
+            reduce(here, x)
+
+    def loop_anew(turns):
+        for _ in turns:
+            reduce(x, np.empty(1))
+
+    times = stretches(loop if in_place else loop_anew, world.Barrier)
     if world.rank == 0:
         print(json.dumps(times))
 

@@ -279,6 +279,7 @@ def test_results_of_a_group_of_one_never_alias(world, rank):
         assert not np.shares_memory(result, x), verb
 
 
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
 def test_numbers_scalars_and_subclasses_come_back_as_their_kind(rank, size):
     total = size * (size - 1) // 2
     assert tutti.all_reduce(rank) == total and type(tutti.all_reduce(rank)) is int

@@ -34,17 +34,21 @@ def test_a_group_of_four_among_eight(run_ranks):
 
 BY_HAND = """
 import os
+import sys
 import tutti
 
+def say(words, rank):
+    sys.stdout.write(f"{words} Current rank:  {rank}\\n")  # in one piece: under torchrun the ranks share a pipe
+
 def run(rank, size):
-    print("Running function. Current rank: ", rank)
+    say("Running function.", rank)
     assert tutti.all_reduce(1) == size
 
 def init_process(rank, size, fn):
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
-    print("Starting init process group. Current rank: ", rank)
+    say("Starting init process group.", rank)
     tutti.init(rank=rank, size=size)
-    print("Finished init process group. Current rank: ", rank)
+    say("Finished init process group.", rank)
     fn(rank, size)
 
 init_process(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), run)
