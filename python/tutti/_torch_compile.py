@@ -1,7 +1,7 @@
 # _torch_compile.py: makes the verbs known to torch.compile, when and if it is used.
 # SPDX-License-Identifier: Apache-2.0
-"""torch's tracer cannot follow the verbs into the native module; tutti.torch.compiling tells it what to put in their place. Importing
-the tracer takes seconds, so nobody but torch.compile should: we wait until it does."""
+"""torch's tracer cannot follow the verbs into the native module; tutti.torch.compiling tells it what to put in their
+place. Importing the tracer takes seconds, so nobody but torch.compile should: we wait until it does."""
 from __future__ import annotations
 
 import importlib.abc

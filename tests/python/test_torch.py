@@ -22,7 +22,8 @@ def of_all(size, shape=(2, 3)):
 def same(got, expected):
     assert type(got) is torch.Tensor
     assert got.shape == expected.shape
-    assert torch.equal(got.to(torch.complex128 if got.is_complex() else torch.float64), expected.to(torch.complex128 if got.is_complex() else torch.float64))
+    wide = torch.complex128 if got.is_complex() else torch.float64
+    assert torch.equal(got.to(wide), expected.to(wide))
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS], ids=str)
@@ -232,7 +233,8 @@ def test_work_overlaps_and_gives_tensors(rank, size):
         same(work.wait(timeout=30), sum(of_all(size, (1000 + i,))))
         assert work.test()
     tutti.all_reduce(inputs[0], async_op=True)  # dropped: runs to its end by itself
-    same(tutti.all_gather(numbers(rank, (rank + 1,)), uneven=True, async_op=True).wait(), torch.cat([numbers(r, (r + 1,)) for r in range(size)]))
+    parts = [numbers(r, (r + 1,)) for r in range(size)]
+    same(tutti.all_gather(parts[rank], uneven=True, async_op=True).wait(), torch.cat(parts))
     same(tutti.broadcast(numbers(rank), async_op=True).wait(), numbers(0))
 
 
@@ -259,7 +261,7 @@ REFUSED = {
     "sparse": (lambda: torch.eye(2).to_sparse(), tutti.Unsupported, "to_dense"),
     "compressed": (lambda: torch.eye(2).to_sparse_csr(), tutti.Unsupported, "to_dense"),
     "meta": (lambda: torch.empty(2, device="meta"), tutti.InvalidArgument, "meta"),
-    "quantised": (lambda: torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8), tutti.Unsupported, "dequantize"),
+    "quantised": (lambda: torch.quantize_per_tensor(torch.ones(2), 1.0, 0, torch.qint8), tutti.Unsupported, "dequan"),
     "nested": (lambda: torch.nested.nested_tensor([torch.ones(1), torch.ones(2)]), tutti.Unsupported, "unbind"),
     "zero": (lambda: torch._efficientzerotensor(3), tutti.InvalidArgument, "clone"),
     "float8 without zero": (lambda: torch.ones(2).to(torch.float8_e4m3fnuz), tutti.InvalidArgument, "float8_e4m3fnuz"),
@@ -281,6 +283,16 @@ def test_inside_vmap_it_is_refused_by_name(rank, size):
     with pytest.raises(tutti.Unsupported, match="vmap"):
         torch.func.vmap(tutti.all_reduce)(numbers(rank))
     same(tutti.all_reduce(numbers(rank)), sum(of_all(size)))
+
+
+@pytest.mark.ranks(2)
+def test_the_others_hear_of_a_refusal_at_once_and_all_can_go_on(world, rank, size):
+    group = world.split(color=0)
+    for refused in (torch.eye(2).to_sparse(), torch.ones(2, device="meta"), torch.ones(2, requires_grad=True)):
+        op = "product" if refused.requires_grad else "sum"
+        with pytest.raises(tutti.Error, match="gradient|meta|to_dense|refuse|array"):
+            group.all_reduce(refused if rank == 0 else torch.ones(2), op=op, timeout=30)
+    same(group.all_reduce(numbers(rank)), sum(of_all(size)))
 
 
 @pytest.mark.ranks(2)

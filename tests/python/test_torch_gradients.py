@@ -57,7 +57,7 @@ CASES = {
     "scan": (lambda r, n: (3,), lambda x, r, n: tutti.scan(x)),
     "exscan": (lambda r, n: (3,), lambda x, r, n: tutti.exscan(x)),
     "a nest": (lambda r, n: (3,), lambda x, r, n: torch.cat(list(tutti.all_reduce({"a": x, "b": x * x}).values()))),
-    "one after the other": (lambda r, n: (n,), lambda x, r, n: tutti.all_gather(torch.sin(tutti.reduce_scatter(x * x)))),
+    "two in a row": (lambda r, n: (n,), lambda x, r, n: tutti.all_gather(torch.sin(tutti.reduce_scatter(x * x)))),
 }
 
 
@@ -80,7 +80,7 @@ def test_a_rank_with_a_constant_gradient_takes_part_in_the_second_backward(rank,
     loss = y.sum() if rank else (y * y).sum()  # only rank 0's first gradient depends on y
     (gradient,) = torch.autograd.grad(loss, x, create_graph=True)
     (second,) = torch.autograd.grad(gradient.sum(), x)
-    # total = Σy² + (n-1)Σy; its gradient by every x is 2y + n - 1; the sum of that over ranks, by x again, is 2 n per y, n ranks
+    # The losses add up to Σy² + (n - 1)Σy: the gradient is 2y + n - 1 on each of n ranks, and theirs by any x is 2n.
     torch.testing.assert_close(second, torch.full((3,), 2.0 * size, dtype=torch.float64))
 
 
@@ -115,7 +115,8 @@ def test_asynchronous_calls_have_gradients(rank, size):
     assert y.requires_grad
     y.sum().backward()
     assert x.grad.tolist() == [float(size)] * 3
-    check_gradient(lambda x: tutti.all_gather(x, uneven=True, async_op=True).wait(), input_of(rank, (rank + 1,)), rank, size)
+    start = input_of(rank, (rank + 1,))
+    check_gradient(lambda x: tutti.all_gather(x, uneven=True, async_op=True).wait(), start, rank, size)
 
 
 def test_no_grad_and_detach_take_no_part(rank, size):

@@ -34,7 +34,7 @@ def unpack(flat: torch.Tensor, leaves: list[torch.Tensor]) -> list[torch.Tensor]
 def unpack_into(flat: torch.Tensor, outs: list[torch.Tensor]) -> None:
     """The parts of `flat` copied into the caller's tensors."""
     if flat.requires_grad and torch.is_grad_enabled():
-        raise Unsupported("out= under autograd would overwrite what backward needs; leave it out, or use torch.no_grad()")
+        raise Unsupported("out= under autograd would overwrite what backward needs; leave it out, or use no_grad()")
     for part, out in zip(unpack(flat, outs), outs, strict=True):
         out.copy_(part)
 

@@ -1,8 +1,8 @@
 # autograd.py: gradients of collectives: one function over Call, by the adjoints of the core's table.
 # SPDX-License-Identifier: Apache-2.0
-"""The convention: the gradient of the sum of all ranks' losses. Backward is collective, too: every rank that took part in a
-differentiated call takes part in its adjoint. Autograd runs the latest node first, so ranks that built the same graph agree on
-the order. Each adjoint is a call like any other, and differentiable again."""
+"""The convention: the gradient of the sum of all ranks' losses. Backward is collective, too: every rank that took part in
+a differentiated call takes part in its adjoint. Autograd runs the latest node first, so ranks that built the same graph
+agree on the order. Each adjoint is a call like any other, and differentiable again."""
 from __future__ import annotations
 
 import dataclasses
@@ -15,8 +15,8 @@ from .._errors import Unsupported
 from .._native import Call
 from .running import execute, run
 
-# runner(call, gradient, shape): the call on a gradient, with a result of that shape, which can be differentiated again where
-# somebody asked for that.
+# runner(call, gradient, shape): the call on a gradient, with a result of that shape, which can be differentiated again
+# where somebody asked for that.
 Runner = Callable[[Any, torch.Tensor, tuple], torch.Tensor]
 
 
@@ -43,8 +43,8 @@ def run_taped(x: torch.Tensor, taped: Taped, done: list | None = None) -> torch.
 
 
 def _forward(x: torch.Tensor, taped: Taped, done: list | None) -> tuple[torch.Tensor, torch.Tensor]:
-    """The result, and a thread: an output without elements, kept for backward, by which a second backward is led back here on
-    every rank, also where this rank's gradient is a constant."""
+    """The result, and a thread: an output without elements, kept for backward, by which a second backward is led back
+    here on every rank, also where this rank's gradient is a constant."""
     if done is not None:
         y = done.pop()
     elif taped.shape is None:
@@ -87,7 +87,8 @@ class _TransformedCollective(_Collective):
     @staticmethod
     def vmap(info: Any, in_dims: tuple, x: torch.Tensor, taped: Taped, done: list | None) -> tuple:
         raise Unsupported(
-            f"{taped.call.verb}: inside torch.func.vmap there is no array that could be sent; call it outside, on the whole batch"
+            f"{taped.call.verb}: inside torch.func.vmap there is no array that could be sent; call it outside, on the "
+            "whole batch"
         )
 
 
@@ -113,7 +114,7 @@ def pull_back(
     y: torch.Tensor | None,
     runner: Runner,
 ) -> torch.Tensor:
-    """The gradient of a call's input from that of its result. `shape` is the input's; x and y are needed for min and max."""
+    """The gradient of a call's input from that of its result. `shape` is the input's; min and max need x and y."""
     if adjoint.kind == "select":
         return _pull_back_selection(call, group, gradient, x, y, runner)
     if adjoint.zero:  # off the root: what reduce and gather give there is the gradient again, and not needed

@@ -1,8 +1,9 @@
 # compiling.py: the verbs inside torch.compile: what its tracer puts into a program in their place.
 # SPDX-License-Identifier: Apache-2.0
-"""Imported when torch's tracer is (see _torch_compile.py). Each verb has a twin here with the same signature, which the tracer
-follows instead: it makes the Call and finds the group at trace time, as constants of the program, and leaves one `tutti::call` per
-array. What cannot be compiled raises at trace time with `fullgraph=True`; without it, it runs between two compiled parts.
+"""Imported when torch's tracer is (see _torch_compile.py). Each verb has a twin here with the same signature, which the
+tracer follows instead: it makes the Call and finds the group at trace time, as constants of the program, and leaves one
+`tutti::call` per message. What cannot be compiled raises at trace time with `fullgraph=True`; without it, it runs between
+two compiled parts.
 """
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from .._fuse import FUSED_COUNT_MAX, FUSED_VERBS
 from .._native import Call, Group
 from . import autograd, ops  # noqa: F401  (ops registers tutti::call)
 
-# Parts of a program that run once, where they stand. All others (branches, loops, checkpoints) may run more often or not at all.
+# Parts of a program that run once, where they stand. Others (branches, loops, checkpoints) may run more often, or not.
 _RUNS_ONCE = (None, "autograd.Function")
 
 
@@ -33,14 +34,14 @@ def _trace_error(kind: type[Error]) -> type[Error]:
 
 def _checked_call(verb: str, group: Any, out: bool, async_op: bool, differentiated: bool, fields: dict) -> Call:
     if async_op:
-        raise Unsupported(f"{verb}: async_op=True cannot be compiled; leave it out, or call it outside of torch.compile")
+        raise Unsupported(f"{verb}: async_op=True cannot be compiled; leave it out, or call it outside torch.compile")
     if out:
-        raise Unsupported(f"{verb}: out= cannot be compiled, where every result is a new tensor; use what the call gives back")
+        raise Unsupported(f"{verb}: out= cannot be compiled: every result is a new tensor; use what the call gives back")
     within = _enclosing_construct()
     if within not in _RUNS_ONCE:
         raise Unsupported(
-            f"{verb}: inside {within} a compiled program may run a call more often or not at all, and not as often on every rank; "
-            "call it outside"
+            f"{verb}: inside {within} a compiled program may run a call more often or not at all, and not as often on "
+            "every rank; call it outside"
         )
     call = Call(verb, **fields)
     if call.learns_sizes:
@@ -131,7 +132,7 @@ def _flatten(verb: str, x: Any, leaves: list) -> None:
         for part in x:
             _flatten(verb, part, leaves)
     else:
-        _refuse("invalid", f"{verb}: inside torch.compile every rank passes a tensor, or a list, tuple or dict of tensors")
+        _refuse("invalid", f"{verb}: inside torch.compile every rank passes a tensor, or a list, tuple or dict of them")
 
 
 def _rebuild(x: Any, results: list) -> Any:
@@ -175,9 +176,8 @@ def scatter(x, root=0, axis=0, *, sizes=None, out=None, group=None, async_op=Fal
     return _trace("scatter", x, out, group, async_op, timeout, root=root, axis=axis, sizes=sizes)
 
 
-def all_to_all(
-    x, split_axis=0, concat_axis=0, *, split_sizes=None, recv_sizes=None, out=None, group=None, async_op=False, timeout=None
-):
+def all_to_all(x, split_axis=0, concat_axis=0, *, split_sizes=None, recv_sizes=None, out=None, group=None,
+               async_op=False, timeout=None):
     fields = {"axis": split_axis, "concat_axis": concat_axis, "sizes": split_sizes, "recv_sizes": recv_sizes}
     return _trace("all_to_all", x, out, group, async_op, timeout, **fields)
 
@@ -215,7 +215,8 @@ def _refused(verb: str) -> Any:
     return refuse
 
 
-_TWINS = (all_reduce, reduce, broadcast, all_gather, gather, reduce_scatter, scatter, all_to_all, scan, exscan, permute, sendrecv)
+_TWINS = (all_reduce, reduce, broadcast, all_gather, gather, reduce_scatter, scatter, all_to_all, scan, exscan, permute,
+          sendrecv)
 _REFUSED = ("barrier", "send", "recv", "isend", "irecv")
 _FACTS = ("id", "rank", "size", "members", "backend")
 

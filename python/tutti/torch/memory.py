@@ -32,7 +32,7 @@ NAMES = {
 TYPES = {name: dtype for dtype, name in NAMES.items()}
 
 # The result has the shape of the input on every rank.
-SHAPE_KEEPING_VERBS = frozenset({"all_reduce", "reduce", "broadcast", "scan", "exscan", "permute", "sendrecv", "barrier"})
+SHAPE_KEEPING_VERBS = frozenset({"all_reduce", "reduce", "broadcast", "scan", "exscan", "permute", "sendrecv"})
 
 
 def resolved(x: torch.Tensor) -> torch.Tensor:
@@ -107,11 +107,11 @@ def refusal(x: torch.Tensor, verb: str) -> Error | None:
             f"{verb}: a tensor with layout {x.layout} is not one array; pass x.to_dense(), or its indices and values"
         )
     if x.device.type == "meta":
-        return InvalidArgument(f"{verb}: a tensor on the meta device has no elements; make one with elements: torch.empty_like(x, device='cpu')")
+        return InvalidArgument(f"{verb}: a tensor on the meta device has no elements; pass one on the CPU")
     if x.device.type != "cpu":
         return Unsupported(f"{verb}: the tensor is on {x.device}; only memory of the CPU is served here: pass x.cpu()")
     if x.is_quantized:
-        return Unsupported(f"{verb}: a quantised tensor ({x.dtype}) has its own scale; pass x.dequantize(), or x.int_repr()")
+        return Unsupported(f"{verb}: a quantised tensor ({x.dtype}) has its own scale; pass x.dequantize() or x.int_repr()")
     if x.dtype not in NAMES:
         return InvalidArgument(f"{verb}: elements of type {x.dtype} are not known; convert them, for example x.float()")
     if x._is_zerotensor():

@@ -1,10 +1,10 @@
 # ops.py: collectives as one operator of torch, for torch.compile, export and whoever else looks at operators.
 # SPDX-License-Identifier: Apache-2.0
-"""`tutti::call` runs a Call, given as its text, on a tensor; the result is always new memory. Three things keep compiled
-programs in step with each other:
+"""`tutti::call` runs a Call, given as its text, on a tensor; the result is always new memory. Three things keep
+compiled programs in step with each other:
 
-1. It is registered as an ordered effect: compilers keep every call, used or not, and all of them in program order, forward and
-   backward, whatever they know of the tensors on this rank. Two equal calls stay two calls.
+1. It is registered as an ordered effect: compilers keep every call, used or not, and all of them in program order,
+   forward and backward, whatever they know of the tensors on this rank. Two equal calls stay two calls.
 2. Whether a call takes part in differentiation is an argument, and travels in the signature that ranks compare.
 3. Its gradient is `tutti::call` again, by the same table of adjoints as in eager code.
 """

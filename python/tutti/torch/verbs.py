@@ -78,13 +78,15 @@ def _start_taped(taped: Any, x: torch.Tensor) -> Any:
 
 
 def _is_traced(x: torch.Tensor) -> bool:
-    """Whether somebody records what happens to tensors (fake tensors, make_fx, export), so that the call has to be an operator."""
+    """Whether somebody records what is done with tensors (fake ones, make_fx, export): the call has to be an operator."""
     from torch._subclasses.fake_tensor import FakeTensor
 
     return _modes() > 0 or isinstance(x, FakeTensor)
 
 
-def _through_dispatcher(call: Any, x: torch.Tensor, group: Any, differentiated: bool, timeout: float | None) -> torch.Tensor:
+def _through_dispatcher(
+    call: Any, x: torch.Tensor, group: Any, differentiated: bool, timeout: float | None
+) -> torch.Tensor:
     from .ops import call_operator
 
     return call_operator(call, x, group, differentiated=differentiated, timeout=timeout)
@@ -93,11 +95,11 @@ def _through_dispatcher(call: Any, x: torch.Tensor, group: Any, differentiated: 
 def _what_is_wrong(call: Any, x: torch.Tensor | None, out: Any) -> Error | None:
     if not isinstance(out, torch.Tensor):
         return InvalidArgument(
-            f"{call.verb}: out is a {type(out).__module__}.{type(out).__qualname__}; the result of a tensor goes into a torch.Tensor"
+            f"{call.verb}: out is a {type(out).__module__}.{type(out).__qualname__}; the result goes into a torch.Tensor"
         )
     if ((x is not None and x.requires_grad) or out.requires_grad) and _grad_enabled():
         return Unsupported(
-            f"{call.verb}: out= under autograd would overwrite what backward needs; leave it out, or use torch.no_grad()"
+            f"{call.verb}: out= under autograd would overwrite what backward needs; leave it out, or use no_grad()"
         )
     if out.is_conj() or out.is_neg():
         return InvalidArgument(f"{call.verb}: out is a conjugated or negated view; pass the tensor it is a view of")
