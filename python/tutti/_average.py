@@ -19,23 +19,27 @@ def average(tree: Any, weight: Any = None, *, group: Any = None, timeout: float 
         grads = tutti.average(grads)                         # every rank counts alike
         grads = tutti.average(grads, weight=len(batch))      # every sample counts alike
 
-    weight: how much this rank's arrays count, such as the number of samples they are the mean of. The result is the mean
-        over all samples of all ranks, however unequal the batches. A rank without samples says 0 and still takes part;
-        what its arrays hold does not matter then.
+    weight: how much this rank's arrays count, such as the number of samples they are the mean of. The result is the
+        mean over all samples of all ranks, however unequal the batches. A rank without samples says 0 and still takes
+        part; what its arrays hold does not matter then.
     group: the ranks to average over; the world unless given.
 
-    The arrays are not changed. Small ones travel together. Raises InvalidArgument for integers, whose mean is none of them,
-    and where all weights are 0.
+    The arrays are not changed. Small ones travel together. Raises InvalidArgument for integers, whose mean is none of
+    them, and where all weights are 0.
     """
     flat = flatten(tree, "average")
     if not flat.leaves:
         return tree
     for leaf, path in zip(flat.leaves, flat.paths, strict=True):
         if not frame_of(leaf, "average").is_floating(leaf):
-            raise InvalidArgument(f"average: the array{path and ' at ' + path} holds integers, and their mean is none; cast it")
+            place = f" at {path}" if path else ""
+            raise InvalidArgument(f"average: the array{place} holds integers, and their mean is none; cast it")
     if weight is None:
         return _native.apply(_MEAN, tree, None, group, False, timeout)
     return _weighted(flat, weight, group, timeout)
+
+
+average.autograph_info__ = {}  # inside tf.function: TensorFlow is to call it as it is, not to rewrite it
 
 
 def _weighted(flat: Any, weight: Any, group: Any, timeout: float | None) -> Any:

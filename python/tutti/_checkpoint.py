@@ -43,13 +43,16 @@ def take_apart(value: Any, leaves: list[Leaf], path: str) -> Any:
     if isinstance(value, dict):
         for key in value:
             if not isinstance(key, (str, int)) or isinstance(key, bool):
-                raise InvalidArgument(f"checkpoint: the key {key!r} at {path or 'the top'} is neither a text nor a whole number")
+                place = path or "the top"
+                raise InvalidArgument(f"checkpoint: the key {key!r} at {place} is neither a text nor a whole number")
         return {"dict": [[key, take_apart(part, leaves, f"{path}/{key}")] for key, part in value.items()]}
     if isinstance(value, (list, tuple)):
         kind = "list" if isinstance(value, list) else "tuple"
         return {kind: [take_apart(part, leaves, f"{path}/{i}") for i, part in enumerate(value)]}
-    raise InvalidArgument(f"checkpoint: a {type(value).__name__} at {path or 'the top'} cannot be saved; arrays, numbers, texts, "
-                          "dicts, lists and tuples can")
+    raise InvalidArgument(
+        f"checkpoint: a {type(value).__name__} at {path or 'the top'} cannot be saved; arrays, numbers, texts, dicts, lists "
+        "and tuples can"
+    )
 
 
 def _bytes_of(array: Any) -> np.ndarray:
@@ -75,7 +78,8 @@ def write_pieces(file: Path, leaves: Sequence[Leaf], rank: int, size: int) -> di
                 begin[axis], length = leaf.sharded.place(rank, size)
                 whole[axis] = leaf.sharded.total
                 if length != shape[axis]:
-                    raise InvalidArgument(f"checkpoint: {leaf.path} has {shape[axis]} of {leaf.sharded.total}, expected {length}")
+                    own = f"{shape[axis]} of {leaf.sharded.total}"
+                    raise InvalidArgument(f"checkpoint: {leaf.path} has {own}, expected {length}")
             else:
                 writer = min(range(size), key=lambda r: (load[r], r))
                 load[writer] += int(np.prod(shape, dtype=np.int64)) + 64
@@ -148,7 +152,8 @@ class Reader:
             data = self._piece(piece, result.dtype, path)
             if not shape:
                 return data
-            source, target = [slice(None)] * len(shape), [slice(b, b + n) for b, n in zip(piece["begin"], piece["shape"])]
+            source = [slice(None)] * len(shape)
+            target = [slice(b, b + n) for b, n in zip(piece["begin"], piece["shape"], strict=True)]
             source[axis] = slice(first - piece["begin"][axis], last - piece["begin"][axis])
             target[axis] = slice(first - begin, last - begin)
             result[tuple(target)] = data[tuple(source)]
@@ -177,15 +182,18 @@ def put_together(structure: Any, reader: Reader, like: Any, place: tuple[int, in
     if "dict" in structure:
         saved = {key if isinstance(key, str) else int(key): part for key, part in structure["dict"]}
         if like is not None and not isinstance(like, dict):
-            raise InvalidArgument(f"checkpoint: there is a dict at {path or 'the top'}, but like= has a {type(like).__name__}")
+            place = path or "the top"
+            raise InvalidArgument(f"checkpoint: there is a dict at {place}, but like= has a {type(like).__name__}")
         wanted = saved if like is None else like
         for key in wanted:
             if key not in saved:
-                raise InvalidArgument(f"checkpoint: there is no {path}/{key}; there are {', '.join(map(str, saved)) or 'none'}")
+                known = ", ".join(map(str, saved)) or "none"
+                raise InvalidArgument(f"checkpoint: there is no {path}/{key}; there are {known}")
         return {k: put_together(saved[k], reader, like and like[k], place, f"{path}/{k}") for k in wanted}
     kind = "list" if "list" in structure else "tuple"
     if like is not None and len(like) != len(structure[kind]):
-        raise InvalidArgument(f"checkpoint: {path or 'the top'} has {len(structure[kind])} parts, but like= has {len(like)}")
+        counts = f"{len(structure[kind])} parts, but like= has {len(like)}"
+        raise InvalidArgument(f"checkpoint: {path or 'the top'} has {counts}")
     parts = [put_together(s, reader, like and like[i], place, f"{path}/{i}") for i, s in enumerate(structure[kind])]
     return parts if kind == "list" else tuple(parts)
 

@@ -1,7 +1,7 @@
 # _data.py: which samples are this rank's.
 # SPDX-License-Identifier: Apache-2.0
-"""The order depends on the number of samples, the seed and the epoch alone. It is drawn in C++ by a generator of Tutti's
-own, so that all frameworks, machines and versions split a data set alike."""
+"""The order depends on the number of samples, the seed and the epoch alone. It is drawn in C++ by a generator of
+Tutti's own, so that all frameworks, machines and versions split a data set alike."""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -29,12 +29,13 @@ def shard_indices(
             for i in tutti.shard_indices(len(data), epoch=epoch, seed=1):
                 train(data[i])
 
-    Rank r of n takes every n-th of the shuffled samples, so that after each step the ranks have together seen the samples
-    that one process would have seen.
+    Rank r of n takes every n-th of the shuffled samples, so that after each step the ranks have together seen the
+    samples that one process would have seen.
 
     epoch: shuffles anew. seed: the same on every rank. shuffle=False keeps the order.
-    rest: what becomes of the samples left over when the number of ranks does not divide `count`: "pad" uses the first ones
-        again and "drop" leaves the last ones out, so that all ranks get the same number; "keep" gives some ranks one more.
+    rest: what becomes of the samples left over when the number of ranks does not divide `count`: "pad" uses the first
+        ones again and "drop" leaves the last ones out, so that all ranks get the same number; "keep" gives some ranks
+        one more.
     group: the ranks that share the data; the world unless given (the data axis of a mesh).
     """
     if count < 0:
@@ -57,9 +58,10 @@ def batches(
         for x, y in tutti.batches((images, labels), 64, epoch=epoch):
             grads = tutti.average(gradient(params, x, y), weight=len(y))
 
-    `size` is the size of the batch over all ranks: training on any number of ranks sees the same batches in the same order.
-    Each batch is cut into parts that differ by one sample at most; `weight` above makes up for that. Where a batch has fewer
-    samples than there are ranks, some parts are empty, so that every rank takes the same number of steps.
+    `size` is the size of the batch over all ranks: training on any number of ranks sees the same batches in the same
+    order. Each batch is cut into parts that differ by one sample at most; `weight` above makes up for that. Where a
+    batch has fewer samples than there are ranks, some parts are empty, so that every rank takes the same number of
+    steps.
 
     data: an array, or a nest of arrays of the same length, indexed along the first axis.
     drop_last: leaves out the last batch if it is smaller than the others.
@@ -68,7 +70,7 @@ def batches(
     flat = flatten(data, "batches")
     lengths = {int(leaf.shape[0]) for leaf in flat.leaves if len(leaf.shape) > 0}
     if len(lengths) != 1 or any(len(leaf.shape) == 0 for leaf in flat.leaves):
-        raise InvalidArgument(f"batches: the arrays have the lengths {sorted(lengths)}; samples lie along one first axis")
+        raise InvalidArgument(f"batches: the arrays have the lengths {sorted(lengths)}; they must have one")
     if size < 1:
         raise InvalidArgument(f"batches: a batch of {size} samples is none")
     count = lengths.pop()

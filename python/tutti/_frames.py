@@ -1,7 +1,7 @@
 # _frames.py: the few array operations that parallel layers need, in each framework's own words.
 # SPDX-License-Identifier: Apache-2.0
-"""A layer that is split over ranks is the same formula in NumPy, PyTorch, JAX and TensorFlow. What differs is how each of
-them slices, multiplies and, above all, how it is told that a function has a gradient of our choosing:
+"""A layer that is split over ranks is the same formula in NumPy, PyTorch, JAX and TensorFlow. What differs is how each
+of them slices, multiplies and, above all, how it is told that a function has a gradient of our choosing:
 
     conjugate(x, forward, backward)     y = forward(x); the gradient of x is backward(gradient of y)
 
@@ -79,7 +79,7 @@ class NumpyFrame:
         return adapters.get("numpy").dtype_name(x).startswith(("float", "bfloat", "complex"))
 
     def weighted(self, x: Any, weight: Any, total: Any) -> Any:
-        """x × weight ÷ total, and 0 for a weight of 0 even where x is not a number: the mean over no samples is none."""
+        """x × weight ÷ total, and 0 for a weight of 0 even where x is NaN, as the mean over no samples is."""
         import numpy as np
 
         return np.zeros_like(x) if weight == 0 else np.asarray(x * np.asarray(weight / total, x.dtype), x.dtype)
@@ -279,6 +279,6 @@ def frame_of(x: Any, what: str) -> Any:
     kind = adapters.kind_of(x)
     if kind not in _FRAMES:
         if kind == "dlpack":
-            raise InvalidArgument(f"{what}: {type(x).__name__} only moves; convert it to NumPy, PyTorch, JAX or TensorFlow")
+            raise InvalidArgument(f"{what}: convert {type(x).__name__} to NumPy, PyTorch, JAX or TensorFlow first")
         raise adapters.refuse(x, verb=what)
     return _frame(kind)

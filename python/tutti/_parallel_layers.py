@@ -19,10 +19,10 @@ def linear(
     dim=1, columns: each rank has some of the outputs: weight[outputs of this rank, :], bias[outputs of this rank].
     dim=0, rows: each rank has some of the inputs: weight[:, inputs of this rank], and the whole bias.
 
-    whole_input=False: x is this rank's part already (rows). whole_output=False: y stays split (columns). A columns layer
-    followed by a rows layer needs neither, and one sum over the ranks in all.
-    total: the number of outputs (columns): spares asking for it, and has to be given under a compiler where the ranks do
-        not divide it.
+    whole_input=False: x is this rank's part already (rows). whole_output=False: y stays split (columns). A columns
+    layer followed by a rows layer needs neither, and one sum over the ranks in all.
+    total: the number of outputs (columns): spares asking for it, and has to be given under a compiler where the ranks
+        do not divide it.
     """
     members = members_of(group)
     frame = frame_of(x, "model_parallel.linear")
@@ -40,8 +40,8 @@ def linear(
 def embedding(indices: Any, table: Any, *, dim: int = 0, total: int | None = None, group: Any = None) -> Any:
     """The rows of a table at these indices, where each rank holds a part of the table.
 
-    dim=0: each rank has some of the rows (the vocabulary); what it does not have counts as 0, and the ranks' finds are summed.
-    dim=1: each rank has some of the columns; its finds are joined with the others'.
+    dim=0: each rank has some of the rows (the vocabulary); what it does not have counts as 0, and the ranks' finds are
+    summed. dim=1: each rank has some of the columns; its finds are joined with the others'.
     total: the number of rows or columns in all, if the ranks do not divide it."""
     members = members_of(group)
     frame = frame_of(table, "model_parallel.embedding")
@@ -56,13 +56,14 @@ def embedding(indices: Any, table: Any, *, dim: int = 0, total: int | None = Non
 
 
 def cross_entropy(
-    logits: Any, targets: Any, *, classes: int | None = None, ignore: int = -100, reduction: str = "mean", group: Any = None
+    logits: Any, targets: Any, *, classes: int | None = None, ignore: int = -100, reduction: str = "mean",
+    group: Any = None,
 ) -> Any:
     """The cross entropy of logits whose last axis, the classes, is split over the ranks; `targets` are whole.
 
-    No rank ever holds all logits: a maximum and two sums per row are all that travels. classes: their number in all, if the
-    ranks do not divide it. ignore: targets that do not count. reduction: "mean" over those that count, "sum" or "none".
-    The result and its gradient are those of the whole logits."""
+    No rank ever holds all logits: a maximum and two sums per row are all that travels. classes: their number in all, if
+    the ranks do not divide it. ignore: targets that do not count. reduction: "mean" over those that count, "sum" or
+    "none". The result and its gradient are those of the whole logits."""
     if reduction not in ("mean", "sum", "none"):
         raise InvalidArgument(f'model_parallel.cross_entropy: reduction="{reduction}" is none of mean, sum, none')
     members = members_of(group)
@@ -87,7 +88,7 @@ _known_even: set[tuple[int, int]] = set()
 
 
 def _require_even(length: int, members: Any, what: str) -> None:
-    """Asks the others once whether they have as much: split unevenly, the parts would be taken for others than they are."""
+    """Asks the others once whether they have as much: uneven parts would be taken for others than they are."""
     import numpy as np
 
     if (members.id, length) in _known_even:
@@ -110,8 +111,12 @@ def _own_range(length: int, total: int | None, members: Any, what: str) -> tuple
     split = Split(total, members)
     if split.length != length:
         raise InvalidArgument(
-            f"model_parallel.{what}: {total} over {members.size} ranks gives this one {split.length}, but it has {length}"
+            f"model_parallel.{what}: {total} over {members.size} ranks gives this {split.length}, but it has {length}"
         )
     if total < members.size:
         raise InvalidArgument(f"model_parallel.{what}: {total} cannot be split over {members.size} ranks; use fewer")
     return split.begin, length
+
+
+for _function in (linear, embedding, cross_entropy):
+    _function.autograph_info__ = {}  # inside tf.function: TensorFlow is to call it as it is, not to rewrite it

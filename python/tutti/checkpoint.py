@@ -7,9 +7,9 @@
       data-5f1c…/part-0-of-4.bin    what rank 0 of 4 wrote
       data-5f1c…/part-1-of-4.bin    …
 
-Arrays that are the same on every rank are written once, each by one rank; of arrays that are split, each rank writes its
-part. The index is replaced last, in one step: whatever happens before leaves the checkpoint that was there. Every piece
-carries a checksum."""
+Arrays that are the same on every rank are written once, each by one rank; of arrays that are split, each rank writes
+its part. The index is replaced last, in one step: whatever happens before leaves the checkpoint that was there. Every
+piece carries a checksum."""
 from __future__ import annotations
 
 import dataclasses
@@ -34,8 +34,8 @@ FORMAT = 1
 class Sharded:
     """This rank's part of an array that is split over the ranks along `axis`.
 
-    array: the part. total: the length of the whole along `axis`. begin: where the part begins; without it, the parts are
-    those of `tutti.model_parallel.scatter`: as even as it goes, in rank order.
+    array: the part. total: the length of the whole along `axis`. begin: where the part begins; without it, the parts
+    are those of `tutti.model_parallel.scatter`: as even as it goes, in rank order.
     For load(), `array` only says of which kind and dtype the result shall be."""
 
     array: Any
@@ -56,9 +56,9 @@ def save(path: str | os.PathLike, tree: Any, *, group: Any = None) -> None:
 
         tutti.checkpoint.save("run/last", {"model": model.state_dict(), "step": step})
 
-    Leaves that are `Sharded` are written in parts, all others by one rank each: they are taken to be the same everywhere.
-    Dicts (with texts or whole numbers for keys), lists and tuples may be nested. If any rank fails, all raise, and the
-    checkpoint that was there stays.
+    Leaves that are `Sharded` are written in parts, all others by one rank each: they are taken to be the same
+    everywhere. Dicts (with texts or whole numbers for keys), lists and tuples may be nested. If any rank fails, all
+    raise, and the checkpoint that was there stays.
     """
     members = _native.world() if group is None else group
     folder = Path(path)
@@ -80,7 +80,8 @@ def save(path: str | os.PathLike, tree: Any, *, group: Any = None) -> None:
 
         def finish() -> None:
             if members.rank == 0:
-                _replace_index(folder, {"format": FORMAT, "data": name, "structure": structure, "leaves": parts.merge(every)})
+                leaves = parts.merge(every)
+                _replace_index(folder, {"format": FORMAT, "data": name, "structure": structure, "leaves": leaves})
 
         _together(finish, members, f"save {folder}")
     except Error:
@@ -94,14 +95,14 @@ def save(path: str | os.PathLike, tree: Any, *, group: Any = None) -> None:
 
 
 def load(path: str | os.PathLike, like: Any = None, *, group: Any = None) -> Any:
-    """Reads a checkpoint, on any number of ranks, whatever number wrote it. Collective only in that all ranks raise if one
-    does::
+    """Reads a checkpoint, on any number of ranks, whatever number wrote it. Collective only in that all ranks raise if
+    one does::
 
         state = tutti.checkpoint.load("run/last")                                   # whole arrays, as NumPy has them
         state = tutti.checkpoint.load("run/last", like={"model": model.state_dict()})
 
-    like: a nest like the one that was saved, or a part of it: arrays come back as the kind of array they have there, and where
-        it has `Sharded`, this rank's part is read and nothing else. Shapes have to agree.
+    like: a nest like the one that was saved, or a part of it: arrays come back as the kind of array they have there,
+        and where it has `Sharded`, this rank's part is read and nothing else. Shapes have to agree.
     Raises Error that names the file if a piece is missing or damaged.
     """
     members = _native.world() if group is None else group

@@ -3,7 +3,7 @@
 """Tensor parallelism: the ranks of one group hold parts of one model and compute one loss, the same on each of them.
 
     mp = tutti.model_parallel
-    mp.init(group_size=4)                       # the world as groups of 4; the others of each place are for data parallelism
+    mp.init(group_size=4)                       # the world as groups of 4, each with a model
     y = mp.linear(x, weight_part, dim=1)        # columns: each rank computes a part of the output
     y = mp.gather(y, dim=-1)
 
@@ -18,9 +18,10 @@ Four functions carry everything else. They come in pairs, each the gradient of t
     gather      the ranks' parts joined   this rank's part
     ==========  ========================  ======================
 
-That differs from the plain verbs, whose gradients are those of the *sum* of all ranks' losses: here all ranks have the same
-loss, and it counts once. PyTorch, JAX and TensorFlow differentiate through them; for NumPy each has `.backward(gradient)`.
-Lengths that the ranks do not divide are split as evenly as it goes, the first ranks getting one more."""
+That differs from the plain verbs, whose gradients are those of the *sum* of all ranks' losses: here all ranks have the
+same loss, and it counts once. PyTorch, JAX and TensorFlow differentiate through them; for NumPy each has
+`.backward(gradient)`. Lengths that the ranks do not divide are split as evenly as it goes, the first ranks getting one
+more."""
 from __future__ import annotations
 
 from typing import Any
@@ -113,8 +114,8 @@ def _axis_of(x: Any, dim: int, what: str) -> int:
 
 
 def _joined(x: Any, axis: int, members: Any, total: int | None) -> Any:
-    """The ranks' parts along an axis. `total` tells the lengths; without it they are asked for, which a compiled program
-    cannot do: there they have to be equal, and the call raises Mismatch where they are not."""
+    """The ranks' parts along an axis. `total` tells the lengths; without it they are asked for, which a compiled
+    program cannot do: there they have to be equal, and the call raises Mismatch where they are not."""
     if total is None:
         is_traced = getattr(adapters.adapter_of(x), "is_traced", lambda x: False)(x)
         call = _native.Call("all_gather", axis=axis, uneven=not is_traced)
@@ -140,6 +141,7 @@ class _Function:
         self.__doc__ = forward.__doc__
         self.__name__ = forward.__name__
         self.__wrapped__ = forward
+        self.autograph_info__: dict = {}  # inside tf.function: TensorFlow is to call it as it is, not to rewrite it
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         return self._forward(*args, **options)
@@ -150,7 +152,7 @@ class _Function:
 
 
 def _copy(x: Any, *, group: Any = None) -> Any:
-    """x as it is; the gradient is summed over the ranks. For what every rank has and uses for its own part of the work."""
+    """x as it is; the gradient is summed over the ranks. For what every rank uses for its own part of the work."""
     members = members_of(group)
     frame = frame_of(x, "model_parallel.copy")
     return frame.conjugate(x, frame.copy, lambda g: _reduce(g, group=members))
@@ -172,7 +174,8 @@ def _reduce(x: Any, *, out: Any = None, group: Any = None) -> Any:
 
 
 def _scatter(x: Any, dim: int | None = -1, *, group: Any = None) -> Any:
-    """This rank's part of x along `dim`; nothing is sent, as every rank has x. The gradient is the parts' gradients joined.
+    """This rank's part of x along `dim`; nothing is sent, as every rank has x. The gradient is the parts' gradients
+    joined.
 
     dim=None leaves x whole."""
     if dim is None:
@@ -189,22 +192,20 @@ def _scatter(x: Any, dim: int | None = -1, *, group: Any = None) -> Any:
 def _gather(x: Any, dim: int | None = -1, *, total: int | None = None, group: Any = None) -> Any:
     """All ranks' parts joined along `dim`, on every rank; the gradient is this rank's part of it.
 
-    total: the length of the result, if it was split as scatter() does it: spares a question to the others, and has to be
-        given under a compiler unless all parts are equally long. dim=None leaves x as it is."""
+    total: the length of the result, if it was split as scatter() does it: spares a question to the others, and has to
+        be given under a compiler unless all parts are equally long. dim=None leaves x as it is."""
     if dim is None:
         return x
     members = members_of(group)
     axis = _axis_of(x, dim, "gather")
-    if total is not None and Split(total, members).length != x.shape[axis]:
-        raise InvalidArgument(
-            f"model_parallel.gather: total={total} gives this rank {Split(total, members).length}, but it has {x.shape[axis]}"
-        )
     own = int(x.shape[axis])
+    if total is not None and (due := Split(total, members).length) != own:
+        raise InvalidArgument(f"model_parallel.gather: total={total} gives this rank {due}, but it has {own}")
     frame = frame_of(x, "model_parallel.gather")
 
     def backward(gradient: Any) -> Any:
         if total is None and Split(int(gradient.shape[axis]), members).length != own:
-            raise InvalidArgument("model_parallel.gather: parts of such lengths have no gradient; split them as scatter() does")
+            raise InvalidArgument("model_parallel.gather: such parts have no gradient; split them as scatter() does")
         return _scatter(gradient, axis, group=members)
 
     return frame.conjugate(x, lambda part: _joined(part, axis, members, total), backward)

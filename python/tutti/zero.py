@@ -3,7 +3,8 @@
 """ZeRO for programs in NumPy (and C++: the kernels are the same)::
 
     optimizer = tutti.zero.AdamW(params, lr=1e-3, stage=2)      # params: a nest of float32 or float64 arrays
-    optimizer.step(gradients, weight=len(batch))                # gradients of this rank's samples; params are changed in place
+    optimizer.step(gradients, weight=len(batch))                # gradients of this rank's samples; params are changed
+    in place
 
 Each step is one fused pass over memory: mean, square, parameter."""
 from __future__ import annotations
@@ -28,11 +29,12 @@ class _Shared:
         self._flat = flatten(params, "zero")
         leaves = self._flat.leaves
         dtypes = {leaf.dtype for leaf in leaves if isinstance(leaf, np.ndarray)}
-        if len(dtypes) != 1 or not all(isinstance(leaf, np.ndarray) for leaf in leaves) or dtypes.pop() not in ("f4", "f8"):
+        is_numpy = all(isinstance(leaf, np.ndarray) for leaf in leaves)
+        if not is_numpy or len(dtypes) != 1 or dtypes.pop() not in ("f4", "f8"):
             raise InvalidArgument("zero: the parameters are NumPy arrays, all of float32 or all of float64")
         for leaf, path in zip(leaves, self._flat.paths, strict=True):
             if not leaf.flags.writeable or not leaf.flags.c_contiguous:
-                raise InvalidArgument(f"zero: the parameter at {path} cannot be changed in place; give a contiguous copy")
+                raise InvalidArgument(f"zero: the parameter at {path} cannot be stepped in place; give a contiguous copy")
         self._dtype = leaves[0].dtype
         self.count = sum(leaf.size for leaf in leaves)
         self.sizes = _native.shard_sizes(self.count, self.group.size)
@@ -85,8 +87,8 @@ class _Shared:
         return run
 
     def step(self, gradients: Any, *, weight: float | None = None, clip_norm: float | None = None) -> None:
-        """One step. Collective. weight: this rank's samples, so that every sample counts alike; clip_norm: the most that the
-        norm of all gradients together may be."""
+        """One step. Collective. weight: this rank's samples, so that every sample counts alike; clip_norm: the most
+        that the norm of all gradients together may be."""
         run = self._mean(gradients, weight)
         scale = 1.0
         if clip_norm is not None:

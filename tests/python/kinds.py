@@ -1,6 +1,11 @@
 # kinds.py: for tests that say the same in every framework: arrays of each kind, and their gradients.
 # SPDX-License-Identifier: Apache-2.0
+import importlib
+
 import numpy as np
+
+for _framework in ("torch", "jax", "tensorflow"):
+    importlib.import_module(_framework)  # here, where no test's time runs
 
 ALL = ("numpy", "torch", "jax", "tensorflow")
 DIFFERENTIABLE = ALL[1:]

@@ -55,7 +55,7 @@ def test_weights_work_under_the_compilers(kind, rank, size):
 
 def test_small_floats_do_not_overflow(rank, size):
     x = np.full(3, 60000, np.float16)
-    np.testing.assert_array_equal(tutti.average(x, weight=1000 + rank), x)
+    np.testing.assert_allclose(tutti.average(x, weight=1000 + rank), x, rtol=2e-3)  # weight · x would be infinite
 
 
 def test_over_a_group(world, rank, size):

@@ -5,8 +5,8 @@
     step = tutti.jax.value_and_grad(loss_of)                     # in place of jax.value_and_grad
     loss, gradients = step(params, x, y, weight=len(y))          # means over all ranks' samples
 
-or one word more around an optax optimiser: `average_gradients(optax.adam(1e-3))`. `zero(optax.adam(1e-3))` also shares out the
-optimiser's state (ZeRO, stages 1 and 2). All of it works inside jax.jit."""
+or one word more around an optax optimiser: `average_gradients(optax.adam(1e-3))`. `zero(optax.adam(1e-3))` also shares
+out the optimiser's state (ZeRO, stages 1 and 2). All of it works inside jax.jit."""
 from __future__ import annotations
 
 import functools
@@ -37,8 +37,8 @@ def value_and_grad(
 ) -> Callable:
     """jax.value_and_grad whose value and gradients are means over the ranks.
 
-    The function it gives takes `weight=`, the number of samples that `fun` averaged over on this rank, so that every sample
-    counts alike; auxiliary results stay this rank's own."""
+    The function it gives takes `weight=`, the number of samples that `fun` averaged over on this rank, so that every
+    sample counts alike; auxiliary results stay this rank's own."""
     plain = jax.value_and_grad(fun, argnums, has_aux)
 
     @functools.wraps(fun)
@@ -125,16 +125,17 @@ class _Sharing:
 
 
 def zero(optimizer: Any, *, clip_norm: float | None = None, group: Any = None) -> Any:
-    """An element-wise optax optimiser (adam, adamw, sgd, …) with its state shared out among the ranks: ZeRO, stages 1 and 2::
+    """An element-wise optax optimiser (adam, adamw, sgd, …) with its state shared out among the ranks: ZeRO, stages 1
+    and 2::
 
         optimizer = tutti.jax.zero(optax.adamw(1e-3))
         state = optimizer.init(params)                                  # of this rank's part only
         updates, state = optimizer.update(gradients, state, params)     # gradients of this rank's samples
 
-    Gradients are averaged and shared out in one step (`update(…, weight=n)` weighs them), each rank updates its part, and
-    the updates are put together again. clip_norm: gradients are first scaled so that their norm over all ranks' parts is
-    at most that. Optimisers that look at whole arrays (optax.clip_by_global_norm, adafactor, lamb) would see parts only:
-    they are not for this.
+    Gradients are averaged and shared out in one step (`update(…, weight=n)` weighs them), each rank updates its part,
+    and the updates are put together again. clip_norm: gradients are first scaled so that their norm over all ranks'
+    parts is at most that. Optimisers that look at whole arrays (optax.clip_by_global_norm, adafactor, lamb) would see
+    parts only: they are not for this.
     """
     import optax
 

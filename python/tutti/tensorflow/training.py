@@ -49,8 +49,8 @@ def average_gradients(gradients: Any, *, weight: Any = None, group: Any = None) 
 class GradientTape(tf.GradientTape):
     """tf.GradientTape whose gradient() gives means over the ranks.
 
-    weight: the number of samples that the loss averages over on this rank, so that every sample counts alike; it can be set
-        later as an attribute. group: the ranks; the world unless given."""
+    weight: the number of samples that the loss averages over on this rank, so that every sample counts alike; it can be
+        set later as an attribute. group: the ranks; the world unless given."""
 
     def __init__(self, *args: Any, weight: Any = None, group: Any = None, **kwargs: Any):
         super().__init__(*args, **kwargs)
@@ -93,8 +93,8 @@ def broadcast_variables(variables: Any, root: int = 0, *, group: Any = None) -> 
 def compile(model: Any, optimizer: Any = "rmsprop", *, group: Any = None, **options: Any) -> None:
     """model.compile for training on all ranks: the optimiser averages, and the variables start as rank 0 has them.
 
-    It sets jit_compile=False, because a collective cannot be inside of what XLA compiles for TensorFlow; Keras would compile
-    by itself. Asked for jit_compile=True it raises InvalidArgument."""
+    It sets jit_compile=False, because a collective cannot be inside of what XLA compiles for TensorFlow; Keras would
+    compile by itself. Asked for jit_compile=True it raises InvalidArgument."""
     if options.get("jit_compile", "auto") not in ("auto", False):
         raise InvalidArgument("compile: jit_compile=True cannot hold a collective; leave it out, and it will be False")
     model.compile(optimizer=averaging(optimizer, group=group), **{**options, "jit_compile": False})

@@ -38,8 +38,8 @@ class Bucket:
 
     tensor: the gradients end to end, this rank's own until a hook has reduced them.
     parameters, views: the parameters, and each one's part of `tensor` in its shape.
-    factor: what this rank's gradients were multiplied by so that their sum over the ranks is the mean; None where they were
-        not, and the mean is to be taken.
+    factor: what this rank's gradients were multiplied by so that their sum over the ranks is the mean; None where they
+        were not, and the mean is to be taken.
     state: a dict of the hook's own, kept from step to step.
     """
 

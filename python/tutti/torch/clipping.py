@@ -27,8 +27,9 @@ def _squares(gradients: list[torch.Tensor]) -> float:
 def clip_grad_norm_(parameters: Iterable[torch.Tensor], max_norm: float, *, group: Any = None) -> torch.Tensor:
     """Scales gradients in place so that their 2-norm together is at most `max_norm`; gives the norm before.
 
-    Of parameters that ParallelLinear and its like have split, all ranks' parts count; of the others, which are the same on
-    every rank, this rank's. group: the ranks they are split over; model_parallel's unless given. Collective if any is split."""
+    Of parameters that ParallelLinear and its like have split, all ranks' parts count; of the others, which are the same
+    on every rank, this rank's. group: the ranks they are split over; model_parallel's unless given. Collective if any
+    is split."""
     with_gradient = [p for p in parameters if p.grad is not None]
     split = [p.grad for p in with_gradient if getattr(p, "tutti_split", None) is not None]
     whole = [p.grad for p in with_gradient if getattr(p, "tutti_split", None) is None]

@@ -1,16 +1,16 @@
 # compression.py: what a bucket of gradients looks like on the wire: as it is, in fewer bits, or as thin matrices.
 # SPDX-License-Identifier: Apache-2.0
 """A hook gets a `Bucket` when its gradients are complete, starts whatever has to travel, and gives back a function that
-waits for it; after that function, `bucket.tensor` holds the mean over the ranks. Functions are called in the order of the
-buckets, once all have been started::
+waits for it; after that function, `bucket.tensor` holds the mean over the ranks. Functions are called in the order of
+the buckets, once all have been started::
 
     def in_bfloat16(bucket):
         narrow = bucket.tensor.bfloat16()
         work = tutti.all_reduce(narrow, op="mean", out=narrow, group=bucket.group, async_op=True)
         return lambda: (work.wait(), bucket.tensor.copy_(narrow))
 
-`bucket.factor` is a number where the gradients are weighted already, so that "sum" has to be taken: `mean_op(bucket)` tells.
-All ranks use the same hook."""
+`bucket.factor` is a number where the gradients are weighted already, so that "sum" has to be taken: `mean_op(bucket)`
+tells. All ranks use the same hook."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ def plain(bucket: Any) -> Finish:
 
 
 class Cast:
-    """In fewer bits: half of the bytes. What is added is float32; each rank's gradients are rounded once, the mean once more."""
+    """In fewer bits: half of the bytes. Each rank's gradients are rounded once, their mean (added in float32) again."""
 
     def __init__(self, dtype: torch.dtype):
         self.dtype = dtype
@@ -62,8 +62,8 @@ class Cast:
 
 
 class Int8:
-    """Blocks of 256 numbers as bytes and one scale: a quarter of the bytes. What rounding loses is added to the next step's
-    gradients (error feedback), on both ways: to the rank that adds a part up, and from it to all."""
+    """Blocks of 256 numbers as bytes and one scale: a quarter of the bytes. What rounding loses is added to the next
+    step's gradients (error feedback), on both ways: to the rank that adds a part up, and from it to all."""
 
     def __call__(self, bucket: Any) -> Finish:
         if bucket.tensor.dtype != torch.float32:
@@ -127,10 +127,11 @@ class _Int8State:
 
 
 class PowerSgd:
-    """Matrices as products of two thin ones (Vogels, Karimireddy, Jaggi 2019), with error feedback; vectors as they are.
+    """Matrices as products of two thin ones (Vogels, Karimireddy, Jaggi 2019), with error feedback; vectors as they
+    are.
 
-    rank: the thin matrices' width: a gradient of n × m costs rank · (n + m) numbers instead of n · m. start_step: the first
-        steps go uncompressed. Matrices that would not become smaller go as they are."""
+    rank: the thin matrices' width: a gradient of n × m costs rank · (n + m) numbers instead of n · m. start_step: the
+        first steps go uncompressed. Matrices that would not become smaller go as they are."""
 
     def __init__(self, rank: int = 2, start_step: int = 10, seed: int = 0):
         if rank < 1:
@@ -168,8 +169,9 @@ class PowerSgd:
         matrices, others = [], []
         random = torch.Generator().manual_seed(self.seed + bucket.index)  # the same on every rank
         for i, view in enumerate(bucket.views):
-            height, width = view.shape[0] if view.dim() > 1 else 0, view.numel() // max(view.shape[0], 1) if view.dim() else 0
-            if view.dim() > 1 and self.rank * (height + width) < height * width:
+            height = view.shape[0] if view.dim() > 1 else 1
+            width = view.numel() // max(height, 1)
+            if self.rank * (height + width) < height * width:
                 matrices.append(_ThinMatrix(view.view(height, width), self.rank, random))
             else:
                 others.append(i)

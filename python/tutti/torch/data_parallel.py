@@ -31,8 +31,9 @@ class DataParallel(nn.Module):
             loss_of(model(x), y).backward()      # afterwards every rank has the mean gradients
             optimizer.step()
 
-    Parameters and buffers start as rank 0 has them. Gradients travel in buckets, in the order in which they became ready in
-    the first step. A parameter that some rank does not use counts as 0 there; one that nobody uses keeps the gradient it had.
+    Parameters and buffers start as rank 0 has them. Gradients travel in buckets, in the order in which they became
+    ready in the first step. A parameter that some rank does not use counts as 0 there; one that nobody uses keeps the
+    gradient it had.
 
     module: the same on every rank: names, shapes and dtypes are compared, and Mismatch names the first that differs.
     group: the ranks to average over; the world unless given (model_parallel.data_group(), or an axis of a Mesh).
@@ -110,8 +111,8 @@ class DataParallel(nn.Module):
             self._make_buckets()
 
     def weigh(self, samples: float) -> None:
-        """Says how many samples the next backward's loss is the mean of. With it, every sample of every rank counts alike,
-        however unequal the batches. All ranks say it, or none; one without samples says 0."""
+        """Says how many samples the next backward's loss is the mean of. With it, every sample of every rank counts
+        alike, however unequal the batches. All ranks say it, or none; one without samples says 0."""
         if not samples >= 0:
             raise InvalidArgument(f"DataParallel.weigh: a weight of {samples} is less than none")
         total = np.array([samples], np.float64)
@@ -187,9 +188,9 @@ class DataParallel(nn.Module):
             self._syncs = before
 
     def join(self) -> "_Join":
-        """For ranks that have different numbers of batches: around the loop. A rank that has left the loop takes part in the
-        others' steps with nothing, and the mean is over those that still compute. In the end, all have the parameters
-        of one that computed last; optimiser states stay as they are on each rank."""
+        """For ranks that have different numbers of batches: around the loop. A rank that has left the loop takes part
+        in the others' steps with nothing, and the mean is over those that still compute. In the end, all have the
+        parameters of one that computed last; optimiser states stay as they are on each rank."""
         return _Join(self)
 
     def synchronize(self, root: int = 0) -> None:
@@ -197,8 +198,8 @@ class DataParallel(nn.Module):
         broadcast_tensors([*self.module.parameters(), *self.module.buffers()], self.group, root)
 
     def clip_grad_norm_(self, max_norm: float) -> torch.Tensor:
-        """Scales all gradients so that their norm together is at most `max_norm`; gives the norm before. Parameters that
-        model_parallel has split count with all their parts."""
+        """Scales all gradients so that their norm together is at most `max_norm`; gives the norm before. Parameters
+        that model_parallel has split count with all their parts."""
         from .clipping import clip_grad_norm_
 
         return clip_grad_norm_(self.module.parameters(), max_norm)
@@ -252,17 +253,18 @@ class _Join:
 def _check_alike(module: nn.Module, group: Any) -> None:
     """Raises Mismatch that names the first parameter or buffer in which this rank differs from rank 0."""
     tensors = [*module.named_parameters(), *module.named_buffers()]
-    lines = [f"{name}: {str(t.dtype)[6:]} {tuple(t.shape)}{'' if t.requires_grad else ', no gradient'}" for name, t in tensors]
+    lines = [f"{name}: {str(t.dtype)[6:]} {tuple(t.shape)}{', trained' * t.requires_grad}" for name, t in tensors]
     digest = np.frombuffer(hashlib.blake2b("\n".join(lines).encode(), digest_size=16).digest(), np.uint8)
     digests = np.empty(16 * group.size, np.uint8)
     group.run(_ALL_GATHER, digest, digests)
     if (digests.reshape(group.size, 16) == digests[:16]).all():
         return
+    who = f"rank {group.rank} of {group.size}"
     theirs = _text_from_root("\n".join(lines), group).split("\n")
     for own, other in zip(lines + ["nothing more"], theirs + ["nothing more"], strict=False):
         if own != other:
-            raise Mismatch(f"rank {group.rank} of {group.size}: DataParallel: the module has {own!r} where rank 0 has {other!r}")
-    raise Mismatch(f"rank {group.rank} of {group.size}: DataParallel: the module differs between ranks, elsewhere than here")
+            raise Mismatch(f"{who}: DataParallel: the module has {own!r} where rank 0 has {other!r}")
+    raise Mismatch(f"{who}: DataParallel: the module differs between ranks, elsewhere than here")
 
 
 def _text_from_root(text: str, group: Any) -> str:

@@ -6,9 +6,9 @@
     layer = tutti.torch.ParallelLinear(4096, 4096, dim=1)          # in place of torch.nn.Linear(4096, 4096)
     model = tutti.torch.parallelize(model, {"*.up": "columns", "*.down": "rows", "embed": "rows"})
 
-Whole in, whole out, unless asked otherwise: each layer computes what its dense counterpart would. Parameters are created
-from the same random numbers as the dense layer's and cut afterwards, so that a seed gives the same model on any number of
-ranks."""
+Whole in, whole out, unless asked otherwise: each layer computes what its dense counterpart would. Parameters are
+created from the same random numbers as the dense layer's and cut afterwards, so that a seed gives the same model on any
+number of ranks."""
 from __future__ import annotations
 
 import fnmatch
@@ -64,26 +64,28 @@ class _Parallel(nn.Module):
             self.whole_lengths[name] = whole.shape[axis]
             part = _cut(whole.detach(), axis, self.group)
         parameter = nn.Parameter(part, requires_grad=requires_grad)
-        parameter.tutti_split = axis  # for norms and checkpoints: a split parameter counts once over all ranks of the group
+        parameter.tutti_split = axis  # for norms: of a split parameter, all ranks' parts count
         self.register_parameter(name, parameter)
 
 
 class ParallelLinear(_Parallel):
     """torch.nn.Linear with its weight split over the ranks of a group.
 
-    dim: 1 or −1, columns: each rank computes some of the outputs; 0, rows: each rank uses some of the inputs and the results
-        are summed; None: not split at all, the same on every rank.
-    whole_input (rows): the input is whole and this rank takes its part; False: it gets its part, as a columns layer with
+    dim: 1 or −1, columns: each rank computes some of the outputs; 0, rows: each rank uses some of the inputs and the
+        results are summed; None: not split at all, the same on every rank.
+    whole_input (rows): the input is whole and this rank takes its part; False: it gets its part, as a columns layer
+    with
         whole_output=False leaves it.
     whole_output (columns): the parts are joined; False: each rank keeps its own.
-    sequence_dim: the activations outside of this layer are split along this axis (sequence parallelism): columns join them
-        first, rows sum and split them again in one step; takes the place of whole_input and whole_output there.
+    sequence_dim: the activations outside of this layer are split along this axis (sequence parallelism): columns join
+        them first, rows sum and split them again in one step; takes the place of whole_input and whole_output there.
     group: the ranks that share the layer; model_parallel's unless given.
     """
 
     def __init__(
         self, in_features: int, out_features: int, bias: bool = True, *, dim: int | None = 1, whole_input: bool = True,
-        whole_output: bool = True, sequence_dim: int | None = None, group: Any = None, device: Any = None, dtype: Any = None,
+        whole_output: bool = True, sequence_dim: int | None = None, group: Any = None, device: Any = None,
+        dtype: Any = None,
     ):
         super().__init__(group)
         if dim not in (None, 0, 1, -1):
@@ -145,7 +147,7 @@ def _gather_call(x: torch.Tensor, axis: int, group: Any) -> Any:
 
 
 class ParallelEmbedding(_Parallel):
-    """torch.nn.Embedding with its table split over the ranks of a group: dim=0 by rows (the vocabulary), 1 or −1 by columns."""
+    """torch.nn.Embedding with its table split over ranks: dim=0 by rows (the vocabulary), 1 or −1 by columns."""
 
     def __init__(
         self, num_embeddings: int, embedding_dim: int, *, dim: int = 0, group: Any = None, device: Any = None,
@@ -181,8 +183,8 @@ def parallel_cross_entropy(
     logits: torch.Tensor, targets: torch.Tensor, *, classes: int | None = None, ignore_index: int = -100,
     reduction: str = "mean", group: Any = None,
 ) -> torch.Tensor:
-    """torch.nn.functional.cross_entropy for logits whose last axis, the classes, is split over the ranks, as a columns layer
-    with whole_output=False gives them. classes: their number in all, if the ranks do not divide it."""
+    """torch.nn.functional.cross_entropy for logits whose last axis, the classes, is split over the ranks, as a columns
+    layer with whole_output=False gives them. classes: their number in all, if the ranks do not divide it."""
     return mp.cross_entropy(
         logits, targets, classes=classes, ignore=ignore_index, reduction=reduction, group=group or mp.group()
     )
@@ -197,8 +199,9 @@ _FORMS = {
 def parallelize(model: nn.Module, plan: Mapping[str, str | Mapping[str, Any]], *, group: Any = None) -> nn.Module:
     """Splits layers of a model that is the same on every rank; changes the model and gives it back.
 
-    plan: patterns of module names (as `fnmatch` has them) and how each is split: "columns" and "rows" take and give whole
-        activations; "columns, split" leaves its output split and "rows, split" takes such an input, which belong together::
+    plan: patterns of module names (as `fnmatch` has them) and how each is split: "columns" and "rows" take and give
+        whole activations; "columns, split" leaves its output split and "rows, split" takes such an input, which belong
+        together::
 
             parallelize(model, {"blocks.*.mlp.up": "columns, split", "blocks.*.mlp.down": "rows, split"})
 
@@ -210,7 +213,8 @@ def parallelize(model: nn.Module, plan: Mapping[str, str | Mapping[str, Any]], *
     for pattern, form in plan.items():
         names = [name for name in modules if fnmatch.fnmatchcase(name, pattern)]
         if not names:
-            raise InvalidArgument(f"parallelize: no module is called {pattern!r}; there are {', '.join(list(modules)[1:9])}, …")
+            some = ", ".join(list(modules)[1:9])
+            raise InvalidArgument(f"parallelize: no module is called {pattern!r}; there are {some}, …")
         for name in names:
             parent, _, own_name = name.rpartition(".")
             setattr(model.get_submodule(parent), own_name, _parallel_form(modules[name], name, form, members))
@@ -230,7 +234,7 @@ def _parallel_form(module: nn.Module, name: str, form: str | Mapping[str, Any], 
 
 
 def collect_state_dict(model: nn.Module) -> dict[str, torch.Tensor]:
-    """The model's state with its split parameters put together: what the dense model would have. Collective; on every rank."""
+    """The model's state with its split parameters put together, as the dense model has it, on every rank. Collective."""
     state = {name: value.detach().clone() for name, value in model.state_dict().items()}
     for prefix, module in model.named_modules():
         if isinstance(module, _Parallel):
@@ -241,8 +245,8 @@ def collect_state_dict(model: nn.Module) -> dict[str, torch.Tensor]:
 
 
 def load_collected_state_dict(model: nn.Module, state: Mapping[str, torch.Tensor], *, strict: bool = True) -> Any:
-    """Loads a dense state into a model whose parameters are split: each rank takes its parts. The number of ranks the state
-    was collected from does not matter. Gives what torch's load_state_dict gives."""
+    """Loads a dense state into a model whose parameters are split: each rank takes its parts. The number of ranks the
+    state was collected from does not matter. Gives what torch's load_state_dict gives."""
     parts = dict(state)
     for prefix, module in model.named_modules():
         if isinstance(module, _Parallel):

@@ -21,7 +21,8 @@ class Timeline:
     """The last step of a DataParallel or ZeroOptimizer.
 
     computed: when backward had computed its last gradient; whatever started before overlaps with it.
-    waited: seconds in which this rank did nothing but wait for the others' data; `waited_in_all` sums them up over steps.
+    waited: seconds in which this rank did nothing but wait for the others' data; `waited_in_all` sums them up over
+    steps.
     """
 
     passages: list[Passage] = dataclasses.field(default_factory=list)

@@ -31,29 +31,32 @@ class ZeroOptimizer(torch.optim.Optimizer):
         opt.step()                # gradients averaged over the ranks; each steps its part; parameters the same again
 
     stage 1: each rank keeps the optimiser's state of its part only.
-    stage 2: and the averaged gradients of its part only, which are sent off while backward goes on; `p.grad` is None then.
-    stage 3: and the parameters of its part only: each layer's are put together for its forward and again for its backward,
+    stage 2: and the averaged gradients of its part only, which are sent off while backward goes on; `p.grad` is None
+    then. stage 3: and the parameters of its part only: each layer's are put together for its forward and again for its
+    backward,
         the next layer's meanwhile, and given up afterwards. Needs the model: module=model, or the model for `params`.
 
     params: parameters or param groups, as torch.optim takes them; the same on every rank (rank 0's values are used).
-    optimizer: a class of torch.optim or one like it; `options` are its arguments. Element-wise ones (Adam, AdamW, SGD, …) are
-        cut anywhere; others get whole parameters. element_wise=True says so of a class that is not known here.
-    group: the ranks that share; the world unless given. In stage 1, parameters of a DataParallel are not averaged again.
+    optimizer: a class of torch.optim or one like it; `options` are its arguments. Element-wise ones (Adam, AdamW, SGD,
+        …) are cut anywhere; others get whole parameters. element_wise=True says so of a class that is not known here.
+    group: the ranks that share; the world unless given. In stage 1, parameters of a DataParallel are not averaged
+    again.
 
-    Learning-rate schedulers work as usual. `memory()` tells what this rank holds; `collect_state_dict()` gives the state that
-    the plain optimiser would have.
+    Learning-rate schedulers work as usual. `memory()` tells what this rank holds; `collect_state_dict()` gives the
+    state that the plain optimiser would have.
     """
 
     def __new__(cls, *args: Any, stage: int = 2, **options: Any) -> "ZeroOptimizer":
         if stage not in (1, 2, 3):
-            raise InvalidArgument(f"ZeroOptimizer: there is no stage {stage}: 1 shares out the state, 2 the gradients, 3 all")
+            raise InvalidArgument(f"ZeroOptimizer: there is no stage {stage}: 1 is of the state, 2 of gradients, 3 of all")
         if stage == 3 and cls is ZeroOptimizer:
             from .zero3 import Zero3Optimizer as cls
         return super().__new__(cls)
 
     def __init__(
         self, params: Any, optimizer: type[torch.optim.Optimizer], *, stage: int = 2, group: Any = None,
-        module: nn.Module | None = None, bucket_bytes: int = BYTES_MAX, element_wise: bool | None = None, **options: Any,
+        module: nn.Module | None = None, bucket_bytes: int = BYTES_MAX, element_wise: bool | None = None,
+        **options: Any,
     ):
         name = optimizer.__name__
         if name in REFUSED:
@@ -102,7 +105,7 @@ class ZeroOptimizer(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Averages the gradients (stage 1), steps this rank's part, and brings all parameters up to date. Collective."""
+        """Averages the gradients, steps this rank's part, and brings all parameters up to date. Collective."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -122,7 +125,7 @@ class ZeroOptimizer(torch.optim.Optimizer):
             work.wait()
 
     def finish_gradients(self) -> None:
-        """Waits until this rank has the averaged gradients of its part; step() and clip_grad_norm_() do it by themselves."""
+        """Waits until this rank has the averaged gradients of its part, as step() and clip_grad_norm_() do."""
         if self._reducer is not None:
             self._reducer.finish()
         elif not self._gradients:
@@ -177,8 +180,8 @@ class ZeroOptimizer(torch.optim.Optimizer):
 
     @torch.no_grad()
     def clip_grad_norm_(self, max_norm: float) -> torch.Tensor:
-        """Scales the averaged gradients so that their 2-norm over all ranks' parts is at most `max_norm`; gives the norm
-        before. Collective."""
+        """Scales the averaged gradients so that their 2-norm over all ranks' parts is at most `max_norm`; gives the
+        norm before. Collective."""
         self.finish_gradients()
         runs = list(self._gradients.values())
         square = np.array([sum(float(run.double().square().sum()) for run in runs)])
@@ -212,8 +215,8 @@ class ZeroOptimizer(torch.optim.Optimizer):
         return sum(chunk.nbytes for chunk in self.chunks)
 
     def collect_state_dict(self) -> dict[str, Any]:
-        """The state_dict that the plain optimiser would have, on every rank. Collective. It loads into the plain optimiser,
-        and by load_collected_state_dict into a ZeroOptimizer on any number of ranks."""
+        """The state_dict that the plain optimiser would have, on every rank. Collective. It loads into the plain
+        optimiser, and by load_collected_state_dict into a ZeroOptimizer on any number of ranks."""
         from ._zero_state import collect
 
         return collect(self)

@@ -1,8 +1,8 @@
 # zero3.py: parameters that are whole only while their layer computes.
 # SPDX-License-Identifier: Apache-2.0
-"""A unit is a module with parameters of its own. Its chunk's memory is filled before its forward and before its backward, and
-given up after each; between, every rank keeps its run only. While one unit computes, the next one's parameters are on their
-way, in the order in which the units came in the first forward."""
+"""A unit is a module with parameters of its own. Its chunk's memory is filled before its forward and before its
+backward, and given up after each; between, every rank keeps its run only. While one unit computes, the next one's
+parameters are on their way, in the order in which the units came in the first forward."""
 from __future__ import annotations
 
 import contextlib
@@ -33,13 +33,13 @@ class _Unit:
 
 
 class Zero3Optimizer(ZeroOptimizer):
-    """ZeroOptimizer(model, …, stage=3). Parameters are whole inside of forward and backward only; elsewhere, as for saving or
-    counting, use `with optimizer.whole_parameters():`. What is changed there is not kept."""
+    """ZeroOptimizer(model, …, stage=3). Parameters are whole inside of forward and backward only; elsewhere, as for
+    saving or counting, use `with optimizer.whole_parameters():`. What is changed there is not kept."""
 
     def __init__(self, params: Any, optimizer: type[torch.optim.Optimizer], *, stage: int = 3, **options: Any):
         module = params if isinstance(params, nn.Module) else options.get("module")
         if module is None:
-            raise InvalidArgument("ZeroOptimizer: stage 3 gathers parameters layer by layer; give it the model: module=model")
+            raise InvalidArgument("ZeroOptimizer: stage 3 works layer by layer; give it the model: module=model")
         self._unit_of: dict[int, _Unit] = {}  # by parameter
         self._units: dict[int, _Unit] = {}  # by module
         for name, part in module.named_modules():
@@ -61,13 +61,14 @@ class Zero3Optimizer(ZeroOptimizer):
 
     def _units_used_by(self, part: nn.Module) -> list[_Unit]:
         """Its own, and those of parameters that it shares with modules before it."""
-        return list(dict.fromkeys(self._unit_of[id(p)] for p in part.parameters(recurse=False) if id(p) in self._unit_of))
+        known = [p for p in part.parameters(recurse=False) if id(p) in self._unit_of]
+        return list(dict.fromkeys(self._unit_of[id(p)] for p in known))
 
     def _cut(self, parameters: list[nn.Parameter], bytes_max: int) -> list[Chunk]:
         by_unit: dict[tuple[int, str], list[nn.Parameter]] = {}
         strangers = [p for p in parameters if id(p) not in self._unit_of]
         if strangers:
-            raise InvalidArgument(f"ZeroOptimizer: {len(strangers)} of the parameters are not in the model that was given")
+            raise InvalidArgument(f"ZeroOptimizer: {len(strangers)} of the parameters are not in the model")
         for p in parameters:
             by_unit.setdefault((id(self._unit_of[id(p)]), dtype_name(p.dtype)), []).append(p)
         chunks = []
@@ -169,5 +170,6 @@ class Zero3Optimizer(ZeroOptimizer):
                 self._release(unit)
 
     def _parameter_bytes(self) -> int:
-        whole = sum(chunk.nbytes for unit in self._units.values() if unit.is_whole or unit.is_coming for chunk in unit.chunks)
+        units = [unit for unit in self._units.values() if unit.is_whole or unit.is_coming]
+        whole = sum(chunk.nbytes for unit in units for chunk in unit.chunks)
         return whole + sum(run.numel() * run.element_size() for run in self._run_of.values())
