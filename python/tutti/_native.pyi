@@ -1,0 +1,514 @@
+# _native.pyi: types of the module that C++ makes. Names here and there are compared by a test.
+# SPDX-License-Identifier: Apache-2.0
+import datetime
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Timeout = float | datetime.timedelta | None  # seconds; None: the default
+
+version: str
+
+class Op:
+    """How the ranks' elements become one."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def factor(self) -> float: ...
+    def __repr__(self) -> str: ...
+    def __eq__(self, arg: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __reduce__(self) -> tuple: ...
+
+def premul(factor: float) -> Op:
+    """The sum of `factor` times each rank's contribution."""
+
+def op(name: str | Op) -> Op: ...
+
+class Adjoint:
+    """How gradients flow back through a call."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def call(self) -> Call: ...
+    @property
+    def scale(self) -> float: ...
+    @property
+    def adds_own(self) -> bool: ...
+    @property
+    def zero(self) -> bool: ...
+
+class Call:
+    """A collective as a value: everything but its arrays and its group."""
+
+    def __init__(
+        self,
+        verb: str,
+        /,
+        *,
+        op: str | Op = "sum",
+        root: int = 0,
+        axis: int | None = 0,
+        concat_axis: int = 0,
+        uneven: bool = False,
+        sizes: Sequence[int] | None = None,
+        recv_sizes: Sequence[int] | None = None,
+        pairs: Sequence[tuple[int, int]] = (),
+        reverse: bool = False,
+        dst: int = -1,
+        src: int = -1,
+        tag: int = 0,
+        structure: int = 0,
+    ) -> None: ...
+    @property
+    def verb(self) -> str: ...
+    @property
+    def op(self) -> Op: ...
+    @property
+    def root(self) -> int: ...
+    @property
+    def axis(self) -> int | None: ...
+    @property
+    def concat_axis(self) -> int: ...
+    @property
+    def uneven(self) -> bool: ...
+    @property
+    def sizes(self) -> tuple[int, ...] | None: ...
+    @property
+    def recv_sizes(self) -> tuple[int, ...] | None: ...
+    @property
+    def pairs(self) -> tuple[tuple[int, int], ...]: ...
+    @property
+    def reverse(self) -> bool: ...
+    @property
+    def dst(self) -> int: ...
+    @property
+    def src(self) -> int: ...
+    @property
+    def tag(self) -> int: ...
+    @property
+    def structure(self) -> int: ...
+    @property
+    def learns_sizes(self) -> bool: ...
+    def encode(self) -> str: ...
+    @staticmethod
+    def decode(text: str, /) -> Call: ...
+    def replace(self, **fields: Any) -> Call: ...
+    def output_shape(self, shape: Sequence[int], rank: int, size: int) -> tuple[int, ...]: ...
+    def adjoint(self, shape: Sequence[int] | None, rank: int, size: int) -> Adjoint:
+        """
+        How gradients flow back; `shape` is that of the input on this rank, None where it is not known yet.
+        """
+
+    def __eq__(self, arg: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __repr__(self) -> str: ...
+    def __reduce__(self) -> tuple: ...
+
+class Array:
+    """
+    Memory with a shape: what frameworks hand to the core and get from it without a copy.
+    """
+
+    def __init__(
+        self,
+        pointer: int,
+        dtype: str,
+        shape: Sequence[int],
+        strides: Sequence[int] | None = None,
+        read_only: bool = False,
+        owner: object | None = None,
+    ) -> None: ...
+    @property
+    def pointer(self) -> int: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def strides(self) -> tuple[int, ...]: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def read_only(self) -> bool: ...
+    def numpy(self) -> Any: ...
+    def __dlpack__(self, **wishes: Any) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+    def __len__(self) -> int: ...
+
+def new_array(dtype: str, shape: Sequence[int]) -> Array:
+    """An Array of our own, elements not initialised."""
+
+class Work:
+    """A call under way. Dropped, it keeps its arrays alive and never blocks."""
+
+    def wait(self, timeout: Timeout = None) -> Any:
+        """
+        Waits for the call and gives its result. With a timeout in seconds, raises Timeout if it has not ended by
+        then; the call goes on.
+        """
+
+    def test(self) -> bool:
+        """Whether it has ended, well or not. Makes progress, never blocks."""
+
+    @property
+    def source(self) -> int:
+        """After a receive: the rank whose message it was."""
+
+    @property
+    def verb(self) -> str: ...
+
+class Group:
+    """Ranks that work together. Every verb is a method, too."""
+
+    def __init__(self, ranks: Sequence[int], timeout: Timeout = None) -> None: ...
+    @property
+    def id(self) -> int:
+        """A number that no other group of this process ever has."""
+
+    @property
+    def rank(self) -> int:
+        """This process's rank in the group; -1 on one that is not a member."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def members(self) -> list[int]:
+        """Ranks in the world, in the group's order."""
+
+    @property
+    def backend(self) -> str: ...
+    def run(
+        self, call: Call, input: Any, out: Any = None, *, differentiated: bool = False, timeout: Timeout = None
+    ) -> None: ...
+    def start(
+        self,
+        call: Call,
+        input: Any,
+        out: Any = None,
+        *,
+        differentiated: bool = False,
+        timeout: Timeout = None,
+        result: Any = None,
+        finish: Callable[[Any], Any] | None = None,
+        keep: Any = (),
+    ) -> Work: ...
+    def run_sized(
+        self, call: Call, input: Any, out: Any = None, *, differentiated: bool = False, timeout: Timeout = None
+    ) -> Array | None: ...
+    def start_sized(
+        self,
+        call: Call,
+        input: Any,
+        out: Any = None,
+        *,
+        differentiated: bool = False,
+        timeout: Timeout = None,
+        finish: Callable[[Any], Any] | None = None,
+    ) -> Work: ...
+    def split(self, color: int | None, key: int = 0, timeout: Timeout = None) -> Group | None:
+        """
+        Ranks with the same color come together, ordered by key. None or a negative color stays out, and gives None.
+        """
+
+    def subgroup(self, ranks: Sequence[int], timeout: Timeout = None) -> Group:
+        """The listed ranks of this group, in that order. Only they need call it."""
+
+    def twin(self) -> Group: ...
+    def empty(self, bytes: int) -> Array: ...
+    def abort(self, reason: str) -> None:
+        """Breaks the group on every member."""
+
+    def refuse(self, call: Call, reason: str) -> None:
+        """
+        Tells the others that this rank takes no part in the call, which is its next one.
+        """
+
+    def __repr__(self) -> str: ...
+
+    # The verbs, as tutti/_verbs.py attaches them.
+    def all_reduce(
+        self, x: Any, op: str | Op = "sum", *, out: Any = None, async_op: bool = False, timeout: Timeout = None
+    ) -> Any: ...
+    def reduce(
+        self,
+        x: Any,
+        root: int = 0,
+        op: str | Op = "sum",
+        *,
+        out: Any = None,
+        async_op: bool = False,
+        timeout: Timeout = None,
+    ) -> Any: ...
+    def broadcast(
+        self, x: Any, root: int = 0, *, out: Any = None, async_op: bool = False, timeout: Timeout = None
+    ) -> Any: ...
+    def all_gather(
+        self,
+        x: Any,
+        axis: int | None = 0,
+        *,
+        uneven: bool = False,
+        sizes: Sequence[int] | None = None,
+        out: Any = None,
+        async_op: bool = False,
+        timeout: Timeout = None,
+    ) -> Any: ...
+    def gather(
+        self,
+        x: Any,
+        root: int = 0,
+        axis: int | None = 0,
+        *,
+        uneven: bool = False,
+        sizes: Sequence[int] | None = None,
+        out: Any = None,
+        async_op: bool = False,
+        timeout: Timeout = None,
+    ) -> Any: ...
+    def reduce_scatter(
+        self,
+        x: Any,
+        op: str | Op = "sum",
+        axis: int | None = 0,
+        *,
+        sizes: Sequence[int] | None = None,
+        out: Any = None,
+        async_op: bool = False,
+        timeout: Timeout = None,
+    ) -> Any: ...
+    def scatter(
+        self,
+        x: Any,
+        root: int = 0,
+        axis: int | None = 0,
+        *,
+        sizes: Sequence[int] | None = None,
+        out: Any = None,
+        async_op: bool = False,
+        timeout: Timeout = None,
+    ) -> Any: ...
+    def all_to_all(
+        self,
+        x: Any,
+        split_axis: int = 0,
+        concat_axis: int = 0,
+        *,
+        split_sizes: Sequence[int] | None = None,
+        recv_sizes: Sequence[int] | None = None,
+        out: Any = None,
+        async_op: bool = False,
+        timeout: Timeout = None,
+    ) -> Any: ...
+    def scan(
+        self, x: Any, op: str | Op = "sum", *, out: Any = None, async_op: bool = False, timeout: Timeout = None
+    ) -> Any: ...
+    def exscan(
+        self, x: Any, op: str | Op = "sum", *, out: Any = None, async_op: bool = False, timeout: Timeout = None
+    ) -> Any: ...
+    def permute(
+        self,
+        x: Any,
+        pairs: Sequence[tuple[int, int]],
+        *,
+        out: Any = None,
+        async_op: bool = False,
+        timeout: Timeout = None,
+    ) -> Any: ...
+    def sendrecv(
+        self,
+        x: Any,
+        dst: int | None,
+        src: int | None,
+        tag: int = 0,
+        *,
+        out: Any = None,
+        async_op: bool = False,
+        timeout: Timeout = None,
+    ) -> Any: ...
+    def barrier(self, *, async_op: bool = False, timeout: Timeout = None) -> Any: ...
+    def send(self, x: Any, dst: int, tag: int = 0, *, async_op: bool = False, timeout: Timeout = None) -> Any: ...
+    def recv(
+        self,
+        like: Any = None,
+        src: int | None = None,
+        tag: int = 0,
+        *,
+        out: Any = None,
+        async_op: bool = False,
+        timeout: Timeout = None,
+    ) -> Any: ...
+    def isend(self, x: Any, dst: int, tag: int = 0, *, timeout: Timeout = None) -> Any: ...
+    def irecv(
+        self, like: Any = None, src: int | None = None, tag: int = 0, *, out: Any = None, timeout: Timeout = None
+    ) -> Any: ...
+    def broadcast_object(self, value: Any = None, *args: Any, **options: Any) -> Any: ...
+    def all_gather_object(self, value: Any, *args: Any, **options: Any) -> list[Any]: ...
+    def gather_object(self, value: Any, *args: Any, **options: Any) -> Any: ...
+    def scatter_object(self, values: Any = None, *args: Any, **options: Any) -> Any: ...
+    def start_send(
+        self,
+        array: Any,
+        dst: int,
+        tag: int = 0,
+        timeout: Timeout = None,
+        result: Any = None,
+        finish: Callable[[Any], Any] | None = None,
+    ) -> Work: ...
+    def start_recv(
+        self,
+        array: Any,
+        src: int | None,
+        tag: int = 0,
+        timeout: Timeout = None,
+        result: Any = None,
+        finish: Callable[[Any], Any] | None = None,
+    ) -> Work: ...
+
+def group_of(id: int) -> Group: ...
+def apply(call: Call, x: Any, out: Any, group: Group | None, async_op: bool, timeout: Timeout) -> Any: ...
+def serve(type: type, function: Callable[..., Any]) -> None:
+    """
+    Calls on arrays of exactly this type go to `function` at once, past _dispatch.py.
+    """
+
+def init(
+    backend: str = "auto",
+    init_method: str | None = None,
+    rank: int | None = None,
+    size: int | None = None,
+    timeout: Timeout = None,
+) -> Group: ...
+def finalize() -> None: ...
+def world() -> Group: ...
+def has_world() -> bool: ...
+def place() -> dict[str, Any]: ...
+def shard_sizes(count: int, parts: int) -> list[int]:
+    """Parts that differ by one element at most."""
+
+def pieces_of(sizes: Sequence[int], begin: int, length: int) -> list[tuple[int, int, int, int]]:
+    """
+    Where a range lies in shards of these sizes: (shard, offset in it, offset in the range, length), …
+    """
+
+def shuffled_indices(count: int, seed: int, epoch: int) -> Array: ...
+def shard_indices(
+    count: int, rank_and_size: tuple[int, int], seed_and_epoch: tuple[int, int], shuffle: bool, rest: str
+) -> Array:
+    """The samples of one rank in one epoch."""
+
+def arrange_mesh(node_of: Sequence[int], sizes: Sequence[int]) -> list[int]:
+    """The order in which ranks on these nodes fill a grid, row by row."""
+
+class Mesh:
+    """A grid of ranks. tutti.Mesh is what people use."""
+
+    def __init__(self, group: Group, axes: Sequence[tuple[str, int]], timeout: Timeout = None) -> None: ...
+    def group(self, axes: Sequence[str]) -> Group: ...
+    @property
+    def axes(self) -> list[tuple[str, int]]: ...
+    @property
+    def coordinates(self) -> list[int]: ...
+    def rank_at(self, arg: Sequence[int], /) -> int: ...
+    def neighbour(self, axis: str, distance: int) -> int: ...
+    def describe(self) -> str: ...
+
+def plan_buckets(
+    items: Sequence[tuple[int, str]], order: Sequence[int], bytes: int, first_bytes: int
+) -> list[list[int]]:
+    """
+    Which of the items (bytes, dtype) share a bucket, if they become ready in this order.
+    """
+
+class BucketSchedule:
+    """Tells which buckets can start, in the same order on every rank."""
+
+    def __init__(self, plan: Sequence[Sequence[int]]) -> None: ...
+    def ready(self, item: int) -> list[int]: ...
+    def begin(self) -> None: ...
+    def missing(self) -> list[int]: ...
+    @property
+    def is_complete(self) -> bool: ...
+    @property
+    def arrivals(self) -> list[int]: ...
+    @property
+    def plan(self) -> list[list[int]]: ...
+
+def adamw_step(
+    parameter: object,
+    gradient: object,
+    mean: object,
+    square: object,
+    *,
+    step: int,
+    lr: float = 0.001,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    eps: float = 1e-08,
+    weight_decay: float = 0.01,
+    gradient_scale: float = 1.0,
+) -> None:
+    """One step of AdamW, in place."""
+
+def sgd_step(
+    parameter: object,
+    gradient: object,
+    velocity: object | None = None,
+    *,
+    lr: float,
+    momentum: float = 0.0,
+    dampening: float = 0.0,
+    weight_decay: float = 0.0,
+    nesterov: bool = False,
+    is_first: bool = False,
+    gradient_scale: float = 1.0,
+) -> None:
+    """One step of SGD, in place."""
+
+def sum_of_squares(array: object) -> float:
+    """Σ x² in float64, the same bits on every machine."""
+
+quantised_block: int
+
+def quantised_bytes(count: int) -> int: ...
+def quantise(values: object, residual: object | None, records: object) -> None:
+    """
+    Records of values + residual; the residual becomes what they do not say.
+    """
+
+def dequantise(records: object, values: object, *, add: bool = False) -> None: ...
+def join_through(store: object, rank: int, size: int, timeout: Timeout, host: str = "") -> Group:
+    """
+    A world of its own, beside that of init(): the ranks that come to the same store. leave() ends it.
+    """
+
+def leave(world: Group) -> None:
+    """Says goodbye to the others of a world that join_through() made."""
+
+class StoreServer:
+    """
+    Serves a store on a free port of loopback, on a thread of its own, while it lives.
+    """
+
+    def __init__(self, secret: str) -> None: ...
+    @property
+    def address(self) -> str: ...
+
+class Completions:
+    """Numbers of calls that have ended, in the order in which they did."""
+
+    def __init__(self) -> None: ...
+    def watch(self, work: Work, number: int) -> None: ...
+    def push(self, number: int) -> None: ...
+    def pop(self, seconds: float) -> int | None:
+        """The next number, or None if there is none for that long."""
+
+def jax_handlers() -> dict[str, Any]:
+    """XLA's handlers by the names that programs call them by."""
+
+def jax_prepare(group: Group, call: Call) -> int:
+    """The number under which a compiled program finds its group."""
+
+def jax_rethrow(said: str) -> None:
+    """Raises the error that XLA's text tells of, if it is one of ours."""
