@@ -1,8 +1,8 @@
 // completions.cpp: a queue of calls that have ended, for a thread of Python's that waits for many of them.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A call ends on whatever thread notices, under the runtime's lock, where no Python code may run: it would take the GIL, whose
-// holder may be waiting for that lock. So the end of a call only puts its number into this queue.
+// A call ends on whatever thread notices, under the runtime's lock, where no Python code may run: it would take the
+// GIL, whose holder may be waiting for that lock. So the end of a call only puts its number into this queue.
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>

@@ -1,9 +1,9 @@
 // store_bridge.cpp: a world whose ranks meet in a store that Python has, such as torch.distributed's.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Python object has set(key, value), get(key, seconds), try_get(key), add(key, amount), compare_set(key, expected, desired)
-// and remove(key); keys are str, values bytes, and get gives None when the time is up. It waits in Python, so that Ctrl-C ends it.
-// The secret never goes through that store, which others may be able to read.
+// The Python object has set(key, value), get(key, seconds), try_get(key), add(key, amount), compare_set(key,
+// expected, desired) and remove(key); keys are str, values bytes, and get gives None when the time is up. It waits in
+// Python, so that Ctrl-C ends it. The secret never goes through that store, which others may be able to read.
 #include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>

@@ -77,7 +77,8 @@ def test_all_reduce_takes_any_dense_tensor(form, rank, size):
         "half": torch.full((7,), rank + 1, dtype=torch.float16),
         "many": torch.full((300_000,), rank + 1, dtype=torch.int32),
     }[form]
-    expected = torch.full_like(tensor, complex(ALL_RANKS_SUM(size), -size) if form == "complex" else ALL_RANKS_SUM(size))
+    total = ALL_RANKS_SUM(size)
+    expected = torch.full_like(tensor, complex(total, -size) if form == "complex" else total)
     dist.all_reduce(tensor)
     assert torch.equal(tensor, expected)
 
@@ -338,7 +339,8 @@ def test_a_monitored_barrier_names_the_missing_and_leaves_the_group_usable(rank,
 
 
 def test_sparse_gradients_are_added(rank, size):
-    tensor = torch.sparse_coo_tensor([[rank, size]], [[1.0, 2.0], [3.0, float(rank)]], (size + 1, 2), check_invariants=True)
+    values = torch.tensor([[1.0, 2.0], [3.0, float(rank)]])
+    tensor = torch.sparse_coo_tensor(torch.tensor([[rank, size]]), values, (size + 1, 2), check_invariants=True)
     dist.all_reduce(tensor)
     expected = torch.tensor([[1.0, 2.0]] * size + [[3.0 * size, float(ALL_RANKS_SUM(size) - size)]])
     assert torch.equal(tensor.to_dense(), expected)

@@ -1,4 +1,4 @@
-# test_torch_distributed_training.py: what is built on torch.distributed, on backend "tutti": groups, meshes, DDP, ZeRO, FSDP2.
+# test_torch_distributed_training.py: what is built on torch.distributed, on backend "tutti": groups, meshes, DDP, FSDP.
 # SPDX-License-Identifier: Apache-2.0
 from datetime import timedelta
 
@@ -13,7 +13,10 @@ import tutti  # noqa: E402
 import tutti.torch  # noqa: E402
 from torch_groups import own_group, torch_world  # noqa: E402, F401
 
-pytestmark = [pytest.mark.usefixtures("torch_world"), pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")]
+pytestmark = [
+    pytest.mark.usefixtures("torch_world"),
+    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning"),
+]
 SEED = 5
 
 
@@ -24,7 +27,8 @@ def make_model():
 
 def batches(steps=3, rows=12):
     generator = torch.Generator().manual_seed(SEED)
-    return [(torch.randn(rows, 8, generator=generator), torch.randn(rows, 4, generator=generator)) for _ in range(steps)]
+    draw = lambda width: torch.randn(rows, width, generator=generator)  # noqa: E731
+    return [(draw(8), draw(4)) for _ in range(steps)]
 
 
 def train(model, optimizer, share=slice(None)):
@@ -50,7 +54,9 @@ def share_of(rank, size):
     return slice(rank, None, size)  # 12 rows: equally many for 1, 2, 3 and 4 ranks
 
 
-@pytest.mark.parametrize("options", [{}, {"gradient_as_bucket_view": True}, {"bucket_cap_mb": 0.0005}, {"static_graph": True}])
+@pytest.mark.parametrize(
+    "options", [{}, {"gradient_as_bucket_view": True}, {"bucket_cap_mb": 0.0005}, {"static_graph": True}]
+)
 def test_ddp_learns_what_one_process_learns(options, rank, size):
     model = DistributedDataParallel(make_model(), **options)
     train(model, torch.optim.Adam(model.parameters(), lr=0.01), share_of(rank, size))
@@ -182,7 +188,8 @@ def test_functional_collectives_and_their_gradients(rank, size):
     gathered = functional.all_gather_tensor(torch.full((2,), float(rank)), 0, group)
     assert gathered.view(size, 2)[:, 0].tolist() == list(range(size))
     assert functional.reduce_scatter_tensor(torch.ones(size), "sum", 0, group).tolist() == [size]
-    assert functional.all_to_all_single(torch.full((size,), float(rank)), None, None, group).tolist() == list(range(size))
+    exchanged = functional.all_to_all_single(torch.full((size,), float(rank)), None, None, group)
+    assert exchanged.tolist() == list(range(size))
     assert functional.broadcast(torch.full((2,), float(rank)), size - 1, group).tolist() == [size - 1] * 2
     parts = functional.all_reduce_coalesced([torch.ones(1), torch.ones(2)], "sum", group)
     assert [part.sum().item() for part in parts] == [size, 2 * size]

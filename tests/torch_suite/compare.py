@@ -1,4 +1,4 @@
-# compare.py: two runs of run.py --json side by side: what the first passes and the second does not, and the other way round.
+# compare.py: two runs of run.py --json side by side: what only one of them passes.
 # SPDX-License-Identifier: Apache-2.0
 """    python tests/torch_suite/compare.py gloo.json tutti.json"""
 
@@ -20,7 +20,8 @@ def main(first: str, second: str) -> None:
     for name, run in zip((first, second), runs):
         print(f"{name}: {dict(Counter(result['outcome'] for result in run.values()))}")
     for name, one, other in ((first, *runs), (second, *reversed(runs))):
-        only = [test for test, result in one.items() if result["outcome"] == "passed" and other[test]["outcome"] != "passed"]
+        passed = [test for test, result in one.items() if result["outcome"] == "passed"]
+        only = [test for test in passed if other[test]["outcome"] != "passed"]
         print(f"\npassed by {name} only: {len(only)}")
         for test in only:
             print(f"  {test}: {other[test]['outcome']}: {last_words(other[test])}")

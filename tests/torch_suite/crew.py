@@ -19,9 +19,11 @@ class Rank:
 
     def __init__(self, backend: str, rank: int, ranks: int, log) -> None:
         answers, replies = os.pipe()
-        program = [sys.executable, str(Path(__file__).with_name("rank.py")), backend, str(rank), str(ranks), str(replies)]
+        words = [Path(__file__).with_name("rank.py"), backend, rank, ranks, replies]
+        program = [sys.executable, *map(str, words)]
         self.process = subprocess.Popen(
-            program, stdin=subprocess.PIPE, stdout=log, stderr=log, pass_fds=[replies], start_new_session=True, text=True
+            program, stdin=subprocess.PIPE, stdout=log, stderr=log, pass_fds=[replies], start_new_session=True,
+            text=True
         )
         os.close(replies)
         self.answers = os.fdopen(answers)

@@ -1,7 +1,7 @@
 # rank.py: one rank of a crew that runs PyTorch's tests one after the other, told by run.py over a pipe.
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch starts new processes for every test, each of which imports torch again; a crew does so once. Each test gets a process
-group, temporary folders and an environment of its own all the same.
+"""PyTorch starts new processes for every test, each of which imports torch again; a crew does so once. Each test gets a
+process group, temporary folders and an environment of its own all the same.
 """
 
 import faulthandler

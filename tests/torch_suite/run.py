@@ -1,4 +1,4 @@
-# run.py: PyTorch's own tests of torch.distributed on backend "tutti"; fails if an outcome is not the one docs/torch.md tells.
+# run.py: PyTorch's own tests of torch.distributed on backend "tutti"; fails if they end otherwise than docs/torch.md says.
 # SPDX-License-Identifier: Apache-2.0
 """    python tests/torch_suite/run.py [--backend tutti|gloo] [--ranks 4] [--only REGEX] [--junitxml FILE] [--json FILE]
 

@@ -1,8 +1,9 @@
 # suite.py: PyTorch's own tests of torch.distributed, made to run on a backend they do not know.
 # SPDX-License-Identifier: Apache-2.0
-"""The tests choose what to run by comparing the backend's name with "gloo", "nccl" and so on. Whatever is written for gloo on the CPU
-should hold for Tutti, so the name handed to them is "tutti" but equal to "gloo", too. Nothing else of PyTorch's file is changed.
-Tutti stays out of its lists of backends whose profiler events are examined: those of a backend in Python cannot be asynchronous.
+"""The tests choose what to run by comparing the backend's name with "gloo", "nccl" and so on. Whatever is written for gloo
+on the CPU should hold for Tutti, so the name handed to them is "tutti" but equal to "gloo", too. Nothing else of
+PyTorch's file is changed. Tutti stays out of its lists of backends whose profiler events are examined: those of a
+backend in Python cannot be asynchronous.
 """
 
 import importlib.util

@@ -4,9 +4,10 @@
 
     dist.init_process_group("tutti")
 
-serves all of torch.distributed on the CPU: every collective in every form, messages, groups, meshes, DistributedDataParallel,
-ZeroRedundancyOptimizer, FSDP2 and functional collectives. A call that ranks make differently raises on every one of them, a lost
-rank is named, and no call waits longer than its timeout. ``tutti.torch.group_of(pg)`` is the same group for Tutti's own verbs.
+serves all of torch.distributed on the CPU: every collective in every form, messages, groups, meshes,
+DistributedDataParallel, ZeroRedundancyOptimizer, FSDP2 and functional collectives. A call that ranks make differently
+raises on every one of them, a lost rank is named, and no call waits longer than its timeout.
+``tutti.torch.group_of(pg)`` is the same group for Tutti's own verbs.
 """
 
 from __future__ import annotations
@@ -167,7 +168,7 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
         group_desc: str | None = None,
         device_types: Any = None,
     ) -> ProcessGroup | None:
-        """The listed ranks of this group as a group of their own; only they need call it. None: this rank is not in it."""
+        """The listed ranks of this group as a group of their own; only they need call it. None: this one is not in it."""
         if self.rank() not in new_ranks:
             return None
         timeout = self.timeout if timeout is None else timeout
@@ -209,7 +210,8 @@ def _record(name: str, tensors: Sequence[torch.Tensor]):
 def _create(options: Any, _: Any) -> ProcessGroup:
     """What torch calls for every group of this backend, on the ranks that are in it.
 
-    Groups of a default group that is Tutti's are parts of its world. Beside another backend's they meet in the store they are given.
+    Groups of a default group that is Tutti's are parts of its world. Beside another backend's they meet in the store
+    they are given.
     """
     default = c10d._world.default_pg
     ranks, timeout = list(options.global_ranks_in_group), options.timeout
@@ -233,7 +235,9 @@ def group_of(process_group: dist.ProcessGroup | None = None) -> _native.Group:
     """
     process_group = process_group or c10d._get_default_group()
     if not isinstance(process_group, ProcessGroup):
-        raise InvalidArgument(f"{process_group} has not the backend tutti: give one that has, or init_process_group('tutti')")
+        raise InvalidArgument(
+            f"{process_group} has not the backend tutti: give one that has, or init_process_group('tutti')"
+        )
     return process_group.group
 
 

@@ -1,7 +1,7 @@
 # process_group_barrier.py: a barrier that names the ranks that do not come, and leaves the group usable.
 # SPDX-License-Identifier: Apache-2.0
-"""Through the store, not through the group: a call of the group that a rank misses breaks it, and the point of this barrier is to
-find that rank. Rank 0 waits for the others' marks and publishes the verdict, which everybody else waits for.
+"""Through the store, not through the group: a call of the group that a rank misses breaks it, and the point of this
+barrier is to find that rank. Rank 0 waits for the others' marks and publishes the verdict, which everybody else waits for.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def monitored_barrier(group: ProcessGroup, place: dist.Store, timeout: timedelta
     store.set(str(group.rank()), b"here")
     if store.get("verdict", limit - time.monotonic()) != _PASSED:
         raise Timeout(
-            f"Rank {group.rank()} successfully reached monitoredBarrier, but received errors while waiting for send/recv "
-            f"from rank 0: it did not pass within {_milliseconds(timeout)} ms; look at what rank 0 says"
+            f"Rank {group.rank()} successfully reached monitoredBarrier, but received errors while waiting for "
+            f"send/recv from rank 0: it did not pass within {_milliseconds(timeout)} ms; look at what rank 0 says"
         )
 
 

@@ -1,7 +1,7 @@
 # process_group_collectives.py: torch.distributed's collectives, in all their forms, as calls of a Tutti group.
 # SPDX-License-Identifier: Apache-2.0
-"""Methods have the names by which torch calls them; where torch renamed a verb, the old name is there too, because callers in C++
-look for either. Lists of tensors become flat arrays (see process_group_layout.py).
+"""Methods have the names by which torch calls them; where torch renamed a verb, the old name is there too, because
+callers in C++ look for either. Lists of tensors become flat arrays (see process_group_layout.py).
 """
 
 from __future__ import annotations
@@ -59,8 +59,9 @@ class Collectives:
     def _run(self, steps: Sequence[Step], result: Result, options: Options) -> Work:
         """Starts the steps and, if the caller waits anyway, ends them.
 
-        The shortest way is to run a call in one go. Where there are other threads it is started and then waited for, because
-        one of them may have to send the very message for want of which another rank does not come to this call.
+        The shortest way is to run a call in one go. Where there are other threads it is started and then waited for,
+        because one of them may have to send the very message for want of which another rank does not come to this
+        call.
         """
         seconds = options.seconds or self._seconds
         staged = [step.target for step in steps if step.target is not None and step.target.is_staged]

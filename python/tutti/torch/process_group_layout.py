@@ -1,8 +1,9 @@
-# process_group_layout.py: the tensors of a torch.distributed call as flat arrays, copied only where they do not lie side by side.
+# process_group_layout.py: tensors of a call as flat arrays, copied only where they do not lie side by side.
 # SPDX-License-Identifier: Apache-2.0
 """torch.distributed counts elements and does not compare shapes, so every tensor goes to the core as one flat array. A
-contiguous tensor, or a list of tensors that are neighbours in memory (what ``chunk``, ``split`` and ``unbind`` give), is used where
-it lies; anything else is copied into one array first, and results are copied back when the call has ended.
+contiguous tensor, or a list of tensors that are neighbours in memory (what ``chunk``, ``split`` and ``unbind`` give),
+is used where it lies; anything else is copied into one array first, and results are copied back when the call has
+ended.
 """
 
 from __future__ import annotations
@@ -47,8 +48,9 @@ def _are_neighbours(tensors: Sequence[torch.Tensor]) -> bool:
 class Flat:
     """Tensors in a row, as one flat array.
 
-    ``Flat(inputs)`` holds their elements. ``Flat(outputs, filled=False)`` has room for them, and ``restore()`` puts what arrived
-    there into the tensors. Elements of a dtype that the core does not know travel as bytes, unless they are to be ``reduced``.
+    ``Flat(inputs)`` holds their elements. ``Flat(outputs, filled=False)`` has room for them, and ``restore()`` puts
+    what arrived there into the tensors. Elements of a dtype that the core does not know travel as bytes, unless they
+    are to be ``reduced``.
     """
 
     __slots__ = ("array", "counts", "_staged", "_tensors")
@@ -70,7 +72,7 @@ class Flat:
             check_dense(tensor)
             if tensor.dtype is not self._tensors[0].dtype:
                 raise InvalidArgument(
-                    f"backend tutti: the tensors of one call differ in dtype, {self._tensors[0].dtype} and {tensor.dtype}"
+                    f"backend tutti: tensors of one call differ in dtype, {self._tensors[0].dtype} and {tensor.dtype}"
                 )
         if reduced and self._tensors and self._tensors[0].dtype not in NAMES:
             raise Unsupported(f"backend tutti: there is no arithmetic for {self._tensors[0].dtype}; convert it first")

@@ -1,8 +1,8 @@
-# process_group_meeting.py: how the ranks of torch.distributed become a world of Tutti's: they meet in the store torch gives them.
+# process_group_meeting.py: the ranks of torch.distributed become a world: they meet in the store torch gives them.
 # SPDX-License-Identifier: Apache-2.0
-"""Whoever started the processes (torchrun, mp.spawn, mpirun, a script) and however they found each other (env://, tcp://,
-file://, a store of the user's), torch hands every backend a c10d store. The ranks meet there; nothing else needs to be agreed on,
-and no further port is opened for it.
+"""Whoever started the processes (torchrun, mp.spawn, mpirun, a script) and however they found each other (env://,
+tcp://, file://, a store of the user's), torch hands every backend a c10d store. The ranks meet there; nothing else needs to
+be agreed on, and no further port is opened for it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class MeetingStore:
         self._store.set(key, value)
 
     def get(self, key: str, seconds: float) -> bytes | None:
-        """Asks again and again, ever more seldom: the store's own wait() cannot be interrupted and complains on stderr."""
+        """Asks again and again, ever more seldom: the store's own wait() cannot be interrupted, and complains."""
         begin = time.monotonic()
         while not self._store.check([key]):
             waited = time.monotonic() - begin
@@ -64,7 +64,8 @@ _owner = 0  # the process that they are of
 def join(store: dist.Store, rank: int, size: int, timeout: timedelta) -> _native.Group:
     """The world of the ranks that come to this store.
 
-    A store may outlive a world (torchrun's does): each rank counts its meetings in it, and the number tells one from the next.
+    A store may outlive a world (torchrun's does): each rank counts its meetings in it, and the number tells one from
+    the next.
     """
     meeting = store.add(f"tutti/meetings/{rank}", 1)
     place = dist.PrefixStore(f"tutti/{meeting}", store)

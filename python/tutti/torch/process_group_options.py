@@ -26,6 +26,9 @@ _OPS = {
 }
 
 
+Sizes = tuple[int, ...] | None
+
+
 class Options(NamedTuple):
     """The same for all verbs; what a verb does not have stays as it is here."""
 
@@ -54,8 +57,8 @@ def _seconds(timeout: timedelta | None) -> float | None:
 
 
 def read_options(given: tuple, named: dict[str, Any]) -> Options:
-    """torch has two ways to call a backend, with an options object or with plain arguments: ``allreduce([t], opts)`` and
-    ``allreduce(t, op, timeout)``."""
+    """torch has two ways to call a backend, with an options object or with plain arguments: ``allreduce([t], opts)``
+    and ``allreduce(t, op, timeout)``."""
     options: dict[str, Any] = {}
     for value in (*given, *named.values()):
         if value is None:
@@ -77,7 +80,7 @@ def read_options(given: tuple, named: dict[str, Any]) -> Options:
 
 
 @lru_cache(maxsize=1024)
-def _call(verb: str, op: str, root: int, sizes: tuple[int, ...] | None, recv_sizes: tuple[int, ...] | None) -> _native.Call:
+def _call(verb: str, op: str, root: int, sizes: Sizes, recv_sizes: Sizes) -> _native.Call:
     return _native.Call(verb, op=op, root=root, sizes=sizes, recv_sizes=recv_sizes)
 
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 def start_sparse_all_reduce(process_group: ProcessGroup, tensor: torch.Tensor, options: Options) -> Work:
     """Every rank gets all ranks' indices and values, however many each has, and adds them up.
 
-    The sum has no fewer entries than the ranks' entries together have places, so nothing shorter could travel without knowing them.
+    The sum has no fewer entries than the ranks' entries together have places, so nothing shorter could travel without
+    knowing them.
     """
     if tensor.layout is not torch.sparse_coo:
         raise Unsupported(f"backend tutti: all_reduce takes dense and sparse COO tensors, not {tensor.layout}")

@@ -1,8 +1,8 @@
 # process_group_work.py: calls under way as torch.distributed knows them: wait, test, futures.
 # SPDX-License-Identifier: Apache-2.0
-"""A ``Work`` waits in the caller's thread, which then makes progress itself: no hand-over between threads. Only a future needs
-somebody who notices the end: the completer's threads. They take turns at listening, so that a callback that blocks, or starts calls
-and waits for them (as PowerSGD's do), holds up nothing.
+"""A ``Work`` waits in the caller's thread, which makes progress itself: no hand-over between threads. A future needs
+somebody who notices the end: the completer's threads. They take turns at listening, so that a callback that blocks,
+or starts calls and waits for them (as PowerSGD's do), holds up nothing.
 """
 
 from __future__ import annotations
@@ -132,8 +132,8 @@ class Ended(Work):
 class Completer:
     """Opens a gate once all parts of a call have ended.
 
-    One thread listens. When a call has ended it makes sure that another one does before it opens the gate, because that runs
-    callbacks; afterwards it listens again if nobody else does, or ends.
+    One thread listens. When a call has ended it makes sure that another one does before it opens the gate, because
+    that runs callbacks; afterwards it listens again if nobody else does, or ends.
     """
 
     _idle_seconds = 5.0  # how long a listener stays when there is nothing to listen for

@@ -1,5 +1,8 @@
-# test_torch_processes.py: backend "tutti" under other launchers, and when ranks end without a word.
+# test_torch_processes.py: backend "tutti" under torchrun, in forked processes, and when ranks end without a word.
 # SPDX-License-Identifier: Apache-2.0
+import contextlib
+import os
+import signal
 import subprocess
 import sys
 
@@ -25,64 +28,69 @@ def main(*init):
         dist.destroy_process_group()  # the others just end
 """
 
-
-@pytest.fixture
-def program(tmp_path):
-    def write(text):
-        path = tmp_path / "program.py"
-        path.write_text(text)
-        return str(path)
-
-    return write
-
-
-def run(environment, *command):
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
-
-
-def test_under_torchrun_whose_agent_holds_the_port(program, clean_environment):
-    path = program(ALL_REDUCE + "\nmain()\ndist.is_initialized() and dist.destroy_process_group()\nmain()\n")
-    ended = run(clean_environment, sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", path)
-    assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.count("rank 0 of 2") == 2 and ended.stdout.count("rank 1 of 2") == 2
-
-
-@pytest.mark.parametrize("start", ["spawn", "fork"])
-def test_in_processes_of_multiprocessing_with_a_file(start, program, clean_environment, tmp_path):
-    text = f"""
+# Forked, so that torch is imported once.
+FORKED = """
 if __name__ == "__main__":
     import torch.multiprocessing as mp
-    mp.start_processes(main, (2, "file://{tmp_path}/store"), nprocs=2, start_method="{start}")
+    mp.start_processes(main, (SIZE, "file://STORE"), nprocs=SIZE, start_method="fork")
 """
-    ended = run(clean_environment, sys.executable, program(ALL_REDUCE + text))
-    assert ended.returncode == 0, ended.stderr
-    assert sorted(ended.stdout.split("\n")) == ["", "rank 0 of 2", "rank 1 of 2"]
-
 
 DYING = """
-import os, signal, sys, torch, torch.distributed as dist, tutti, tutti.torch
-rank = int(sys.argv[1])
-dist.init_process_group("tutti", init_method=sys.argv[2], rank=rank, world_size=3)
-dist.barrier()
-if rank == 2:
-    os.kill(os.getpid(), signal.SIGKILL)
-try:
-    dist.all_reduce(torch.ones(3))
-except tutti.PeerLost as lost:
-    print("lost", lost.rank)
+import os, torch, torch.distributed as dist
+import torch._dynamo  # which DistributedDataParallel would import, in each of the ranks
+import tutti, tutti.torch
+
+def main(rank, size, method):
+    dist.init_process_group("tutti", init_method=method, rank=rank, world_size=size)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
+    if rank == 2:
+        os._exit(0)  # without a goodbye; any other status, and multiprocessing would end the others
+    errors = []
+    for call in (lambda: model(torch.ones(1, 4)).sum().backward(), lambda: dist.all_reduce(torch.ones(3))):
+        try:
+            call()
+        except RuntimeError as error:
+            errors.append(f"{getattr(error, 'rank', 'no rank')} {'rank 2' in str(error)}")
+    os.write(1, f"{errors}\\n".encode())
 """
 
 
-def test_a_rank_that_dies_is_named_by_the_others(program, clean_environment, tmp_path):
-    command = [sys.executable, program(DYING)]
-    ranks = [
-        subprocess.Popen([*command, str(rank), f"file://{tmp_path}/store"], env=clean_environment, stdout=subprocess.PIPE, text=True)
-        for rank in range(3)
-    ]
-    try:
-        said = [rank.communicate(timeout=240)[0].strip() for rank in ranks]
-    finally:
-        for rank in ranks:
-            rank.kill()
-    assert said == ["lost 2", "lost 2", ""]
-    assert [rank.returncode for rank in ranks] == [0, 0, -9]
+@pytest.fixture
+def run_program(tmp_path, clean_environment):
+    """Runs a program, forked as `size` ranks or started by the words before its name."""
+
+    def run(text, *words, size=None):
+        if size is not None:
+            text += FORKED.replace("SIZE", str(size)).replace("STORE", f"{tmp_path}/store")
+        path = tmp_path / "program.py"
+        path.write_text(text)
+        command = [sys.executable, *words, str(path)]
+        pipe = subprocess.PIPE
+        program = subprocess.Popen(
+            command, env=clean_environment, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+        )
+        try:
+            output, errors = program.communicate(timeout=115)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(program.pid, signal.SIGKILL)  # none may be left if it takes too long
+        assert program.returncode == 0, errors
+        return sorted(output.strip().split("\n"))
+
+    return run
+
+
+def test_under_torchrun_whose_agent_holds_the_port(run_program):
+    """Twice in one process, in the same store."""
+    twice = ALL_REDUCE + "\nmain()\ndist.is_initialized() and dist.destroy_process_group()\nmain()\n"
+    said = run_program(twice, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
+    assert said == ["rank 0 of 2"] * 2 + ["rank 1 of 2"] * 2
+
+
+def test_in_forked_processes_with_a_file(run_program):
+    assert run_program(ALL_REDUCE, size=2) == ["rank 0 of 2", "rank 1 of 2"]
+
+
+def test_a_rank_that_ends_without_a_word_is_named_by_the_others(run_program):
+    """In DistributedDataParallel, whose C++ code makes the call, and in torch.distributed."""
+    assert run_program(DYING, size=3) == ["['no rank True', '2 True']"] * 2
