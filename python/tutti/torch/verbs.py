@@ -19,6 +19,7 @@ _QUICK_VERBS = frozenset({"all_reduce", "reduce", "scan", "exscan", "permute"})
 _modes = torch._C._len_torch_dispatch_stack
 _grad_enabled = torch.is_grad_enabled
 _empty_like = torch.empty_like
+_Tensor = torch.Tensor
 
 
 def apply(call: Any, x: torch.Tensor, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
@@ -40,12 +41,10 @@ def apply(call: Any, x: torch.Tensor, out: Any, group: Any, async_op: bool, time
 
 
 def _is_usual(x: Any) -> bool:
-    return (
-        type(x) is torch.Tensor
-        and x.layout is torch.strided
-        and not (x.requires_grad or x.is_neg() or x.is_conj())
-        and x.is_contiguous()
-    )
+    try:
+        return type(x) is _Tensor and not (x.requires_grad or x.is_neg() or x.is_conj()) and x.is_contiguous()
+    except RuntimeError:  # sparse tensors cannot say whether they are contiguous
+        return False
 
 
 def _apply(call: Any, x: torch.Tensor | None, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
