@@ -64,7 +64,7 @@ class Mesh:
         """The ranks that differ from this one along these axes only, in their order.
 
         The group of one axis is there from the start; one of several is made when its members first ask for it,
-        together. """
+        together."""
         names = (axes,) if isinstance(axes, str) else tuple(axes)
         unknown = [name for name in names if name not in self.axes]
         if unknown or not names:

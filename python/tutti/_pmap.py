@@ -108,7 +108,7 @@ def pmap(fn: Callable, in_axes: Axes = 0, out_axes: int | None = 0, group: Any =
     group: the ranks that share the work; the world unless given.
 
     Inside a compiler, where lengths must be known beforehand, results of an uneven split have the length of their
-    input. Raises InvalidArgument where arguments disagree in length or lack the axis. """
+    input. Raises InvalidArgument where arguments disagree in length or lack the axis."""
 
     @functools.wraps(fn, updated=())
     def mapped(*args: Any, **kwargs: Any) -> Any:

@@ -46,11 +46,12 @@ class _Outcome:
     rank: int
     value: Any = None
     error: BaseException | None = None
+    died: bool = False  # the error is ours, about a process that said nothing
 
     @property
     def is_consequence(self) -> bool:
         """Whether it only says that somebody else failed."""
-        return isinstance(self.error, (PeerLost, Aborted, Timeout))
+        return not self.died and isinstance(self.error, (PeerLost, Aborted, Timeout))
 
 
 def _common_environment(size: int, store: str, secret: str) -> dict[str, str]:
@@ -164,7 +165,7 @@ class _Crew:
         try:
             value, error, text = self.pipes[rank].recv()
         except (EOFError, OSError):
-            return _Outcome(rank, error=self._death(rank))
+            return _Outcome(rank, error=self._death(rank), died=True)
         except Exception as error:  # something that cannot be unpickled here
             return _Outcome(rank, error=Error(f"rank {rank} of {self.size}: its result could not be read: {error}"))
         if error is not None:
