@@ -1,4 +1,4 @@
-# adapters/jax.py: JAX arrays, those that exist and those that a program will have.
+# jax.py: JAX arrays, those that exist and those that a program will have.
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-# adapters/numpy.py: NumPy arrays, their subclasses and scalars, and Python's own numbers.
+# numpy.py: NumPy arrays, their subclasses and scalars, and Python's own numbers.
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-# adapters/tensorflow.py: TensorFlow's tensors and variables, eager and symbolic.
+# tensorflow.py: the adapter for TensorFlow's tensors and variables, eager and symbolic.
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
@@ -66,14 +66,16 @@ def shape_of(x: Any) -> tuple[int, ...]:
 def memory(x: Any, writable: bool) -> np.ndarray:
     """The tensor's own memory, for messages; those have no gradient and no place in a graph."""
     if writable:
-        raise InvalidArgument("recv: out= is not for TensorFlow, whose tensors do not change; use like= and take the result")
+        raise InvalidArgument(
+            "recv: out= is not for TensorFlow, whose tensors do not change; use like= and take the result"
+        )
     tensor = tensor_from(x, "send")
     if not tf.executing_eagerly():
         raise _no_message("send")
     if _order.is_watched(tensor):
         raise Unsupported(
-            "send: a tf.GradientTape watches the tensor, but messages have no gradient; use sendrecv or permute, which have, "
-            "or send tf.stop_gradient(x)"
+            "send: a tf.GradientTape watches the tensor, but messages have no gradient; use sendrecv or permute, which"
+            " have, or send tf.stop_gradient(x)"
         )
     return _memory.array_of(tensor)
 
@@ -98,5 +100,6 @@ def tie(loss: Any, y: Any) -> tf.Tensor:
 
 
 def empty(shape: tuple[int, ...], dtype: str, group: Any) -> Any:
-    raise Unsupported("empty: TensorFlow's tensors do not change, so they cannot be filled; use like=numpy and tf.constant")
-
+    raise Unsupported(
+        "empty: TensorFlow's tensors do not change, so they cannot be filled; use like=numpy and tf.constant"
+    )

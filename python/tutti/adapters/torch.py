@@ -1,4 +1,4 @@
-# adapters/torch.py: torch tensors.
+# torch.py: torch tensors.
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-# jax/__init__.py: the verbs inside jit, grad, vmap and scan.
+# __init__.py: the verbs inside jit, grad, vmap and scan.
 # SPDX-License-Identifier: Apache-2.0
 """``tutti.all_reduce(x)`` and the other verbs take JAX arrays, inside and outside of ``jax.jit``::
 
