@@ -1,7 +1,9 @@
 # _object_decoding.py: Python objects from bytes that another rank sent, none of which are trusted.
 # SPDX-License-Identifier: Apache-2.0
-"""Every length is compared with the bytes that are there before memory is taken for it, so that what is made is never much
-larger than what was received; nests have a greatest depth; nothing is looked up or called by a name that was sent."""
+"""Every length is compared with the bytes that are there before memory is taken for it, so that what is made is never
+much larger than what was received; nests have a greatest depth; nothing is looked up or called by a name that was
+sent."""
+
 from __future__ import annotations
 
 import math
@@ -23,7 +25,7 @@ _TUTTI_NAMES = {"float8_e4m3fn": "float8_e4m3"}
 
 
 def decode(data: memoryview, sender: str, allow_pickle: bool = False) -> Any:
-    """The object. Raises Error if the bytes are no object, InvalidArgument if they hold a pickle that is not allowed."""
+    """The object. Raises Error if the bytes are none, InvalidArgument if they hold a pickle that is not allowed."""
     decoder = _Decoder(data, sender, allow_pickle)
     value = decoder.take(0)
     if decoder.left:
@@ -146,7 +148,8 @@ class _Decoder:
             return adapter.from_array(memory, None)
         except (ImportError, InvalidArgument) as error:
             raise Error(
-                f"{self._sender} sent an array of {FRAMEWORKS[which]}, which cannot be made here: {error}; send it as a NumPy array"
+                f"{self._sender} sent an array of {FRAMEWORKS[which]}, which cannot be made here: {error}; send it as a"
+                " NumPy array"
             ) from error
 
     def unpickled(self) -> Any:

@@ -1,16 +1,17 @@
 # _object_encoding.py: Python objects as bytes, by type, without pickle.
 # SPDX-License-Identifier: Apache-2.0
-"""Each value is one byte that says its type, and what that type needs; lengths and counts are eight bytes, little-endian::
+"""Each value is one byte that says its type, and what that type needs; lengths and counts are eight bytes::
 
     N T F               None, True, False
     i  length, bytes    int, two's complement       f  8 bytes    float       c  16 bytes   complex
     s b y  length, …    str (UTF-8), bytes, bytearray
-    l t S Z  count, …   list, tuple, set, frozenset                           d  count, …   dict: keys and values in turn
+    l t S Z  count, …   list, tuple, set, frozenset                           d  count, …   dict: key, value, key, …
     a g                 NumPy array, NumPy scalar: dtype, axes, shape, elements
     x  which, array     array of a framework        p  length, …  a pickle, if the caller allows it
 
 _object_decoding.py reads it, and trusts none of it.
 """
+
 from __future__ import annotations
 
 import pickle
@@ -83,7 +84,9 @@ class _Encoder:
             raise InvalidArgument(f"{path} is an array of {kind} that cannot be read here: {error}") from error
         text = dtype_text(array.dtype)
         if text is None:
-            raise InvalidArgument(f"{path} is an array of {kind} with elements of type {array.dtype}, which are not sent")
+            raise InvalidArgument(
+                f"{path} is an array of {kind} with elements of type {array.dtype}, which are not sent"
+            )
         self.pieces += [b"x", bytes([FRAMEWORKS.index(kind)])]
         self._put_elements(b"a", text, array)
 
@@ -118,8 +121,8 @@ def _no_encoding(value: Any, path: str) -> InvalidArgument:
     if isinstance(value, (np.ndarray, np.generic)):
         name += f" of dtype {value.dtype}"
     return InvalidArgument(
-        f"{path} is of type {name}, which has no encoding here; make it of None, bool, int, float, complex, str, bytes, list, "
-        "tuple, dict, set and arrays, or pass allow_pickle=True on every rank"
+        f"{path} is of type {name}, which has no encoding here; make it of None, bool, int, float, complex, str, bytes,"
+        " list, tuple, dict, set and arrays, or pass allow_pickle=True on every rank"
     )
 
 

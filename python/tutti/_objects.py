@@ -1,8 +1,9 @@
 # _objects.py: the verbs for Python objects: broadcast_object, all_gather_object, gather_object, scatter_object.
 # SPDX-License-Identifier: Apache-2.0
-"""Objects travel as bytes in an encoding by type (_object_encoding.py). Around each is a frame that says where it ends, so
-that one uneven call moves all of them. A rank whose object has no encoding sends its refusal instead: nobody waits for it,
-everybody who would have got the object learns why, and the group stays in step."""
+"""Objects travel as bytes in an encoding by type (_object_encoding.py). Around each is a frame that says where it
+ends, so that one uneven call moves all of them. A rank whose object has no encoding sends its refusal instead:
+nobody waits for it, everybody who would have got the object learns why, and the group stays in step."""
+
 from __future__ import annotations
 
 import struct
@@ -72,9 +73,9 @@ def broadcast_object(
 ) -> Any:
     """The root's object, on every rank. What the others pass is ignored.
 
-    Objects are None, bool, int, float, complex, str, bytes, lists, tuples, dicts and sets of them, and arrays of NumPy and the
-    frameworks. Anything else needs ``allow_pickle=True`` on every rank: a pickle runs code of its sender's choice, so
-    use it only among ranks that trust each other. Every rank gets an object of its own, the root too.
+    Objects are None, bool, int, float, complex, str, bytes, lists, tuples, dicts and sets of them, and arrays of NumPy
+    and the frameworks. Anything else needs ``allow_pickle=True`` on every rank: a pickle runs code of its sender's
+    choice, so use it only among ranks that trust each other. Every rank gets an object of its own, the root too.
 
     Example::
 
@@ -109,7 +110,7 @@ def all_gather_object(
     timeout: float | None = None,
     allow_pickle: bool = False,
 ) -> Any:
-    """A list of every rank's object, in the order of ranks, on every rank. See broadcast_object for what an object may be.
+    """A list of every rank's object, in the order of ranks, on every rank. See broadcast_object for what objects are.
 
     Example::
 

@@ -15,8 +15,8 @@ SOAK = bool(os.environ.get("TUTTI_SOAK"))
 ALL = CASES + SELECTING
 # Each way back that is not another's with other numbers; the others are for ./dev soak where compilers take their time.
 ONE_OF_EACH_KIND = [
-    "all_reduce mean", "all_reduce max", "reduce sum", "broadcast", "all_gather uneven", "gather", "reduce_scatter max", "scatter",
-    "all_to_all across axes", "permute", "sendrecv", "exscan",
+    "all_reduce mean", "all_reduce max", "reduce sum", "broadcast", "all_gather uneven", "gather", "reduce_scatter max",
+    "scatter", "all_to_all across axes", "permute", "sendrecv", "exscan",
 ]  # fmt: skip
 DISTINCT = [case for case in ALL if SOAK or case.name in ONE_OF_EACH_KIND]
 
@@ -133,7 +133,9 @@ def gradients_by_way(case, rank, size):
 
 def close(way, a, b, **options):
     single = "jax" in way  # computes in float32 unless told otherwise
-    np.testing.assert_allclose(a, b, rtol=2e-4 if single else 1e-7, atol=2e-5 if single else 1e-7, err_msg=way, **options)
+    np.testing.assert_allclose(
+        a, b, rtol=2e-4 if single else 1e-7, atol=2e-5 if single else 1e-7, err_msg=way, **options
+    )
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -149,7 +151,7 @@ def test_gradients_are_those_of_the_sum_of_all_losses(case, world, rank, size):
 
 
 def shared_among_holders(case, rank, size):
-    """For min and max where several ranks hold the value: the gradient that a small step of one of them does not show."""
+    """For min and max where several ranks hold the value: the gradient that a small step of one does not show."""
     inputs = np.stack([case.input(other, size) for other in range(size)])
     extreme = inputs.max(0) if "max" in case.name else inputs.min(0)
     results = [np.asarray(part) for part in tutti.all_gather_object(np.asarray(case.run(inputs[rank], rank, size)))]
@@ -239,5 +241,9 @@ def test_second_derivatives_agree(case, world, rank, size):
     for way, second in SECOND_ORDER.items():
         single = way == "jax"
         np.testing.assert_allclose(
-            second(case, rank, size), expected, rtol=1e-3 if single else 1e-5, atol=1e-4 if single else 1e-6, err_msg=way
+            second(case, rank, size),
+            expected,
+            rtol=1e-3 if single else 1e-5,
+            atol=1e-4 if single else 1e-6,
+            err_msg=way,
         )

@@ -206,7 +206,9 @@ def test_damaged_bytes_are_refused_before_memory_is_taken(data, why):
 def test_random_damage_is_an_error_or_another_object_never_anything_else(seed=20240611):
     draw = random.Random(seed)
     rounds = 200_000 if os.environ.get("TUTTI_SOAK") else 4_000
-    originals = [bytes(bytes_of(value)) for value in VALUES + ARRAYS] + [bytes(bytes_of([VALUES, ARRAYS, {"k": ARRAYS}]))]
+    originals = [bytes(bytes_of(value)) for value in VALUES + ARRAYS] + [
+        bytes(bytes_of([VALUES, ARRAYS, {"k": ARRAYS}]))
+    ]
     marks = b"NTFifcsbyltSZdagxp"
     outcomes = {"object": 0, "error": 0}
     for _ in range(rounds):
@@ -237,7 +239,13 @@ def test_random_damage_is_an_error_or_another_object_never_anything_else(seed=20
 def test_the_table_of_types_and_the_decoder_know_the_same_marks():
     from tutti import _object_decoding
 
-    written = {word for line in _object_encoding.__doc__.split("\n") if line.startswith("    ") for word in line.split() if len(word) == 1}
+    written = {
+        word
+        for line in _object_encoding.__doc__.split("\n")
+        if line.startswith("    ")
+        for word in line.split()
+        if len(word) == 1
+    }
     assert {mark.decode() for mark in _object_decoding._READERS} <= written
 
 
@@ -245,7 +253,12 @@ def test_the_table_of_types_and_the_decoder_know_the_same_marks():
 
 
 def object_of(rank):
-    return {"rank": rank, "name": "x" * (rank * 1000), "data": np.arange(rank * 3, dtype=np.float32), "all": list(range(rank))}
+    return {
+        "rank": rank,
+        "name": "x" * (rank * 1000),
+        "data": np.arange(rank * 3, dtype=np.float32),
+        "all": list(range(rank)),
+    }
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -292,7 +305,9 @@ def test_objects_in_a_group(world, rank, size):
 
 
 def test_an_object_without_an_encoding_raises_everywhere_and_leaves_the_group_usable(world, rank, size):
-    with pytest.raises(tutti.InvalidArgument, match=rf"rank {size - 1} of {size}: all_gather_object: the object\['a'\] is of type"):
+    with pytest.raises(
+        tutti.InvalidArgument, match=rf"rank {size - 1} of {size}: all_gather_object: the object\['a'\] is of type"
+    ):
         tutti.all_gather_object({"a": Own()} if rank == size - 1 else 1)
     with pytest.raises(tutti.InvalidArgument, match=f"rank 0 of {size}: broadcast_object"):
         tutti.broadcast_object(Own() if rank == 0 else None)

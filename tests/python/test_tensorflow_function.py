@@ -1,4 +1,4 @@
-# test_tensorflow_function.py: verbs inside tf.function: in the order of the program, with known shapes, refused under XLA.
+# test_tensorflow_function.py: verbs inside tf.function: in the program's order, with known shapes, refused under XLA.
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ def test_an_unknown_number_of_axes(world, size):
 
 
 def test_calls_run_in_the_order_of_the_program(world, rank, size):
-    """20 independent calls, most of whose results nobody uses, of different shapes: out of order they would not match."""
+    """20 independent calls of different shapes, most of them unused: out of order they would not match."""
 
     @tf.function
     def run(x):
@@ -65,7 +65,7 @@ def test_calls_run_in_the_order_of_the_program(world, rank, size):
 
 
 def test_order_across_functions_that_read_variables_branches_and_loops(world, rank, size):
-    """What TensorFlow does not order by itself: a function inside that uses a variable counts for that variable only."""
+    """What TensorFlow does not order by itself: a function that uses a variable counts for that variable only."""
     variable = tf.Variable(1.0)
 
     @tf.function
@@ -116,7 +116,9 @@ def test_dtypes_and_nests(world, rank, size):
     def run(tree):
         return tutti.all_reduce(tree)
 
-    got = run({"a": tf.ones([2, 2], tf.bfloat16), "b": [tf.constant([3]), tf.constant(1 + 1j)], "c": tf.constant([True])})
+    got = run(
+        {"a": tf.ones([2, 2], tf.bfloat16), "b": [tf.constant([3]), tf.constant(1 + 1j)], "c": tf.constant([True])}
+    )
     assert got["a"].dtype == tf.bfloat16 and got["a"].shape == [2, 2] and float(got["a"][0, 0]) == size
     assert got["b"][0].numpy().tolist() == [3 * size] and got["b"][1].numpy() == size * (1 + 1j)
     assert got["c"].dtype == tf.bool
@@ -210,7 +212,11 @@ def test_xla_around_a_function_traced_before_names_the_operation(world, size):
 @pytest.mark.parametrize(
     "call, error, why",
     [
-        (lambda x: tutti.all_reduce(x, async_op=True), tutti.Unsupported, "async_op=True has no meaning inside tf.function"),
+        (
+            lambda x: tutti.all_reduce(x, async_op=True),
+            tutti.Unsupported,
+            "async_op=True has no meaning inside tf.function",
+        ),
         (lambda x: tutti.all_gather(x, uneven=True), tutti.InvalidArgument, "inside tf.function .* sizes="),
         (lambda x: tutti.all_reduce(x, out=x), tutti.InvalidArgument, "take the result instead"),
         (lambda x: tutti.send(x, dst=0), tutti.Unsupported, "use sendrecv or permute"),

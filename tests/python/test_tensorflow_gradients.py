@@ -28,7 +28,7 @@ def test_a_tape_around_a_function(wrap, world, rank, size):
 
 @WAYS
 def test_independent_calls_go_backwards_in_one_order_however_they_are_used(wrap, world, rank, size):
-    """Each rank uses the results in another order and leaves some out; tapes alone would go back in different orders."""
+    """Each rank uses the results in another order and leaves some out; tapes alone would go back as they like."""
     xs = [tf.fill([10 + i], 1.0 + i) for i in range(6)]
 
     @wrap
@@ -111,7 +111,9 @@ def test_second_order(wrap, world, rank, size):
         return first, outer.gradient(loss, x)
 
     first, second = twice(x)
-    s = size * x.numpy()  # every rank has the same x: loss = Σ_r s³, dx = 3 n s², Σ_r dx² has d/dx = n · n · 2 · 3 n s² · 6 s
+    s = (
+        size * x.numpy()
+    )  # every rank has the same x: loss = Σ_r s³, dx = 3 n s², Σ_r dx² has d/dx = n · n · 2 · 3 n s² · 6 s
     np.testing.assert_allclose(first.numpy(), 3 * size * s**2, rtol=1e-5)
     np.testing.assert_allclose(second.numpy(), size * 2 * 3 * size * s**2 * 6 * size * s, rtol=1e-5)
 

@@ -60,19 +60,29 @@ CASES = [
     Case("all_gather", _same(1, 2), lambda x, r, n: tutti.all_gather(x)),
     Case("all_gather along axis 1", _same(2, 1), lambda x, r, n: tutti.all_gather(x, axis=1)),
     Case("all_gather stacked", _same(2), lambda x, r, n: tutti.all_gather(x, axis=None)),
-    Case("all_gather uneven", lambda r, n: (r + 1, 2), lambda x, r, n: tutti.all_gather(x, uneven=True, sizes=_sizes(n))),
+    Case(
+        "all_gather uneven", lambda r, n: (r + 1, 2), lambda x, r, n: tutti.all_gather(x, uneven=True, sizes=_sizes(n))
+    ),
     Case("gather", _same(2, 2), lambda x, r, n: tutti.gather(x, root=_last(n))),
     Case("gather stacked", _same(2), lambda x, r, n: tutti.gather(x, root=0, axis=None)),
-    Case("gather uneven", lambda r, n: (r + 1, 2), lambda x, r, n: tutti.gather(x, root=0, uneven=True, sizes=_sizes(n))),
+    Case(
+        "gather uneven", lambda r, n: (r + 1, 2), lambda x, r, n: tutti.gather(x, root=0, uneven=True, sizes=_sizes(n))
+    ),
     Case("reduce_scatter sum", _blocks(1, 2), lambda x, r, n: tutti.reduce_scatter(x)),
     Case("reduce_scatter mean", _blocks(2), lambda x, r, n: tutti.reduce_scatter(x, op="mean")),
     Case("reduce_scatter max", _blocks(2), lambda x, r, n: tutti.reduce_scatter(x, op="max")),
     Case("reduce_scatter, axis dropped", lambda r, n: (n, 2), lambda x, r, n: tutti.reduce_scatter(x, axis=None)),
-    Case("reduce_scatter uneven", lambda r, n: (sum(_sizes(n)),), lambda x, r, n: tutti.reduce_scatter(x, sizes=_sizes(n))),
+    Case(
+        "reduce_scatter uneven",
+        lambda r, n: (sum(_sizes(n)),),
+        lambda x, r, n: tutti.reduce_scatter(x, sizes=_sizes(n)),
+    ),
     Case("scatter", _blocks(2, 2), lambda x, r, n: tutti.scatter(x, root=_last(n))),
     Case("scatter uneven", lambda r, n: (sum(_sizes(n)),), lambda x, r, n: tutti.scatter(x, root=0, sizes=_sizes(n))),
     Case("all_to_all", _blocks(1, 2), lambda x, r, n: tutti.all_to_all(x)),
-    Case("all_to_all across axes", lambda r, n: (n, 2), lambda x, r, n: tutti.all_to_all(x, split_axis=0, concat_axis=1)),
+    Case(
+        "all_to_all across axes", lambda r, n: (n, 2), lambda x, r, n: tutti.all_to_all(x, split_axis=0, concat_axis=1)
+    ),
     Case(
         "all_to_all uneven",
         lambda r, n: (n * (r + 1),),

@@ -13,11 +13,11 @@ Inside tf.function
 
 * calls run in the order of the program, in loops, branches and functions inside functions too;
 * uneven calls need sizes=, async_op=True and jit_compile=True are refused;
-* verbs on NumPy arrays run while the function is traced, as all Python code does; tutti.barrier() is an operation of the
-  function.
+* verbs on NumPy arrays run while the function is traced, as all Python code does; tutti.barrier() is an operation of
+  the function.
 
-An error inside tf.function comes out as a tf.errors.OpError with Tutti's words in it: `cause_of` gives the tutti error behind
-it, `function` and `own_errors` raise it instead.
+An error inside tf.function comes out as a tf.errors.OpError with Tutti's words in it: `cause_of` gives the tutti error
+behind it, `function` and `own_errors` raise it instead.
 """
 from ._failures import cause_of, function, own_errors
 from ._graph import barrier

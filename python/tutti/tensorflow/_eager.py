@@ -50,7 +50,8 @@ def _expected(result: tf.Tensor, call: Any, x: tf.Tensor, group: Any) -> tf.Tens
     """What the root sent, if it is what the tensor passed off the root says is expected."""
     if call.verb == "broadcast" and (result.shape != x.shape or result.dtype != x.dtype):
         raise InvalidArgument(
-            f"rank {group.rank} of {group.size}: broadcast: the root sent {result.dtype.name} of shape {tuple(result.shape)}, but "
-            f"the tensor passed here is {x.dtype.name} of shape {tuple(x.shape)}; pass one like the root's, or None"
+            f"rank {group.rank} of {group.size}: broadcast: the root sent {result.dtype.name} of shape"
+            f" {tuple(result.shape)}, but the tensor passed here is {x.dtype.name} of shape {tuple(x.shape)}; pass one"
+            " like the root's, or None"
         )
     return result

@@ -60,7 +60,7 @@ def own_errors() -> Iterator[None]:
 
 
 def function(fn: Callable | None = None, **options: Any) -> Any:
-    """tf.function, whose errors of Tutti are raised as themselves. Takes what tf.function takes, but for jit_compile=True.
+    """tf.function, whose errors of Tutti are raised as themselves. Takes what tf.function does, but jit_compile=True.
 
     Example::
 
@@ -69,7 +69,9 @@ def function(fn: Callable | None = None, **options: Any) -> Any:
             return tutti.all_reduce(x)
     """
     if options.get("jit_compile"):
-        raise Unsupported("tutti.tensorflow.function: tutti's verbs do not run inside XLA programs; leave jit_compile=True away")
+        raise Unsupported(
+            "tutti.tensorflow.function: tutti's verbs do not run inside XLA programs; leave jit_compile=True away"
+        )
     if fn is None:
         return functools.partial(function, **options)
     return _Function(tf.function(fn, **options))

@@ -1,14 +1,17 @@
 # _graph.py: calls inside tf.function: one operation each, run in the order of the program.
 # SPDX-License-Identifier: Apache-2.0
 """A call becomes a NumPy function of the graph. TensorFlow orders stateful operations of one graph by itself, but not
-against functions inside it that read variables, nor against branches and loops: those count as users of their resources
-only. So that every call of a process has one place in one order, each passes a ticket on: it reads a resource variable of
-ours before and writes it after, and TensorFlow keeps reads and writes of a variable in program order.
+against functions inside it that read variables, nor against branches and loops: those count as users of their
+resources only. So that every call of a process has one place in one order, each passes a ticket on: it reads a
+resource variable of ours before and writes it after, and TensorFlow keeps reads and writes of a variable in program
+order.
 
-It does so wherever it traces Python, but not in one kind of graph: that of the gradients of a function called under a tape
-outside of it. Therefore whatever may contain calls is also put into a chain whenever a call is added to its graph.
+It does so wherever it traces Python, but not in one kind of graph: that of the gradients of a function called under a
+tape outside of it. Therefore whatever may contain calls is also put into a chain whenever a call is added to its
+graph.
 
 The calls run on a private twin of the group, from threads of TensorFlow."""
+
 from __future__ import annotations
 
 import contextlib
@@ -24,7 +27,6 @@ from .. import _native
 from .._errors import InvalidArgument, Unsupported
 from ._failures import remember
 from ._memory import fresh
-
 
 _MAY_CONTAIN_OURS = ("StatefulPartitionedCall", "If", "Case", "While")  # by their functions; the stateless kinds cannot
 
@@ -76,14 +78,14 @@ def refuse_graph(verb: str) -> None:
         )
     if _is_for_xla(graph):
         raise Unsupported(
-            f"{verb}: tutti's verbs do not run inside XLA programs of TensorFlow, and this tf.function has jit_compile=True; "
-            "leave jit_compile away here (in Keras: model.compile(…, jit_compile=False)), and compile only the parts "
-            "between the calls"
+            f"{verb}: tutti's verbs do not run inside XLA programs of TensorFlow, and this tf.function has"
+            " jit_compile=True; leave jit_compile away here (in Keras: model.compile(…, jit_compile=False)), and"
+            " compile only the parts between the calls"
         )
 
 
 def _is_for_xla(graph: Any) -> bool:
-    # Not public, but what TensorFlow's own control flow asks. Where it is missing XLA still refuses, naming the operation.
+    # Not public, but what TensorFlow's own control flow asks. Without it XLA still refuses, naming the operation.
     try:
         from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
     except ImportError:
@@ -91,20 +93,24 @@ def _is_for_xla(graph: Any) -> bool:
     return GraphOrParentsInXlaContext(graph)
 
 
-def run_in_graph(call: Any, x: tf.Tensor, group: Any, timeout: float | None, *, part: bool, differentiated: bool) -> tf.Tensor:
+def run_in_graph(
+    call: Any, x: tf.Tensor, group: Any, timeout: float | None, *, part: bool, differentiated: bool
+) -> tf.Tensor:
     """The result of the call as a tensor of the graph. `part`: see _operation.operate."""
     if call.learns_sizes:
         name = "recv_sizes=" if call.verb == "all_to_all" else "sizes="
         raise InvalidArgument(f"{call.verb}: inside tf.function the sizes of all ranks must be given with {name}")
     twin = group.twin()
-    (result,) = _in_order(lambda source: [_run(call, source, twin, timeout, part, differentiated)], call.verb, [x], [x.dtype])
+    (result,) = _in_order(
+        lambda source: [_run(call, source, twin, timeout, part, differentiated)], call.verb, [x], [x.dtype]
+    )
     result.set_shape(x.shape if part else static_shape(call, x.shape, group))
     return result
 
 
 @tf.autograph.experimental.do_not_convert
 def barrier(group: Any = None, timeout: float | None = None) -> None:
-    """tutti.barrier() as an operation of the tf.function around it: it runs whenever the function does, in its place."""
+    """tutti.barrier() as an operation of the tf.function around it: it runs, in its place, whenever that does."""
     group = _native.world() if group is None else group
     call = _native.Call("barrier")
     if tf.executing_eagerly():
@@ -116,7 +122,7 @@ def barrier(group: Any = None, timeout: float | None = None) -> None:
 
 
 def _in_order(run: Callable[..., list], verb: str, inputs: list[tf.Tensor], dtypes: list[tf.DType]) -> list[tf.Tensor]:
-    """An operation that runs `run` on the inputs' arrays after all operations of ours that precede it in the program."""
+    """An operation that runs `run` on the inputs' arrays after all of ours that precede it in the program."""
 
     def run_with_ticket(ticket: np.ndarray, *arrays: np.ndarray) -> list[np.ndarray]:
         try:
@@ -128,14 +134,16 @@ def _in_order(run: Callable[..., list], verb: str, inputs: list[tf.Tensor], dtyp
     office = ticket_office()
     with tf.control_dependencies(_last_before()):
         ticket = tf.raw_ops.ReadVariableOp(resource=office, dtype=tf.int32)
-    passed_on, *results = tf.numpy_function(run_with_ticket, [ticket, *inputs], [tf.int32, *dtypes], name=f"tutti_{verb}")
+    passed_on, *results = tf.numpy_function(
+        run_with_ticket, [ticket, *inputs], [tf.int32, *dtypes], name=f"tutti_{verb}"
+    )
     passed_on.set_shape([])
     tf.compat.v1.get_default_graph()._tutti_last = tf.raw_ops.AssignVariableOp(resource=office, value=passed_on)
     return results
 
 
 def _last_before() -> list[tf.Operation]:
-    """The last operation of the graph that is, or may contain, one of ours; those before it are made to run one by one."""
+    """The last operation of the graph that is, or may contain, one of ours; those before it run one by one."""
     graph = tf.compat.v1.get_default_graph()
     last, seen = getattr(graph, "_tutti_last", None), getattr(graph, "_tutti_seen", 0)
     operations = graph.get_operations()
@@ -148,7 +156,9 @@ def _last_before() -> list[tf.Operation]:
     return [] if last is None else [last]
 
 
-def _run(call: Any, source: np.ndarray, twin: Any, timeout: float | None, part: bool, differentiated: bool) -> np.ndarray:
+def _run(
+    call: Any, source: np.ndarray, twin: Any, timeout: float | None, part: bool, differentiated: bool
+) -> np.ndarray:
     out = fresh(source.shape if part else output_shape(call, source, twin), source.dtype)
     twin.run(call, None if part else source, out, differentiated=differentiated, timeout=timeout)
     return out

@@ -20,7 +20,8 @@ def tensor_from(x: Any, verb: str) -> tf.Tensor:
         parts = "x.values and x.row_splits" if isinstance(x, tf.RaggedTensor) else "x.indices and x.values"
         dense = "x.to_tensor()" if isinstance(x, tf.RaggedTensor) else "tf.sparse.to_dense(x)"
         raise InvalidArgument(
-            f"{verb}: a {type(x).__name__} has no single block of memory; pass {dense}, or {parts} one by one (uneven=True)"
+            f"{verb}: a {type(x).__name__} has no single block of memory; pass {dense}, or {parts} one by one"
+            " (uneven=True)"
         )
     if isinstance(x, tf.Tensor) and not tf.is_symbolic_tensor(x):
         tensor = x
@@ -34,7 +35,8 @@ def _converted(x: Any, verb: str) -> tf.Tensor:
     if tf.is_symbolic_tensor(x):
         if tf.executing_eagerly():
             raise InvalidArgument(
-                f"{verb}: {x.name} belongs to a tf.function whose tracing has ended; return it from the function instead"
+                f"{verb}: {x.name} belongs to a tf.function whose tracing has ended; return it from the function"
+                " instead"
             )
         return x
     try:
@@ -64,7 +66,9 @@ def _dense(slices: tf.IndexedSlices, verb: str) -> tf.Tensor:
 
 def refuse_out(out: Any, verb: str) -> None:
     if out is not None:
-        raise InvalidArgument(f"{verb}: out= is not for TensorFlow, whose tensors do not change; take the result instead")
+        raise InvalidArgument(
+            f"{verb}: out= is not for TensorFlow, whose tensors do not change; take the result instead"
+        )
 
 
 def refuse_async(verb: str, why: str) -> Unsupported:

@@ -28,7 +28,9 @@ def dtype_name(dtype: tf.DType) -> str:
         name = _TUTTI_NAMES.get(dtype.name, dtype.name)
         if name not in _KNOWN_NAMES:
             hint = "texts go by the object verbs" if dtype == tf.string else "convert it with tf.cast first"
-            raise InvalidArgument(f"a tensor of dtype {dtype.name} cannot be sent: its elements are not numbers or bool; {hint}")
+            raise InvalidArgument(
+                f"a tensor of dtype {dtype.name} cannot be sent: its elements are not numbers or bool; {hint}"
+            )
         _names[dtype] = name
     return name
 

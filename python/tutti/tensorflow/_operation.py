@@ -71,7 +71,7 @@ def _pull_back(call: Any, dy: tf.Tensor, shape: Any, compared: Any, group: Any, 
     adjoint = call.adjoint(None, group.rank, group.size)
     if adjoint.kind == "select":
         return _pull_back_selected(call, dy, compared, group, timeout)
-    # Off the root of a gather the result was the input: its gradient has the shape of the part that the root sends back.
+    # Off the root of a gather the result was the input: its gradient is shaped as the part that the root sends back.
     part = call.verb == "gather" and group.rank != call.root
     dx = operate(adjoint.call, dy, group, timeout, part=part)
     if adjoint.scale != 1.0:

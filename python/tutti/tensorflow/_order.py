@@ -1,10 +1,12 @@
 # _order.py: whether a tape watches, and one order of backward for all ranks.
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients flow back through calls that are collective again, so all ranks must come to them in the same order. Tapes go
-back in an order that depends on how results are used, which may differ from rank to rank. Therefore recorded calls form a
-chain: each takes a place, a scalar that the recorded call before it passed on, and a tape that goes backwards comes to a
-call only after those behind it in the chain. That also brings backward to calls whose own result was not used, if that of
-a later one was: they get a gradient of zeros, as they must where other ranks do use theirs."""
+"""Gradients flow back through calls that are collective again, so all ranks must come to them in the same order. Tapes
+go back in an order that depends on how results are used, which may differ from rank to rank. Therefore recorded
+calls form a chain: each takes a place, a scalar that the recorded call before it passed on, and a tape that goes
+backwards comes to a call only after those behind it in the chain. That also brings backward to calls whose own
+result was not used, if that of a later one was: they get a gradient of zeros, as they must where other ranks do use
+theirs."""
+
 from __future__ import annotations
 
 import contextlib
@@ -41,7 +43,7 @@ _eager = threading.local()
 
 
 def _holder() -> Any:
-    """Where the end of the chain is kept: one chain per graph, since tensors do not leave theirs; one per thread outside."""
+    """Where the end of the chain is kept: one chain per graph, which tensors do not leave; one per thread outside."""
     return _eager if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
 
 

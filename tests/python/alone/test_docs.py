@@ -1,4 +1,4 @@
-# test_docs.py: the Python programs shown in README.md and docs/ run on 2 ranks, and the table of adjoints is the one in C++.
+# test_docs.py: the Python programs shown in README.md and docs/ run on 2 ranks; the table of adjoints is that of C++.
 # SPDX-License-Identifier: Apache-2.0
 import importlib.util
 import pathlib
@@ -25,7 +25,9 @@ def programs():
 
 @pytest.mark.parametrize("program", list(programs()))
 def test_the_program_runs_on_two_ranks(program, run_ranks):
-    done = run_ranks(2, program, timeout=120, env={"OMP_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "2"})
+    done = run_ranks(
+        2, program, timeout=120, env={"OMP_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "2"}
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -34,8 +36,8 @@ def test_the_program_runs_on_two_ranks(program, run_ranks):
 SIZE, ROOT, FACTOR = 4, 1, 0.5
 ROWS = [
     "all_reduce", "all_reduce op=mean", "all_reduce op=premul", "reduce", "reduce op=mean", "broadcast", "all_gather",
-    "all_gather axis=None", "gather", "reduce_scatter", "reduce_scatter op=mean", "scatter", "all_to_all concat_axis=1", "permute",
-    "sendrecv", "scan", "exscan",
+    "all_gather axis=None", "gather", "reduce_scatter", "reduce_scatter op=mean", "scatter", "all_to_all concat_axis=1",
+    "permute", "sendrecv", "scan", "exscan",
 ]  # fmt: skip
 
 
