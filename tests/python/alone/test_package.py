@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import pathlib
+import re
 import shutil
 import statistics
 import subprocess
@@ -55,16 +56,21 @@ def copy_sources(repository, target):
             shutil.copy2(repository / name, target / name)
 
 
+def cmake_of(repository):
+    cache = repository / "build/release/CMakeCache.txt"
+    found = re.search(r"^CMAKE_COMMAND:INTERNAL=(.+)$", cache.read_text() if cache.exists() else "", re.MULTILINE)
+    return {"CMAKE_EXECUTABLE": found.group(1)} if found else {}
+
+
 def build_and_install(repository, folder, python, build_python):
     """The wheel, built with the tools that `build_python` has, in a new environment of `python`."""
     environment = Environment(folder / "environment", folder / "sources")
     copy_sources(repository, environment.sources)
-    cache = {"CCACHE_BASEDIR": str(environment.sources), "CCACHE_NOHASHDIR": "1"}
-    # Warnings are errors in build/release: with the same flags, ccache has it all.
+    # The CMake and the flags of build/release, where warnings are errors: ccache has it all.
     command = [build_python, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", folder / "dist",
                "--config-settings", "cmake.define.CMAKE_COMPILE_WARNING_AS_ERROR=ON", environment.sources]
     with open(folder / "build.log", "w") as log:
-        status = subprocess.run([str(word) for word in command], env={**os.environ, **cache}, stdin=subprocess.DEVNULL,
+        status = subprocess.run([str(word) for word in command], env={**os.environ, **cmake_of(repository)}, stdin=subprocess.DEVNULL,
                                 stdout=log, stderr=subprocess.STDOUT, timeout=1400).returncode
     assert status == 0, (folder / "build.log").read_text()[-5000:]
     [wheel] = (folder / "dist").glob("tutti-*.whl")
