@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """tuttirun -n 2 python bench/training.py [--rounds 15] [--json FILE]
 
-Time in communication is what a step with averaged gradients takes longer than the same step without, on this rank; the steps of the
-libraries take turns, so that whatever else the machine does hits all of them."""
+Time in communication is what a step with averaged gradients takes longer than the same step without, on this rank; the
+steps of the libraries take turns, so that whatever else the machine does hits all of them."""
 import argparse
 import json
 import os

@@ -1,8 +1,8 @@
 # digits.py: what the programs of this folder have in common: the images, the first weights, the settings and the progress bar.
 # SPDX-License-Identifier: Apache-2.0
-"""1 797 images of handwritten digits (8 × 8 pixels, from scikit-learn) and a network with one hidden layer. All programs start
-from the same weights and see the same batches, so that their loss curves agree, in every framework and on any number of
-ranks.
+"""1 797 images of handwritten digits (8 × 8 pixels, from scikit-learn) and a network with one hidden layer. All
+programs start from the same weights and see the same batches, so that their loss curves agree, in every framework and
+on any number of ranks.
 
     python digits.py digits.bin      # writes images and weights for the program in C++
 """
