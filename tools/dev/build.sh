@@ -29,7 +29,7 @@ has_target() {  # preset target
 }
 
 # -k 0: one run shows every error, not only the first.
-build_target() { cmake --build "build/$1" --parallel "$jobs" --target "$2" -- -k 0; }
+build_target() { cmake --build "build/$1" --parallel "$jobs" --target "${@:2}" -- -k 0; }  # preset target…
 
 build_all() {  # preset
   if [[ $1 == fuzz ]]; then
