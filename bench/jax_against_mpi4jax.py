@@ -1,9 +1,11 @@
 # jax_against_mpi4jax.py: collectives, halo exchange and conjugate gradients in compiled JAX programs, beside mpi4jax.
 # SPDX-License-Identifier: Apache-2.0
-"""    python bench/jax_against_mpi4jax.py -n 2 --tuttirun build/release/src/launch/tuttirun --mpirun "mpirun --oversubscribe"
+"""python bench/jax_against_mpi4jax.py -n 2 --tuttirun build/release/src/launch/tuttirun --mpirun "mpirun
+--oversubscribe"
 
-Runs the same programs by turns under both launchers, so that a busy machine is busy for both, and prints the medians, one JSON
-object per line. With --only tutti, mpi4jax need not be there."""
+Runs the same programs by turns under both launchers, so that a busy machine is busy for both, and prints the medians,
+one JSON object per line. With --only tutti, mpi4jax need not be there."""
+
 import argparse
 import functools
 import json

@@ -1,10 +1,11 @@
 # conjugate_gradient.py: Poisson's equation by conjugate gradients, the whole solver as one compiled program.
 # SPDX-License-Identifier: Apache-2.0
-"""    tuttirun -n 4 examples/jax/conjugate_gradient.py
+"""tuttirun -n 4 examples/jax/conjugate_gradient.py
 
-Each rank holds some rows of a square grid with zeros around it. Applying the operator takes the neighbours' nearest rows (two
-sendrecv; from nobody, zeros arrive, which is what lies around the grid), and each inner product an all_reduce. The
-loop ends on all ranks in the same round, since a reduction gives the same bits everywhere."""
+Each rank holds some rows of a square grid with zeros around it. Applying the operator takes the neighbours' nearest
+rows (two sendrecv; from nobody, zeros arrive, which is what lies around the grid), and each inner product an
+all_reduce. The loop ends on all ranks in the same round, since a reduction gives the same bits everywhere."""
+
 import argparse
 import functools
 

@@ -1,11 +1,12 @@
 # shallow_water.py: waves in a shallow basin, on a grid of ranks that exchange the edges of their parts.
 # SPDX-License-Identifier: Apache-2.0
-"""    tuttirun -n 4 examples/jax/shallow_water.py --steps 500
+"""tuttirun -n 4 examples/jax/shallow_water.py --steps 500
 
-The state is water height and momentum in two directions, on a periodic grid. Each rank holds a rectangle of it with a halo
-of one cell; a step fills the halo from the four neighbours (four sendrecv) and moves the waves on by the scheme of Lax and
-Friedrichs. All steps are one compiled program. Water is neither made nor lost: the program checks that, and with --check also
-that the parts together are what one process computes alone."""
+The state is water height and momentum in two directions, on a periodic grid. Each rank holds a rectangle of it with a
+halo of one cell; a step fills the halo from the four neighbours (four sendrecv) and moves the waves on by the scheme of
+Lax and Friedrichs. All steps are one compiled program. Water is neither made nor lost: the program checks that, and
+with --check also that the parts together are what one process computes alone."""
+
 import argparse
 import functools
 
@@ -87,7 +88,9 @@ def with_halo(part):
 def alone(whole, steps):
     """The same simulation by one process: its neighbours are itself."""
     grid = RankGrid(0, 1)
-    return simulate(with_halo(whole), steps, functools.partial(fill_halo, grid=grid, sendrecv=lambda x, dst, src: x))[:, 1:-1, 1:-1]
+    return simulate(with_halo(whole), steps, functools.partial(fill_halo, grid=grid, sendrecv=lambda x, dst, src: x))[
+        :, 1:-1, 1:-1
+    ]
 
 
 def main():
@@ -112,7 +115,10 @@ def main():
     if options.check:
         np.testing.assert_allclose(part, grid.part_of(np.asarray(alone(whole, options.steps))), rtol=1e-4, atol=1e-5)
     if world.rank == 0:
-        print(f"{options.steps} steps on {cells} x {cells} cells, {grid.rows} x {grid.columns} ranks: highest wave {highest:.4f} m")
+        print(
+            f"{options.steps} steps on {cells} x {cells} cells, {grid.rows} x {grid.columns} ranks: "
+            f"highest wave {highest:.4f} m"
+        )
 
 
 if __name__ == "__main__":

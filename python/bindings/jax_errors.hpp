@@ -10,7 +10,7 @@
 
 namespace tutti::python {
 
-/// The error as XLA wants it: the class's name in front of the text. It is kept for a while, to be found again by its text.
+/// The error as XLA wants it: the class's name in front of the text. It is kept for a while, to be found by its text.
 xla::ffi::Error error_for_xla(const std::exception_ptr& thrown);
 
 /// Throws the error whose text is part of what XLA said; returns if there is none.

@@ -1,10 +1,10 @@
 // jax_ffi.cpp: calls from compiled JAX programs: the one handler behind tutti.jax's primitive.
 // SPDX-License-Identifier: Apache-2.0
 //
-// XLA calls the handler from threads of its pool, in the order of the tokens that tie a group's calls together. A pool has
-// few threads, and its programs may wait for calls of several groups in an order that other ranks do not share: a handler
-// must not hold a thread until others have arrived. It waits for a moment, which is enough for most calls and the fastest
-// way then; what is not over by then is waited for elsewhere, and XLA is told through a future.
+// XLA calls the handler from threads of its pool, in the order of the token that ties a program's calls together. The
+// pool has few threads, and the rest of the program can use them: a handler must not hold one until other ranks have
+// arrived. It waits for a moment, which is enough for most calls and the fastest way then; what is not over by then is
+// waited for elsewhere, and XLA is told through a future.
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string_view.h>
 
@@ -94,8 +94,8 @@ bool await(const Started& started, TimePoint limit) {
 }
 
 /// Waits in a thread of its own, which costs little beside a call that takes this long. XLA goes on with the program in
-/// the thread that tells it, and may come back with the next call: nobody else's thread will do, and that of the runtime least.
-/// XLA keeps the arrays until it is told.
+/// the thread that tells it, and may come back with the next call: nobody else's thread will do, and that of the
+/// runtime least. XLA keeps the arrays until it is told.
 void tell_when_ended(Started started, const ffi::Promise& promise) {
   const auto shared = std::make_shared<Started>(std::move(started));
   const auto finish = [shared, promise] {
@@ -181,8 +181,8 @@ nb::dict handlers() {
   return all;
 }
 
-/// What a program will run its calls on: the group's twin, and where the call needs it the twin's mirror image, so that no
-/// handler has to make a group. Collective where they are new.
+/// What a program will run its calls on: the group's twin, and where the call needs it the twin's mirror image, so that
+/// no handler has to make a group. Collective where they are new.
 std::int64_t prepare(const std::shared_ptr<Member>& member, const Call& call) {
   const nb::gil_scoped_release release;
   const auto twin = member->twin();

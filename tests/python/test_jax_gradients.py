@@ -55,7 +55,8 @@ def check_gradients(losses, inputs, rank, size):
     for mover in range(size):  # one rank's input moves at a time
         directions = {name: x * (rank == mover) for name, x in inputs_of(shapes, rank, salt=3).items()}
         ahead, behind = (
-            totals(program({name: x + step * directions[name] for name, x in inputs.items()})[0]) for step in (STEP, -STEP)
+            totals(program({name: x + step * directions[name] for name, x in inputs.items()})[0])
+            for step in (STEP, -STEP)
         )
         exact = totals({name: np.vdot(gradients[name], direction) for name, direction in directions.items()})
         numeric = {name: (ahead[name] - behind[name]) / (2 * STEP) for name in ahead}

@@ -21,12 +21,15 @@ _NAMES = {"float8_e4m3fn": "float8_e4m3"}
 def apply(call: Any, x: Any, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
     """Runs the call on one array, at once or in the program that is being traced."""
     if out is not None:
-        raise InvalidArgument(f"{call.verb}: JAX arrays cannot be written, so out= cannot be used with them; use the result")
+        raise InvalidArgument(
+            f"{call.verb}: JAX arrays cannot be written, so out= cannot be used with them; use the result"
+        )
     if not isinstance(x, jax.core.Tracer):
         return eager.apply(call, x, group, async_op, timeout)
     if async_op:
         raise Unsupported(
-            f"{call.verb}: async_op=True inside a function that JAX traces (jit, grad, vmap, …): the result exists only when the "
+            f"{call.verb}: async_op=True inside a function that JAX traces (jit, grad, vmap, …): the result exists "
+            "only when the "
             "program runs, and XLA overlaps what it can by itself; leave async_op out"
         )
     seconds = timeout.total_seconds() if hasattr(timeout, "total_seconds") else timeout
@@ -75,7 +78,9 @@ def from_array(array: _native.Array, like: Any) -> jax.Array:
 def memory(x: Any, write: bool) -> np.ndarray:
     """What a message is read from."""
     if write:
-        raise InvalidArgument("recv: JAX arrays cannot be written, so out= cannot be used with them; use like= and the result")
+        raise InvalidArgument(
+            "recv: JAX arrays cannot be written, so out= cannot be used with them; use like= and the result"
+        )
     refuse_gradients("send", x)
     return eager.ready(x)
 
@@ -84,10 +89,13 @@ def refuse_gradients(verb: str, x: Any) -> None:
     """Messages are sent and received while Python runs, not by programs that are differentiated or compiled."""
     if isinstance(x, jax.core.Tracer):
         raise Unsupported(
-            f"{verb} works on arrays that exist, and inside jit, grad or vmap there is only {x}; use sendrecv or permute, which work "
+            f"{verb} works on arrays that exist, and inside jit, grad or vmap there is only {x}; use sendrecv or permute, "
+            "which work "
             f"there, or call {verb} outside"
         )
 
 
 def empty(shape: tuple[int, ...], dtype: str, group: Any) -> Any:
-    raise Unsupported("empty: JAX arrays are written by JAX alone; memory that neighbours reach is given as NumPy or torch arrays")
+    raise Unsupported(
+        "empty: JAX arrays are written by JAX alone; memory that neighbours reach is given as NumPy or torch arrays"
+    )

@@ -7,11 +7,13 @@
         loss, gradients = jax.value_and_grad(loss_of)(params, batch)
         return tutti.all_reduce(loss, op="mean"), tutti.all_reduce(gradients, op="mean")
 
-They differentiate (``grad``, ``vjp``, ``jvp``, ``linearize``), batch (``vmap``) and work inside ``scan``, ``while_loop``, ``cond``,
-``checkpoint`` and inner ``jit``. Calls of one group happen in the order of the program, whether or not their results are used.
+They differentiate (``grad``, ``vjp``, ``jvp``, ``linearize``), batch (``vmap``) and work inside ``scan``,
+``while_loop``, ``cond``, ``checkpoint`` and inner ``jit``. Calls happen in the order of the program,
+whether or not their results are used.
 
 Every rank runs the same calls in the same order: a ``cond`` whose predicate differs between ranks must not contain one.
 """
+
 from __future__ import annotations
 
 import warnings as _warnings
@@ -33,20 +35,22 @@ rules.register()
 
 
 def barrier(group: Any = None, timeout: float | None = None) -> None:
-    """Inside ``jit``: returns on no rank before all ranks have come here, in the order of the group's other calls. It is what
-    ``tutti.barrier()`` becomes there."""
+    """Inside ``jit``: returns on no rank before all ranks have come here, in the order of the group's other calls. It
+    is what ``tutti.barrier()`` becomes there."""
     group = _native.world() if group is None else group
     primitive.run(_jnp.zeros((0,), bool), _native.Call("barrier"), group.id, (0,), timeout=timeout)
 
 
 def _finish_programs() -> None:
-    """Programs under way still need their groups. What went wrong in one that nobody waited for must not keep this process
-    from leaving, and must not go unsaid."""
+    """Programs under way still need their groups. What went wrong in one that nobody waited for must not keep this
+    process from leaving, and must not go unsaid."""
     try:
         _jax.effects_barrier()
     except _jax.errors.JaxRuntimeError as error:
         _internals.forget_failure()
-        _warnings.warn(f"a compiled program whose result nobody looked at ended with: {error}", RuntimeWarning, stacklevel=1)
+        _warnings.warn(
+            f"a compiled program whose result nobody looked at ended with: {error}", RuntimeWarning, stacklevel=1
+        )
 
 
 _lifecycle.before_finalize(_finish_programs)

@@ -1,7 +1,8 @@
 # eager.py: verbs on JAX arrays that exist already: straight to the core, without a program.
 # SPDX-License-Identifier: Apache-2.0
-"""The input is read where it lies and never written. The result is written once, into memory that JAX then takes over as it
-is: that takes an address that is a multiple of 64."""
+"""The input is read where it lies and never written. The result is written once, into memory that JAX then takes over
+as it is: that takes an address that is a multiple of 64."""
+
 from __future__ import annotations
 
 import math
@@ -36,7 +37,9 @@ def taken_over(result: np.ndarray, like: jax.Array | None) -> jax.Array:
     return jax.device_put(result, None if like is None else like.sharding)
 
 
-def run(call: Any, x: jax.Array, group: Any, shape: tuple[int, ...], timeout: float | None, differentiated: bool) -> jax.Array:
+def run(
+    call: Any, x: jax.Array, group: Any, shape: tuple[int, ...], timeout: float | None, differentiated: bool
+) -> jax.Array:
     """One call whose result has this shape; blocks."""
     source, result = ready(x), new_memory(shape, x.dtype)
     if call.verb in ("broadcast", "scatter") and group.rank != call.root:
@@ -46,9 +49,14 @@ def run(call: Any, x: jax.Array, group: Any, shape: tuple[int, ...], timeout: fl
 
 
 def apply(call: Any, x: jax.Array, group: Any, async_op: bool, timeout: float | None) -> Any:
-    """A verb of the user's: results whose shape the others know are learned from them, and a Work is given if asked for."""
+    """A verb of the user's: results whose shape the others know are learned from them, and a Work is given if asked
+    for."""
     source = ready(x)
-    out = None if learns_shape(call, group.rank) else new_memory(call.output_shape(x.shape, group.rank, group.size), x.dtype)
+    out = (
+        None
+        if learns_shape(call, group.rank)
+        else new_memory(call.output_shape(x.shape, group.rank, group.size), x.dtype)
+    )
     result = _native.apply(call, source, out, group, async_op, timeout)
     if async_op:
         return Works([result], lambda results: taken_over(results[0], x), call.verb)

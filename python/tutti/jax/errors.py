@@ -14,8 +14,9 @@ from .. import _native
 def translated() -> Iterator[None]:
     """Raises Tutti's exceptions where JAX would raise its own.
 
-    A call that fails inside a compiled program reaches Python as ``jax.errors.JaxRuntimeError``, with Tutti's message in it,
-    where the program's result is first waited for. In this block it is the exception that the verb would have raised::
+    A call that fails inside a compiled program reaches Python as ``jax.errors.JaxRuntimeError``, with Tutti's message
+    in it, where the program's result is first waited for. In this block it is the exception that the verb would have
+    raised::
 
         with tutti.jax.translated():
             loss = float(step(params, batch))      # tutti.PeerLost, with .rank and .host

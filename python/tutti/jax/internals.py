@@ -1,8 +1,9 @@
 # internals.py: everything that is not part of JAX's public interface, in one place.
 # SPDX-License-Identifier: Apache-2.0
-"""Ordered effects have no public door. JAX threads a token through a program for each of them, across loops, branches and
-inner functions, and keeps equations that have one although nobody uses their result: all that a collective needs. mpi4jax
-relies on the same interface."""
+"""Ordered effects have no public door. JAX threads a token through a program for each of them, across loops, branches
+and inner functions, and keeps equations that have one although nobody uses their result: all that a collective needs.
+mpi4jax relies on the same interface."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -14,13 +15,26 @@ from jax._src.lax.control_flow.conditionals import cond_p
 from jax._src.lax.control_flow.loops import while_p
 from jax.interpreters import mlir
 
-__all__ = ["CALLS", "Calls", "Zero", "batching", "cond_p", "forget_failure", "has_calls", "is_tracing", "predicate_is_batched", "row_major", "token_type", "while_p"]
+__all__ = [
+    "CALLS",
+    "Calls",
+    "Zero",
+    "batching",
+    "cond_p",
+    "forget_failure",
+    "has_calls",
+    "is_tracing",
+    "predicate_is_batched",
+    "row_major",
+    "token_type",
+    "while_p",
+]
 
 
 class Calls(effects.Effect):
-    """A program makes calls: the effect that keeps them in order, those of all groups in one. With an order for each group,
-    calls of two groups would still wait for each other, because XLA lets one use memory that the other has done with; which
-    for which can differ from rank to rank, and then nobody goes on."""
+    """A program makes calls: the effect that keeps them in order, those of all groups in one. With an order for each
+    group, calls of two groups would still wait for each other, because XLA lets one use memory that the other has done
+    with; which for which can differ from rank to rank, and then nobody goes on."""
 
     __slots__ = ()
 
@@ -54,9 +68,11 @@ def is_tracing() -> bool:
 
 
 def _first_token_for_every_program() -> None:
-    """JAX hands the token of one program to the next. A program that failed so fails all later ones, of other groups too and
-    on this rank only, and moving the token costs more than the call. It is not needed either: a device runs the programs of a
-    thread in the order in which they were started. So each gets the thread's first token, except after a change of device."""
+    """JAX hands the token of one program to the next. A program that failed so fails all later ones, of other groups
+    too and on this rank only, and moving the token costs more than the call. It is not needed either: a device runs the
+    programs of a thread in the order in which they were started. So each gets the thread's first token, except after a
+    change of device.
+    """
     original = dispatch.RuntimeTokenSet.get_token_input
 
     def token_input(self: Any, effect: Any, devices: Any) -> Any:
@@ -96,9 +112,11 @@ def token_type() -> Any:
     return mlir.token_type()
 
 
-def predicate_is_batched(axis_data: Any, dims: list, cond_nconsts: int, cond_jaxpr: Any, body_nconsts: int, body_jaxpr: Any) -> bool:
-    """Whether vmap makes a while loop's predicate differ between the elements of a batch: a carry that is batched after some
-    round is batched from the start, and so are those computed from it."""
+def predicate_is_batched(
+    axis_data: Any, dims: list, cond_nconsts: int, cond_jaxpr: Any, body_nconsts: int, body_jaxpr: Any
+) -> bool:
+    """Whether vmap makes a while loop's predicate differ between the elements of a batch: a carry that is batched after
+    some round is batched from the start, and so are those computed from it."""
     batched = [dim is not None for dim in dims]
     cond_consts, body_consts = batched[:cond_nconsts], batched[cond_nconsts : cond_nconsts + body_nconsts]
     carry = batched[cond_nconsts + body_nconsts :]

@@ -1,11 +1,12 @@
 # primitive.py: every verb inside JAX: one primitive that runs a Call on an array.
 # SPDX-License-Identifier: Apache-2.0
-"""Its parameters are values: the Call, the group's number, the shape of the result on this rank, the timeout in seconds or
-None, and whether the call takes part in differentiation. How it differentiates and batches is in rules.py.
+"""Its parameters are values: the Call, the group's number, the shape of the result on this rank, the timeout in seconds
+or None, and whether the call takes part in differentiation. How it differentiates and batches is in rules.py.
 
-Compiled programs run when XLA gets to them, later than the Python line that started them. They therefore use a twin of the
-group, which has sequence numbers of its own; it is made when the first program with the group is compiled, by all of its
-ranks."""
+Compiled programs run when XLA gets to them, later than the Python line that started them. They therefore use a twin of
+the group, which has sequence numbers of its own; it is made when the first program with the group is compiled, by all
+of its ranks."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -36,7 +37,9 @@ def _abstract_eval(x: Any, *, shape: tuple[int, ...], **_: Any) -> tuple[Any, se
     return jax.core.ShapedArray(shape, x.dtype), {CALLS}
 
 
-def _run_now(x: Any, *, call: Any, group: int, shape: tuple[int, ...], timeout: float | None, differentiated: bool) -> jax.Array:
+def _run_now(
+    x: Any, *, call: Any, group: int, shape: tuple[int, ...], timeout: float | None, differentiated: bool
+) -> jax.Array:
     return eager.run(call, jax.numpy.asarray(x), _native.group_of(group), shape, timeout, differentiated)
 
 
@@ -68,7 +71,8 @@ def _lower(
 def _refuse_platform(context: Any, *_: Any, call: Any, **__: Any) -> Any:
     platforms = ", ".join(context.module_context.platforms)
     raise Unsupported(
-        f"{call.verb} inside jit runs on JAX's CPU platform, and this program is compiled for {platforms}; call it outside jit, "
+        f"{call.verb} inside jit runs on JAX's CPU platform, and this program is compiled for {platforms}; call it "
+        "outside jit, "
         "or jit for the CPU with jax.default_device(jax.devices('cpu')[0])"
     )
 
@@ -77,7 +81,8 @@ def register() -> None:
     """Makes the primitive known to JAX."""
     if not hasattr(_native, "jax_handlers"):
         raise Unsupported(
-            "this build of Tutti has no handlers for XLA: jaxlib's headers were missing when it was built; install jaxlib and build again"
+            "this build of Tutti has no handlers for XLA: jaxlib's headers were missing when it was built; install "
+            "jaxlib and build again"
         )
     for name, handler in _native.jax_handlers().items():
         jax.ffi.register_ffi_target(name, handler, platform="cpu")

@@ -1,7 +1,9 @@
 # rules.py: how calls differentiate and how they batch.
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients are those of the sum of all ranks' losses; the table of adjoints is the core's (docs/gradients.md). Backward is
-collective too: a call is transposed on every rank that differentiated it, also where nothing depends on its result."""
+"""Gradients are those of the sum of all ranks' losses; the table of adjoints is the core's (docs/gradients.md).
+Backward is collective too: a call is transposed on every rank that differentiated it, also where nothing depends on its
+result."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -23,7 +25,8 @@ def _gives_input_back(call: Any, rank: int) -> bool:
 
 
 def _adjoint(call: Any, shape: tuple[int, ...], result: tuple[int, ...], group: Any) -> Any:
-    """The adjoint on this rank. Off its root a scatter may have been given anything: the root's shape follows from the result."""
+    """The adjoint on this rank. Off its root a scatter may have been given anything: the root's shape follows from the
+    result."""
     if call.verb == "scatter" and group.rank != call.root:
         shape = _scattered_shape(call, result, group.size)
     return call.adjoint(shape, group.rank, group.size)
@@ -36,7 +39,9 @@ def _scattered_shape(call: Any, part: tuple[int, ...], size: int) -> tuple[int, 
     return (*part[:axis], sum(call.sizes) if call.sizes else part[axis] * size, *part[axis + 1 :])
 
 
-def _jvp(primals: list, tangents: list, *, call: Any, group: int, shape: tuple[int, ...], timeout: float | None, **_: Any) -> tuple:
+def _jvp(
+    primals: list, tangents: list, *, call: Any, group: int, shape: tuple[int, ...], timeout: float | None, **_: Any
+) -> tuple:
     (x,), (tangent,) = primals, tangents
     member = _native.group_of(group)
     kind = _adjoint(call, x.shape, shape, member).kind  # raises in forward where there is no gradient
@@ -49,7 +54,8 @@ def _jvp(primals: list, tangents: list, *, call: Any, group: int, shape: tuple[i
 
 
 def _select_jvp(x: Any, tangent: Any, call: Any, group: Any, shape: tuple[int, ...], rest: dict) -> tuple:
-    """min and max: the ranks that hold the value share its tangent. Linear in the tangent, so that it transposes by itself."""
+    """min and max: the ranks that hold the value share its tangent. Linear in the tangent, so that it transposes by
+    itself."""
     value, everywhere = _selected(x, call, group, shape, rest)
     holds = (x == jax.lax.stop_gradient(everywhere)) | (x != x)  # a NaN is what min and max give then
     holds = jax.lax.stop_gradient(holds.astype(x.dtype))
@@ -71,7 +77,9 @@ def _selected(x: Any, call: Any, group: Any, shape: tuple[int, ...], rest: dict)
     return value, run(jax.lax.stop_gradient(value), join, group.id, x.shape, **rest)
 
 
-def _transpose(gradient: Any, x: Any, *, call: Any, group: int, shape: tuple[int, ...], timeout: float | None, **_: Any) -> list:
+def _transpose(
+    gradient: Any, x: Any, *, call: Any, group: int, shape: tuple[int, ...], timeout: float | None, **_: Any
+) -> list:
     member = _native.group_of(group)
     aval = x.aval
     if type(gradient) is Zero:  # the other ranks may have one
@@ -112,7 +120,8 @@ def _refuse_batched_cond(rule: Any) -> Any:
     def checked(axis_data: Any, args: list, dims: list, **params: Any) -> Any:
         if dims[0] is not None and has_calls(*params["branches"]):
             raise Unsupported(
-                "vmap of cond or switch with a batched predicate runs all branches, and with them the verbs in each; take the "
+                "vmap of cond or switch with a batched predicate runs all branches, and with them the verbs in each; "
+                "take the "
                 "verb out of the branches, or use jax.lax.map, which decides for one element at a time"
             )
         return rule(axis_data, args, dims, **params)
@@ -124,7 +133,8 @@ def _refuse_batched_while(rule: Any) -> Any:
     def checked(axis_data: Any, args: list, dims: list, **params: Any) -> Any:
         if has_calls(params["cond_jaxpr"], params["body_jaxpr"]) and predicate_is_batched(axis_data, dims, **params):
             raise Unsupported(
-                "vmap of while_loop with a batched predicate runs the body until the last element is done, and with it its verbs, "
+                "vmap of while_loop with a batched predicate runs the body until the last element is done, and with it "
+                "its verbs, "
                 "as often as this rank's elements need; make the predicate one for the whole batch, or use jax.lax.map"
             )
         return rule(axis_data, args, dims, **params)
@@ -133,7 +143,8 @@ def _refuse_batched_while(rule: Any) -> Any:
 
 
 def register() -> None:
-    """Makes the rules known to JAX. Those of cond and while_loop get a check in front: they take calls for pure functions."""
+    """Makes the rules known to JAX. Those of cond and while_loop get a check in front: they take calls for pure
+    functions."""
     ad.primitive_jvps[call_p] = _jvp
     ad.primitive_transposes[call_p] = _transpose
     batching.primitive_batchers[call_p] = _batch
