@@ -177,7 +177,7 @@ void bind_group(nb::module_& m) {
           "abort",
           [](const Handle& self, std::string_view reason) {
             const nb::gil_scoped_release release;
-            self->group().abort(reason);
+            self->abort(reason);
           },
           nb::arg("reason"), "Breaks the group on every member.")
       .def("refuse", decline, nb::arg("call"), nb::arg("reason"),

@@ -91,4 +91,12 @@ std::shared_ptr<Member> Member::reversed() {
   return reversed_;
 }
 
+void Member::abort(std::string_view reason) {
+  const std::lock_guard guard(mutex_);
+  for (const auto& made : {twin_, reversed_}) {
+    if (made) made->group_.abort(reason);
+  }
+  group_.abort(reason);
+}
+
 }  // namespace tutti::python

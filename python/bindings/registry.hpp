@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string_view>
 
 #include <tutti/group.hpp>
 
@@ -30,6 +31,8 @@ class Member : public std::enable_shared_from_this<Member> {
   std::shared_ptr<Member> twin();
   /// The same members, last first. Likewise.
   std::shared_ptr<Member> reversed();
+  /// Breaks the group on every member, and the groups made for it. Without the GIL.
+  void abort(std::string_view reason);
 
  private:
   Group group_;
