@@ -159,6 +159,7 @@ TEST(Adjoint, EveryLinearCallHasItsTranspose) {
     expect_adjoint({.verb = Verb::all_reduce, .op = op}, even);
     expect_adjoint({.verb = Verb::reduce, .op = op, .root = 1}, even);
     expect_adjoint({.verb = Verb::reduce_scatter, .op = op}, even);
+    if (op == Op::mean) continue;  // scans have none
     expect_adjoint({.verb = Verb::scan, .op = op}, even);
     expect_adjoint({.verb = Verb::exscan, .op = op}, even);
   }
