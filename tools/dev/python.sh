@@ -3,7 +3,8 @@
 # shellcheck shell=bash disable=SC2154,SC2034  # the other files' variables
 
 python_ranks=(1 2 3 4)
-if [[ -z ${TUTTI_SOAK:-} ]]; then python_seconds=300 test_seconds=120; else python_seconds=3600 test_seconds=900; fi
+python_ranks_sample=(2 3)  # in a run of all stages; ./dev test python runs all
+if [[ -z ${TUTTI_SOAK:-} ]]; then python_seconds=900 test_seconds=120; else python_seconds=3600 test_seconds=900; fi
 
 run_pytest() {  # report-name launcher… (pytest's arguments come after --)
   local report=build/log/$1 launcher=() status=0
@@ -33,6 +34,7 @@ test_python() {
     return
   fi
   ensure_built release python || return 0
+  [[ -z ${runs_everything:-} ]] || python_ranks=("${python_ranks_sample[@]}")
   for ranks in "${python_ranks[@]}"; do stage "python, ranks: $ranks" python_on_ranks "$ranks" || true; done
   stage "python, processes" python_alone
 }

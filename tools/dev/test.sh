@@ -172,7 +172,7 @@ pieces_of() {
 
 verb_test() {
   local stages=("$@") wanted name
-  ((${#stages[@]} > 0)) || stages=("${test_stages[@]}")
+  ((${#stages[@]} > 0)) || { stages=("${test_stages[@]}"); runs_everything=1; }
   for name in "${stages[@]}"; do
     [[ " ${test_stages[*]} torch-suite " == *" $name "* ]] || grep -qxE "$name( program)?" cmake/layers.txt ||
       give_up "no test stage $name; there are: ${test_stages[*]}, torch-suite, and the layers of cmake/layers.txt"
