@@ -12,7 +12,8 @@ import sysconfig
 
 import pytest
 
-pytestmark = pytest.mark.deadline(1500)  # without a compiler cache, the whole library is compiled
+# Without a compiler cache, the whole library is compiled once more.
+pytestmark = [pytest.mark.soak, pytest.mark.deadline(1500)]
 
 BUILD_TOOLS = ["nanobind", "scikit-build-core", "numpy"]  # of requirements/test.txt
 FRAMEWORKS = ("numpy", "torch", "jax", "tensorflow")
