@@ -8,7 +8,8 @@
 
 constexpr int samples = 100, inputs = 4, hidden = 8, steps = 30;
 constexpr float rate = 0.5f;
-constexpr int second = inputs * hidden, loss = second + hidden;  // where they begin; the weights of the first layer are at 0
+constexpr int second = inputs * hidden,
+              loss = second + hidden;  // where they begin; the weights of the first layer are at 0
 
 int main() {
   tutti::Group world = tutti::init();
@@ -29,7 +30,8 @@ int main() {
         error += h[j] * weights[second + j];
       }
       for (int j = 0; j < hidden; ++j) {
-        for (int i = 0; i < inputs; ++i) sums[i * hidden + j] += 2 * error * weights[second + j] * (1 - h[j] * h[j]) * x[i];
+        for (int i = 0; i < inputs; ++i)
+          sums[i * hidden + j] += 2 * error * weights[second + j] * (1 - h[j] * h[j]) * x[i];
         sums[second + j] += 2 * error * h[j];
       }
       sums[loss] += error * error;

@@ -45,7 +45,8 @@ DescribeArray describe_of(nb::handle type) {  // under the GIL
   static auto* const known = new std::unordered_map<PyObject*, DescribeArray>;
   if (const auto found = known->find(type.ptr()); found != known->end()) return found->second;
   const DescribeArray describe = look_up(type);
-  if (known->size() < types_max) known->emplace(type.inc_ref().ptr(), describe);  // kept, so that the address stays its own
+  if (known->size() < types_max)
+    known->emplace(type.inc_ref().ptr(), describe);  // kept, so that the address stays its own
   return describe;
 }
 

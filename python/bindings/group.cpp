@@ -140,11 +140,10 @@ void bind_group(nb::module_& m) {
       .def("start", start, nb::arg("call"), nb::arg("input").none(), nb::arg("out").none() = none, nb::kw_only(),
            nb::arg("differentiated") = false, nb::arg("timeout") = none, nb::arg("result") = none,
            nb::arg("finish") = none, nb::arg("keep") = nb::tuple())
-      .def("run_sized", run_sized, nb::arg("call"), nb::arg("input").none(), nb::arg("out").none() = none, nb::kw_only(),
-           nb::arg("differentiated") = false, nb::arg("timeout") = none)
+      .def("run_sized", run_sized, nb::arg("call"), nb::arg("input").none(), nb::arg("out").none() = none,
+           nb::kw_only(), nb::arg("differentiated") = false, nb::arg("timeout") = none)
       .def("start_sized", start_sized, nb::arg("call"), nb::arg("input").none(), nb::arg("out").none() = none,
-           nb::kw_only(),
-           nb::arg("differentiated") = false, nb::arg("timeout") = none, nb::arg("finish") = none)
+           nb::kw_only(), nb::arg("differentiated") = false, nb::arg("timeout") = none, nb::arg("finish") = none)
       .def(
           "isend",
           [](const Handle& self, nb::handle array, int dst, std::uint32_t tag, nb::handle timeout, nb::object result,
