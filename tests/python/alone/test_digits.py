@@ -50,7 +50,7 @@ def test_digits_are_learned(one_process):
     assert losses[-23:].mean() < losses[:23].mean() / 10
 
 
-@pytest.mark.parametrize("ranks", (2, 3, 4))
+@pytest.mark.parametrize("ranks", (2, 3, pytest.param(4, marks=pytest.mark.soak)))
 def test_more_ranks_give_the_same_curve_and_the_same_bits_again(ranks, one_process, run_ranks, repository, tmp_path):
     found, accuracy = run_python(run_ranks, repository, tmp_path, "numpy", ranks, 15 if ranks == 3 else 4)
     np.testing.assert_allclose(found, one_process[0][: len(found)], rtol=1e-3, atol=2e-6)

@@ -32,7 +32,8 @@ def test_it_learns(one_process):
     assert one_process[-1] < one_process[0] - 1
 
 
-@pytest.mark.parametrize("ranks, options", ((4, ("--tensor", "2")), (2, ("--stage", "3"))))
+@pytest.mark.parametrize("ranks, options", (
+    pytest.param(4, ("--tensor", "2"), marks=pytest.mark.soak), (2, ("--stage", "3"))))
 def test_every_layout_gives_the_same_losses(ranks, options, one_process, run_ranks, repository):
     losses, _ = learn(run_ranks, repository, ranks, *options)
     assert losses == pytest.approx(one_process, abs=2e-3)
