@@ -13,7 +13,9 @@ if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(TUTTI_CCACHE ccache)
   mark_as_advanced(TUTTI_CCACHE)
   if(TUTTI_CCACHE)
-    set(CMAKE_CXX_COMPILER_LAUNCHER ${TUTTI_CCACHE})
+    # Where the sources lie is left out of what is compared: the build of a copy, such as a wheel's, finds what this one
+    # compiled, if its build folder lies as deep in it.
+    set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${TUTTI_CCACHE})
   endif()
 endif()
 
@@ -57,27 +59,16 @@ if(TUTTI_SANITIZE)
   set(TUTTI_TEST_OPTIMISATION -O0)
 endif()
 
-# Headers that all include are parsed once. The fuzzers' build, which compiles the library with another compiler, has none
-# of this, so that a missing include is noticed. KIND is library or test, which are compiled with different flags.
-function(tutti_precompile target kind)
-  if(TUTTI_FUZZ)
-    return()
+# The headers that all tests include are parsed once. The library has no such thing: the compiler cache passes over
+# whatever uses it, and a layer's files are compiled several at a time anyway (TUTTI_UNITY).
+function(tutti_precompile_test target)
+  if(NOT TARGET tutti_precompiled)
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cpp CONTENT "int main() {}\n")
+    add_executable(tutti_precompiled EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/precompiled.cpp)
+    target_link_libraries(tutti_precompiled PRIVATE tutti_options GTest::gtest GTest::gmock)
+    target_compile_options(tutti_precompiled PRIVATE ${TUTTI_TEST_OPTIMISATION})
+    target_precompile_headers(tutti_precompiled PRIVATE <algorithm> <chrono> <fmt/format.h> <fmt/ranges.h> <functional>
+                                                        <gmock/gmock.h> <gtest/gtest.h> <map> <memory> <string> <vector>)
   endif()
-  set(source ${PROJECT_BINARY_DIR}/precompiled_${kind}.cpp)
-  set(precompiled tutti_precompiled_${kind})
-  if(NOT TARGET ${precompiled})
-    file(CONFIGURE OUTPUT ${source} CONTENT "int main() {}\n")
-    if(kind STREQUAL test)
-      add_executable(${precompiled} EXCLUDE_FROM_ALL ${source})  # for -fpie, like the tests
-      target_link_libraries(${precompiled} PRIVATE GTest::gtest GTest::gmock)
-      target_compile_options(${precompiled} PRIVATE ${TUTTI_TEST_OPTIMISATION})
-      target_precompile_headers(${precompiled} PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
-    else()
-      add_library(${precompiled} OBJECT EXCLUDE_FROM_ALL ${source})
-    endif()
-    target_link_libraries(${precompiled} PRIVATE tutti_options)
-    target_precompile_headers(${precompiled} PRIVATE <algorithm> <chrono> <fmt/format.h> <fmt/ranges.h> <functional> <map>
-                                                     <memory> <string> <vector>)
-  endif()
-  target_precompile_headers(${target} REUSE_FROM tutti_precompiled_${kind})
+  target_precompile_headers(${target} REUSE_FROM tutti_precompiled)
 endfunction()

@@ -144,10 +144,17 @@ def read_built(root, build):
         return None
     built = set()
     for entry in json.loads(commands.read_text()):
-        path = pathlib.Path(entry["directory"], entry["file"]).resolve()
-        if path.is_relative_to(root):
-            built.add(str(path.relative_to(root)))
+        compiled = pathlib.Path(entry["directory"], entry["file"]).resolve()
+        for path in [compiled, *files_of_unity(root, compiled)]:
+            if path.is_relative_to(root):
+                built.add(str(path.relative_to(root)))
     return built
+
+
+def files_of_unity(root, path):
+    """The files that CMake has compiled as one, named as they are or from the root of the sources."""
+    if path.parent.name == "Unity" and path.exists():
+        yield from (root / name for name in re.findall(r'^#include "(.+)"', path.read_text(), re.MULTILINE))
 
 
 def main():

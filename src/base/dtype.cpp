@@ -14,7 +14,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::array<std::string_view, dtype_count> names = {
+constexpr std::array<std::string_view, dtype_count> dtype_names = {
     "bool",    "int8",     "int16",   "int32",   "int64",     "uint8",      "uint16",      "uint32",     "uint64",
     "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "float8_e4m3", "float8_e5m2"};
 
@@ -22,14 +22,15 @@ constexpr std::array<std::string_view, dtype_count> names = {
 
 std::string_view name_of(DType dtype) {
   const auto index = static_cast<std::size_t>(dtype);
-  return index < names.size() ? names[index] : std::string_view("unknown dtype");
+  return index < dtype_names.size() ? dtype_names[index] : std::string_view("unknown dtype");
 }
 
 DType dtype_from_name(std::string_view name) {
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (names[i] == name) return static_cast<DType>(i);
+  for (std::size_t i = 0; i < dtype_names.size(); ++i) {
+    if (dtype_names[i] == name) return static_cast<DType>(i);
   }
-  throw InvalidArgument(fmt::format("\"{}\" is not an element type; the names are {}", name, fmt::join(names, ", ")));
+  throw InvalidArgument(
+      fmt::format("\"{}\" is not an element type; the names are {}", name, fmt::join(dtype_names, ", ")));
 }
 
 float16::float16(float value) : bits(half::encode<half::Float16>(value)) {}

@@ -11,7 +11,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::array<std::string_view, 4> names = {"error", "warn", "info", "debug"};
+constexpr std::array<std::string_view, 4> level_names = {"error", "warn", "info", "debug"};
 
 void write_to_stderr(std::string_view line) {
   // One call, so that lines stay whole. A log that cannot be written is no reason to fail: what is left over is lost.
@@ -38,8 +38,8 @@ Log::Log(Level level, std::string who, Sink sink)
 Log::Level Log::level_from(const Environment& environment) {
   const auto text = environment.get("TUTTI_LOG");
   if (!text || text->empty()) return Level::warn;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (*text == names[i]) return static_cast<Level>(i);
+  for (std::size_t i = 0; i < level_names.size(); ++i) {
+    if (*text == level_names[i]) return static_cast<Level>(i);
   }
   throw InvalidArgument(fmt::format(
       "environment variable TUTTI_LOG=\"{}\" cannot be used: it must be error, warn, info or debug", *text));
@@ -52,6 +52,6 @@ void Log::write(Level level, std::string_view text) const {
   sink_(line);
 }
 
-std::string_view name_of(Log::Level level) { return names[static_cast<std::size_t>(level)]; }
+std::string_view name_of(Log::Level level) { return level_names[static_cast<std::size_t>(level)]; }
 
 }  // namespace tutti

@@ -17,9 +17,9 @@ constexpr std::array<std::string_view, verb_count> verb_names = {
     "all_to_all", "scan",   "exscan",    "permute",    "barrier", "send",           "recv"};
 
 std::string kind_name(Op::Kind kind) {
-  constexpr std::array ops = {Op::sum, Op::mean, Op::product, Op::min, Op::max, Op::band, Op::bor, Op::bxor};
+  constexpr std::array kinds = {Op::sum, Op::mean, Op::product, Op::min, Op::max, Op::band, Op::bor, Op::bxor};
   const auto index = static_cast<std::size_t>(kind);
-  return index < ops.size() ? name_of(ops[index]) : "premul";  // its factor is part of `detail` only
+  return index < kinds.size() ? name_of(kinds[index]) : "premul";  // its factor is part of `detail` only
 }
 }  // namespace
 

@@ -23,8 +23,6 @@ namespace {
 
 using Kind = GuardMessage::Kind;
 
-constexpr Duration unkillable_after = std::chrono::seconds(10);
-
 TimePoint now() { return std::chrono::steady_clock::now(); }
 
 class GuardLoop {

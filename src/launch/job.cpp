@@ -23,9 +23,6 @@ namespace {
 using Kind = GuardMessage::Kind;
 
 constexpr std::size_t last_lines_max = 20;
-constexpr Duration unkillable_after = std::chrono::seconds(10);
-
-TimePoint now() { return std::chrono::steady_clock::now(); }
 
 UniqueFd open_signals() {
   sigset_t watched;
@@ -39,7 +36,7 @@ class Job {
  public:
   explicit Job(const JobPlan& plan)
       : plan_(plan),
-        started_at_(now()),
+        started_at_(std::chrono::steady_clock::now()),
         cgroup_(Cgroup::below_own(plan.id)),
         printer_(STDOUT_FILENO, STDERR_FILENO),
         output_(output_options(plan), printer_),
@@ -64,19 +61,19 @@ class Job {
                         {.fd = printer_.has_room() ? output_.fd() : -1, .events = POLLIN, .revents = 0}};
     const bool is_timed = plan_.options.timeout && cause_.kind == Cause::Kind::none && !is_guard_gone_;
     const TimePoint deadline = is_timed ? started_at_ + *plan_.options.timeout : TimePoint::max();
-    poll(watched, 4, is_timed ? wire::poll_timeout_ms(now(), deadline) : -1);
+    poll(watched, 4, is_timed ? wire::poll_timeout_ms(std::chrono::steady_clock::now(), deadline) : -1);
     if (watched[3].revents != 0) output_.pump();
     if (watched[2].revents != 0) printer_.acknowledge();
     if (watched[1].revents != 0) serve_signals();
     if (watched[0].revents != 0) hear_guard();
     check_output();
-    if (is_timed && now() >= deadline) time_out();
+    if (is_timed && std::chrono::steady_clock::now() >= deadline) time_out();
   }
 
   // Notes the first cause and has the guard end everything.
   void end_for(Cause cause, int signal = SIGTERM) {
     if (cause_.kind != Cause::Kind::none) return;
-    cause.after = now() - started_at_;
+    cause.after = std::chrono::steady_clock::now() - started_at_;
     cause_ = std::move(cause);
     ask_guard_to_end(signal);
   }
@@ -139,7 +136,7 @@ class Job {
     is_guard_gone_ = true;
     end_for({.kind = Cause::Kind::guard_lost, .process = guard_.id()});
     has_failed_ = true;
-    const auto left = kill_descendants(cgroup_, now() + unkillable_after, [](pid_t, int) {});
+    const auto left = kill_descendants(cgroup_, std::chrono::steady_clock::now() + unkillable_after, [](pid_t, int) {});
     for (const Process& process : left) say(fmt::format("process {} ({}) does not end", process.id, process.name));
     cgroup_.remove();
   }

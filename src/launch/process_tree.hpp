@@ -40,6 +40,9 @@ using Reaped = std::function<void(pid_t id, int status)>;
 // Reaps what has ended. Whether there are children left.
 bool reap_children(const Reaped& reaped);
 
+// What SIGKILL does not end by then, the kernel does not let go of.
+inline constexpr Duration unkillable_after = std::chrono::seconds(10);
+
 // SIGKILL to everything below this process, again and again until nothing is left. SIGCHLD must be blocked. What is still
 // there at the deadline (a process that the kernel does not let go of) is returned.
 std::vector<Process> kill_descendants(const Cgroup& cgroup, TimePoint deadline, const Reaped& reaped);

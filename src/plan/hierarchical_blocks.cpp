@@ -93,7 +93,7 @@ class Packing {
   std::vector<std::int64_t> bundle_begin_, portions_;  // where bundles, and the nodes' portions of them, begin
 };
 
-constexpr Piece nothing{};
+constexpr Piece no_piece{};
 
 struct Here {
   const std::vector<int>& mine;
@@ -134,13 +134,13 @@ void hierarchical_all_gather(PlanBuilder& b) {
     b.call({.verb = Verb::broadcast,
             .members = here.mine,
             .counts = {packing.total()},
-            .from = here.in_lane ? packed : nothing,
+            .from = here.in_lane ? packed : no_piece,
             .to = packed});
   } else {
     b.call({.verb = Verb::all_gather,
             .members = here.mine,
             .counts = packing.bundle_counts(here.mine.size()),
-            .from = here.in_lane ? bundle : nothing,
+            .from = here.in_lane ? bundle : no_piece,
             .to = packed});
   }
   packing.reorder(b, b.output(), packed, Packing::Way::unpack);
@@ -154,7 +154,7 @@ void hierarchical_reduce_scatter(PlanBuilder& b) {
   const Packing packing(spec, nodes, nodes.lanes);
   const Piece packed = packing.in_rank_order() ? b.input() : b.scratch(packing.total());
   packing.reorder(b, b.input(), packed, Packing::Way::pack);
-  const Piece bundle = here.in_lane ? b.scratch(packing.bundle_count(here.bundle)) : nothing;
+  const Piece bundle = here.in_lane ? b.scratch(packing.bundle_count(here.bundle)) : no_piece;
   if (nodes.lanes == 1) {
     b.call({.verb = Verb::reduce, .members = here.mine, .counts = {packing.total()}, .from = packed, .to = bundle});
   } else {
@@ -201,14 +201,14 @@ void hierarchical_gather(PlanBuilder& b) {
   const Here here(nodes, spec.rank);
   const Packing packing(spec, nodes, 1);
   const bool leads = here.local == 0, at_root = spec.rank == spec.root;
-  const Piece portion = leads ? b.scratch(packing.portion_count(0, here.node)) : nothing;
+  const Piece portion = leads ? b.scratch(packing.portion_count(0, here.node)) : no_piece;
   b.call({.verb = Verb::gather,
           .members = here.mine,
           .counts = counts_of(spec, here.mine),
           .from = b.input(),
           .to = portion});
   if (!leads) return;
-  const Piece packed = !at_root ? nothing : packing.in_rank_order() ? b.output() : b.scratch(packing.total());
+  const Piece packed = !at_root ? no_piece : packing.in_rank_order() ? b.output() : b.scratch(packing.total());
   b.call({.verb = Verb::gather,
           .members = nodes.lane(0),
           .root = nodes.node_of[std::size_t(spec.root)],
@@ -225,9 +225,9 @@ void hierarchical_scatter(PlanBuilder& b) {
   const Here here(nodes, spec.rank);
   const Packing packing(spec, nodes, 1);
   const bool leads = here.local == 0, at_root = spec.rank == spec.root;
-  const Piece portion = leads ? b.scratch(packing.portion_count(0, here.node)) : nothing;
+  const Piece portion = leads ? b.scratch(packing.portion_count(0, here.node)) : no_piece;
   if (leads) {
-    const Piece packed = !at_root ? nothing : packing.in_rank_order() ? b.input() : b.scratch(packing.total());
+    const Piece packed = !at_root ? no_piece : packing.in_rank_order() ? b.input() : b.scratch(packing.total());
     if (at_root) packing.reorder(b, b.input(), packed, Packing::Way::pack);
     b.call({.verb = Verb::scatter,
             .members = nodes.lane(0),

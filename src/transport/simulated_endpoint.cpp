@@ -14,7 +14,7 @@ namespace tutti::transport {
 namespace {
 
 constexpr std::int64_t header_bytes = 64;
-constexpr std::size_t control_bytes_max = 64 * 1024;
+constexpr std::size_t simulated_control_bytes_max = 64 * 1024;
 
 }  // namespace
 
@@ -117,9 +117,9 @@ void SimulatedEndpoint::forget(std::uint64_t group, std::uint64_t up_to_sequence
 }
 
 void SimulatedEndpoint::post(int peer, std::span<const std::byte> message) {
-  if (message.size() > control_bytes_max) {
+  if (message.size() > simulated_control_bytes_max) {
     throw InvalidArgument(fmt::format("rank {}: a control message of {} bytes to rank {}; at most {} are allowed",
-                                      rank_, message.size(), peer, control_bytes_max));
+                                      rank_, message.size(), peer, simulated_control_bytes_max));
   }
   if (closed_ || gone_.contains(peer)) return;
   host_->network().carry({.kind = Packet::Kind::control,
