@@ -1,4 +1,4 @@
-// command.cpp: the words of `tutti bench`.
+// command.cpp: the words of `tutti bench` and `tutti tune`.
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/command.hpp"
 
@@ -10,6 +10,7 @@
 #include "bench/job.hpp"
 #include "bench/libraries.hpp"
 #include "bench/run.hpp"
+#include "bench/tune.hpp"
 #include "bench/tutti_rank.hpp"
 #include "launch/command.hpp"
 #include "launch/sizes.hpp"
@@ -52,6 +53,15 @@ BenchOptions meaning_of(const Words& words) {
   return options;
 }
 
+template <typename Work>
+void unless_interrupted(Work work) {
+  try {
+    work();
+  } catch (const Interrupted& interrupted) {
+    throw CLI::RuntimeError(128 + interrupted.signal);
+  }
+}
+
 void add_bench(CLI::App& tutti) {
   CLI::App* bench = tutti.add_subcommand("bench", "Measure verbs on this machine, against other libraries too");
   auto words = std::make_shared<Words>();
@@ -83,12 +93,26 @@ void add_bench(CLI::App& tutti) {
       {"tutti bench all --sizes 8,4K,1M --json out.json", "every verb at three sizes"},
   }));
   bench->callback([words] {
-    try {
+    unless_interrupted([&] {
       if (!run(meaning_of(*words))) throw CLI::RuntimeError(1);
-    } catch (const Interrupted& interrupted) {
-      throw CLI::RuntimeError(128 + interrupted.signal);
-    }
+    });
   });
+}
+
+void add_tune(CLI::App& tutti) {
+  CLI::App* tune =
+      tutti.add_subcommand("tune", "Measure which ways are fastest here, and write them down for TUTTI_TABLE");
+  auto options = std::make_shared<TuneOptions>();
+  tune->add_option("-n,--ranks", options->ranks, "ranks, each a process: as many as your jobs have here (default: 2)");
+  tune->add_option("--backend", options->backends, "what to tune: shm, native (default: both)")->delimiter(',');
+  tune->add_option("-o,--output", options->output_path, "file for the table (default: tutti-table.json)");
+  tune->add_option("--repeats", options->repeats, "turns of each table per size (default: 7)");
+  tune->footer(launch::examples({
+      {"tutti tune -n 8", "8 ranks, shared memory and TCP: a minute or two"},
+      {"TUTTI_TABLE=tutti-table.json tuttirun -n 8 ./program", "a job that goes by it"},
+      {"TUTTI_TABLE=tutti-table.json tutti doctor", "what it changes"},
+  }));
+  tune->callback([options] { unless_interrupted([&] { run_tune(*options); }); });
 }
 
 // What `tutti bench` starts; nobody types it.
@@ -106,6 +130,7 @@ void add_rank(CLI::App& tutti) {
 
 void add_command(CLI::App& tutti) {
   add_bench(tutti);
+  add_tune(tutti);
   add_rank(tutti);
 }
 

@@ -100,6 +100,7 @@ struct LauncherFacts {
 struct TableFacts {
   std::string path;  // TUTTI_TABLE; empty: the built-in cost model
   int rows = 0;
+  std::vector<std::string> limits{};  // of shared memory, where they are not the built-in ones: "chunk_bytes 65536"
   std::string problem;
 };
 

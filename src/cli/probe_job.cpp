@@ -118,7 +118,12 @@ LauncherFacts probe_launcher(const Environment& environment) {
 TableFacts probe_table(const Environment& environment) {
   TableFacts facts{.path = environment.get("TUTTI_TABLE").value_or("")};
   try {
-    facts.rows = static_cast<int>(read_table(environment).rows.size());
+    const Table table = read_table(environment);
+    facts.rows = static_cast<int>(table.rows.size());
+    for (const SharedLimit& limit : shared_limits) {
+      const std::int64_t value = table.shared.*limit.value;
+      if (value != SharedLimits{}.*limit.value) facts.limits.push_back(fmt::format("{} {}", limit.name, value));
+    }
   } catch (const Error& error) {
     facts.problem = error.what();
   }

@@ -120,6 +120,7 @@ std::string to_json(const Facts& facts) {
       {"table",
        {{"path", text_or_null(facts.table.path)},
         {"rows", facts.table.rows},
+        {"limits", facts.table.limits},
         {"problem", text_or_null(facts.table.problem)}}},
       {"problems", problems(facts)}};
   // File names and the like may hold bytes that are no UTF-8.

@@ -101,6 +101,9 @@ TEST(Report, IsOnePageWithAMarkOnEachLine) {
 TEST(Report, ProblemsAreMarkedAndCounted) {
   Facts facts = made_up();
   facts.launcher.problem = "RANK is not a number";
+  facts.table = {.path = "/t.json", .rows = 2, .limits = {"chunk_bytes 65536", "read_bytes_max 0"}};
+  EXPECT_THAT(to_text(facts, Style::plain()),
+              HasSubstr("· table        /t.json, 2 rows; in shared memory chunk_bytes 65536, read_bytes_max 0\n"));
   facts.table = {.path = "/t.json", .problem = "TUTTI_TABLE=/t.json: the file cannot be read"};
   const std::string text = to_text(facts, Style::plain());
   EXPECT_THAT(text, HasSubstr("✗ launcher     RANK is not a number\n"));
@@ -153,6 +156,7 @@ TEST(ProbeLauncher, ContradictionsAreAProblem) {
 
 TEST(ProbeTable, ABadFileIsAProblemThatNamesIt) {
   EXPECT_EQ(probe_table(Environment{}).problem, "");
+  EXPECT_TRUE(probe_table(Environment{}).limits.empty());
   EXPECT_THAT(probe_table(Environment{{"TUTTI_TABLE", "/no/such/table"}}).problem, HasSubstr("/no/such/table"));
 }
 

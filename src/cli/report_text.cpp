@@ -179,8 +179,10 @@ void add_job(Page& page, const LauncherFacts& job, const TableFacts& table) {
     page.line(Mark::bad, "table", table.problem);
   } else {
     page.line(Mark::plain, "table",
-              table.path.empty() ? "the built-in cost model (TUTTI_TABLE is not set)"
-                                 : fmt::format("{}, {}", table.path, counted(table.rows, "row")));
+              table.path.empty()
+                  ? "the built-in cost model (TUTTI_TABLE is not set)"
+                  : fmt::format("{}, {}{}{}", table.path, counted(table.rows, "row"),
+                                table.limits.empty() ? "" : "; in shared memory ", fmt::join(table.limits, ", ")));
   }
 }
 

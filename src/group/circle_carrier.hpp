@@ -20,7 +20,7 @@ class CircleCarrier final : public Carrier {
     int rank = 0;                           // of this rank among them
     bool cross_memory = false;
     bool oversubscribed = false;
-    shared::SharedLimits limits{};
+    SharedLimits limits{};
   };
   /// Throws Error when memory runs out.
   explicit CircleCarrier(const Parts& parts)

@@ -50,7 +50,7 @@ std::shared_ptr<CircleCarrier> GroupCore::take_seat(const std::vector<int>& rank
         .rank = own,
         .cross_memory = runtime_->may_read_neighbours(),
         .oversubscribed = runtime_->is_oversubscribed(),
-        .limits = {}});
+        .limits = runtime_->table().shared});
   } catch (const Error& error) {
     runtime_->log().warn("a group of {} ranks does without shared memory: {}", facts_.size, error.what());
     return nullptr;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "plan/cost.hpp"
+#include "plan/shared_limits.hpp"
 
 namespace tutti {
 
@@ -36,10 +37,12 @@ struct TableRow {
   friend bool operator==(const TableRow&, const TableRow&) = default;
 };
 
-/// Rows go first, the first that fits and serves; then the cost model decides.
+/// Rows go first, the first that fits and serves; then the cost model decides. Between neighbours in shared memory nothing is
+/// selected; there the limits say how bytes move.
 struct Table {
   CostModel model{};
   std::vector<TableRow> rows{};
+  SharedLimits shared{};
   friend bool operator==(const Table&, const Table&) = default;
 };
 

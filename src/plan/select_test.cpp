@@ -77,6 +77,7 @@ TEST(Table, SurvivesTheWayThroughText) {
                         .bytes_max = 77,
                         .choice = {.algorithm = Algorithm::chain, .segment_bytes = 5}}}};
   table.model.between.latency = 1.25e-6;
+  table.shared.chunk_bytes = 64 << 10;
   EXPECT_EQ(table_from_text(to_text(table)), table);
   EXPECT_EQ(table_from_text("{}"), Table{});
 }
@@ -95,6 +96,11 @@ TEST(Table, ATextThatIsNotATableIsRefusedWithTheReason) {
             "selection table, row 1: the algorithm ring does not serve scan");
   EXPECT_THAT(message(R"({"rows": [{"verb": "scan"}]})"), testing::HasSubstr("row 1"));
   EXPECT_THAT(message(R"({"model": {"overhead": -1}})"), testing::HasSubstr("overhead must not be negative"));
+  EXPECT_EQ(message(R"({"shared": {"chunk": 1}})"), "selection table: shared memory has no limit \"chunk\"");
+  EXPECT_EQ(message(R"({"shared": {"slot_bytes": 12}})"),
+            "selection table: slot_bytes is 12; it must be a whole number, at least 4096 and at most 67108864");
+  EXPECT_EQ(message(R"({"shared": {"read_bytes_max": 1.5}})"),
+            "selection table: read_bytes_max is 1.5; it must be a whole number, at least 0");
   EXPECT_THAT(message(R"({"model": 3})"), testing::HasSubstr("selection table"));
 }
 

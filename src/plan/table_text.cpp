@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+
 #include <tutti/error.hpp>
 
 #include "plan/select.hpp"
@@ -47,6 +49,30 @@ TableRow row_from(const Json& json) {
   return row;
 }
 
+SharedLimits limits_from(const Json& json) {
+  SharedLimits limits;
+  for (const auto& [name, value] : json.items()) {
+    const auto* known = std::find_if(shared_limits.begin(), shared_limits.end(),
+                                     [&](const SharedLimit& limit) { return limit.name == name; });
+    if (known == shared_limits.end()) {
+      throw InvalidArgument(fmt::format("selection table: shared memory has no limit \"{}\"", name));
+    }
+    if (!value.is_number_integer() || value < known->least || value > known->most) {
+      throw InvalidArgument(fmt::format("selection table: {} is {}; it must be a whole number, at least {}{}", name,
+                                        value.dump(), known->least,
+                                        known->most == any_bytes ? "" : fmt::format(" and at most {}", known->most)));
+    }
+    limits.*known->value = value.get<std::int64_t>();
+  }
+  return limits;
+}
+
+Json limits_json(const SharedLimits& limits) {
+  Json json = Json::object();
+  for (const SharedLimit& limit : shared_limits) json[std::string(limit.name)] = limits.*limit.value;
+  return json;
+}
+
 }  // namespace
 
 std::string to_text(const Table& table) {
@@ -55,6 +81,7 @@ std::string to_text(const Table& table) {
                    {"between", link_json(table.model.between)},
                    {"overhead", table.model.overhead},
                    {"reduce_seconds_per_byte", table.model.reduce_seconds_per_byte}};
+  json["shared"] = limits_json(table.shared);
   json["rows"] = Json::array();
   for (const TableRow& row : table.rows) {
     Json out{{"verb", name_of(row.verb)}, {"algorithm", name_of(row.choice.algorithm)}};
@@ -81,6 +108,7 @@ Table table_from_text(std::string_view text) {
       table.model.reduce_seconds_per_byte =
           number(model, "reduce_seconds_per_byte", table.model.reduce_seconds_per_byte);
     }
+    if (json.contains("shared")) table.shared = limits_from(json.at("shared"));
     if (!json.contains("rows")) return table;
     for (const Json& entry : json.at("rows")) {
       ++row;

@@ -16,8 +16,8 @@
 
 #include "engine/aligned_buffer.hpp"
 #include "engine/body.hpp"
+#include "plan/shared_limits.hpp"
 #include "shared/commons.hpp"
-#include "shared/limits.hpp"
 #include "shared/movement.hpp"
 
 namespace tutti::shared {

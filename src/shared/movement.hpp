@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "plan/plan.hpp"
-#include "shared/limits.hpp"
+#include "plan/shared_limits.hpp"
 
 namespace tutti::shared {
 

@@ -10,8 +10,8 @@
 
 #include <tutti/request.hpp>
 
+#include "plan/shared_limits.hpp"
 #include "shared/flags.hpp"
-#include "shared/limits.hpp"
 #include "shared/movement.hpp"
 #include "shm/atomics.hpp"
 

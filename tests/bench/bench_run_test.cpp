@@ -37,9 +37,10 @@ class BenchRun : public testing::Test {
     int status = -1;
     std::string output{};
   };
-  Result bench(const std::string& words) {
+  Result bench(const std::string& words) { return tutti("bench " + words); }
+  Result tutti(const std::string& words) {
     const std::string command =
-        "TMPDIR='" + (folder_ / "tmp").string() + "' timeout 120 '" TUTTI_PROGRAM "' bench " + words + " 2>&1";
+        "TMPDIR='" + (folder_ / "tmp").string() + "' timeout 120 '" TUTTI_PROGRAM "' " + words + " 2>&1";
     FILE* pipe = popen(command.c_str(), "r");
     Result result;
     std::array<char, 4096> piece{};
@@ -75,6 +76,33 @@ TEST_F(BenchRun, EveryVerbIsMeasuredAndRight) {
   }
   EXPECT_EQ(verbs.size(), 13u);
   EXPECT_EQ(rows().size(), 4u * 4 + 8u * 2 + 1) << result.output;
+}
+
+TEST_F(BenchRun, TuneWritesATableThatJobsGoBy) {
+  const std::string path = (folder_ / "table.json").string();
+  const Result tuned = tutti("tune -n 2 --repeats 1 -o " + path);
+  ASSERT_EQ(tuned.status, 0) << tuned.output;
+  EXPECT_THAT(tuned.output, HasSubstr("chunk_bytes"));
+  EXPECT_THAT(tuned.output, HasSubstr("Use it: TUTTI_TABLE=" + path));
+  std::ifstream file(path);
+  const Json table = Json::parse(file);
+  EXPECT_GE(table.at("shared").at("chunk_bytes"), 4096);
+
+  ASSERT_EQ(setenv("TUTTI_TABLE", path.c_str(), 1), 0);
+  const Result measured = bench("all_reduce --backend shm,native --sizes 8,1M --repeats 1");
+  EXPECT_EQ(measured.status, 0) << measured.output;
+  EXPECT_THAT(tutti("doctor").output, HasSubstr(path));
+  std::ofstream(path) << R"({"shared": {"chunk_bytes": 1}})";
+  const Result refused = bench("all_reduce --sizes 8 --repeats 1");
+  EXPECT_NE(refused.status, 0);
+  EXPECT_THAT(refused.output, HasSubstr("chunk_bytes is 1; it must be a whole number, at least 4096"));
+  unsetenv("TUTTI_TABLE");
+}
+
+TEST_F(BenchRun, TuneRefusesWhatItCannotDoBeforeItMeasures) {
+  EXPECT_EQ(tutti("tune -n 1").status, 2);
+  EXPECT_THAT(tutti("tune --backend ucx").output, HasSubstr("there are choices to make in shm and native"));
+  EXPECT_THAT(tutti("tune -o /no/such/folder/table.json").output, HasSubstr("cannot be written"));
 }
 
 TEST_F(BenchRun, MoreRanksOtherDtypesAndAPicture) {

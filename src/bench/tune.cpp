@@ -1,0 +1,199 @@
+// tune.cpp: the races of `tutti tune`.
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/tune.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include <tutti/error.hpp>
+
+#include "base/environment.hpp"
+#include "bench/libraries.hpp"
+#include "bench/race.hpp"
+
+namespace tutti::bench {
+
+namespace {
+
+constexpr Verb raced_verbs[] = {Verb::all_reduce,     Verb::reduce, Verb::broadcast, Verb::all_gather,
+                                Verb::reduce_scatter, Verb::gather, Verb::scatter,   Verb::all_to_all,
+                                Verb::scan,           Verb::exscan};
+
+// Machines vary by some per cent from one job to the next; in one cell by more than in the mean of several.
+constexpr double worth_a_limit = 1.04, worth_a_row = 1.1;
+
+class Tuning {
+ public:
+  explicit Tuning(const TuneOptions& options) : options_(options) {}
+
+  void settle_shared_memory() {
+    say("# shared memory, {} ranks: speed of each value against the one that holds so far\n", options_.ranks);
+    for (const Question& question : questions_about_shared_memory(options_.ranks)) settle(question);
+  }
+  void settle_algorithms() {
+    say("\n# TCP, {} ranks: µs of each algorithm\n", options_.ranks);
+    for (const Verb verb : raced_verbs) settle(verb);
+  }
+  [[nodiscard]] const Table& table() const { return table_; }
+
+ private:
+  template <typename... Parts>
+  static void say(fmt::format_string<Parts...> format, Parts&&... parts) {
+    fmt::print(format, std::forward<Parts>(parts)...);
+    std::fflush(stdout);
+  }
+
+  // The same work for jobs that differ in their table only.
+  Times race(const std::vector<Table>& tables, const std::string& backend, const std::vector<Cell>& cells) {
+    Race race(coordinator_, options_.repeats);
+    for (const Table& table : tables) {
+      const std::string name = fmt::format("table-{}", ++jobs_);
+      const std::string path = fmt::format("{}/{}.json", coordinator_.folder(), name);
+      std::ofstream(path) << to_text(table);
+      race.add_tutti(tutti_job(coordinator_, {.program = own_program(),
+                                              .backend = backend,
+                                              .ranks = options_.ranks,
+                                              .library = name,
+                                              .table_path = path}));
+    }
+    Times times(tables.size());
+    for (const Cell& cell : cells) {
+      const std::vector<Measurement> measured = race.measure(cell);
+      for (std::size_t i = 0; i < measured.size(); ++i) {
+        if (measured[i].wrong > 0) {
+          throw Error(fmt::format("{} of {} gave wrong results with the table {}", bench_name_of(cell.verb),
+                                  format_bytes(cell.bytes()), to_text(tables[i])));
+        }
+        times[i].push_back(measured[i].us_median);
+      }
+    }
+    return times;
+  }
+
+  void settle(const Question& question) {
+    const std::int64_t now = limit_of(table_.shared, question.limit);
+    std::vector<std::int64_t> values{now};
+    std::ranges::copy_if(question.values, std::back_inserter(values), [&](auto value) { return value != now; });
+    std::vector<Table> tables;
+    for (const std::int64_t value : values) {
+      tables.push_back(table_);
+      limit_of(tables.back().shared, question.limit) = value;
+    }
+    const std::vector<double> speeds = speeds_of(race(tables, "shm", question.cells));
+    const std::size_t winner = winner_of(speeds, worth_a_limit);
+    say("{:<25}", question.limit);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      say(" {:>12} {:.2f}x", question.limit.ends_with("ranks_max") ? std::to_string(values[i]) : text_of(values[i]),
+          speeds[i]);
+    }
+    say("   {}\n", winner == 0 ? "stays" : fmt::format("→ {}", text_of(values[winner])));
+    table_ = tables[winner];
+  }
+
+  static std::string text_of(std::int64_t bytes) {
+    return bytes >= std::int64_t{1} << 40 ? "never" : format_bytes(bytes);
+  }
+
+  // One contender for each algorithm, with the segments that the cost model thinks best; the model's own choice goes first.
+  void settle(Verb verb) {
+    std::vector<std::vector<Choice>> contenders;
+    std::vector<Cell> cells;
+    for (const std::int64_t bytes : raced_bytes) {
+      cells.push_back(make_cell({.verb = verb, .in_place = has_in_place_form(verb)}, bytes, options_.ranks));
+    }
+    std::vector<Choice> model;
+    for (const Cell& cell : cells) model.push_back(select(shape_of(cell), Table{}));
+    contenders.push_back(model);
+    for (const Candidate& named : candidates(shape_of(cells.front()), Table{})) {
+      std::vector<Choice> choices;
+      for (const Cell& cell : cells) {
+        for (const Candidate& one : candidates(shape_of(cell), Table{})) {
+          if (one.choice.algorithm == named.choice.algorithm) choices.push_back(one.choice);
+        }
+      }
+      if (choices != model && choices.size() == cells.size()) contenders.push_back(choices);
+    }
+    if (contenders.size() == 1) return;
+    std::vector<Table> tables;
+    for (const auto& choices : contenders) {
+      tables.push_back({.rows = rows_of(verb, options_.ranks, choices)});
+    }
+    take(verb, contenders, race(tables, "native", cells));
+  }
+
+  void take(Verb verb, const std::vector<std::vector<Choice>>& contenders, const Times& times) {
+    std::vector<Choice> taken;
+    for (std::size_t cell = 0; cell < std::size(raced_bytes); ++cell) {
+      Times of_cell;
+      for (const auto& own : times) of_cell.push_back({own[cell]});
+      const std::size_t winner = winner_of(speeds_of(of_cell), worth_a_row);
+      taken.push_back(contenders[winner][cell]);
+      const bool stays = taken.back() == contenders.front()[cell];
+      say("{:<15} {:>8}", tutti::name_of(verb), format_bytes(raced_bytes[cell]));
+      for (std::size_t i = 0; i < contenders.size(); ++i) {
+        say("  {} {:.1f}", tutti::name_of(contenders[i][cell].algorithm), times[i][cell]);
+      }
+      say("   {}\n", stays ? "stays" : fmt::format("→ {}", tutti::name_of(taken.back().algorithm)));
+    }
+    if (taken == contenders.front()) return;
+    for (TableRow& row : rows_of(verb, options_.ranks, taken)) table_.rows.push_back(std::move(row));
+  }
+
+  [[nodiscard]] Shape shape_of(const Cell& cell) const {
+    return {.verb = cell.verb, .bytes = cell.bytes(), .topology = Topology::on_one_node(options_.ranks)};
+  }
+
+  const TuneOptions& options_;
+  Coordinator coordinator_{};
+  Table table_{};
+  int jobs_ = 0;
+};
+
+int changed_limits(const SharedLimits& limits) {
+  return static_cast<int>(std::ranges::count_if(
+      shared_limits, [&](const SharedLimit& one) { return limits.*one.value != SharedLimits{}.*one.value; }));
+}
+
+void check(const TuneOptions& options) {
+  if (options.ranks < 2) {
+    throw InvalidArgument(fmt::format("-n {}: there is nothing to choose below 2 ranks", options.ranks));
+  }
+  if (options.repeats < 1) throw InvalidArgument("--repeats must be at least 1");
+  for (const std::string& backend : options.backends) {
+    if (backend == "shm" || backend == "native") continue;
+    throw InvalidArgument(fmt::format("--backend {}: there are choices to make in shm and native", backend));
+  }
+  // Minutes of measuring are not to end with a folder that cannot be written.
+  const std::filesystem::path folder = std::filesystem::absolute(options.output_path).parent_path();
+  if (access(folder.c_str(), W_OK) != 0 || std::filesystem::is_directory(options.output_path)) {
+    throw InvalidArgument(fmt::format("--output {}: cannot be written", options.output_path));
+  }
+}
+
+}  // namespace
+
+void run_tune(const TuneOptions& options) {
+  check(options);
+  Tuning tuning(options);
+  for (const std::string& backend : options.backends) {
+    if (backend == "shm") {
+      tuning.settle_shared_memory();
+    } else {
+      tuning.settle_algorithms();
+    }
+  }
+  std::ofstream file(options.output_path);
+  file << to_text(tuning.table()) << '\n';
+  if (!file.flush()) throw Error(fmt::format("{}: cannot be written", options.output_path));
+  fmt::print(
+      "\n{}: {} limits of shared memory and {} rows that differ from what is built in.\n"
+      "Use it: TUTTI_TABLE={} tuttirun …\n",
+      options.output_path, changed_limits(tuning.table().shared), tuning.table().rows.size(), options.output_path);
+}
+
+}  // namespace tutti::bench

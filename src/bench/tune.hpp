@@ -1,0 +1,52 @@
+// tune.hpp: `tutti tune`: which way is fastest on this machine, found out by races between tables.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Nothing is measured behind anybody's back: the table that comes out is a file, which rank 0 of a job reads if TUTTI_TABLE names
+// it. Jobs that differ in their table only take turns on the same work; a change is taken if it makes that work faster by
+// more than machines vary by themselves. Limits of shared memory are settled one after the other, algorithms over TCP verb
+// by verb.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/cell.hpp"
+#include "plan/select.hpp"
+
+namespace tutti::bench {
+
+struct TuneOptions {
+  int ranks = 2;
+  std::vector<std::string> backends{"shm", "native"};
+  int repeats = 7;
+  std::string output_path = "tutti-table.json";
+};
+
+/// One limit of shared memory, the values to try, and the work that shows the difference.
+struct Question {
+  std::string_view limit;
+  std::vector<std::int64_t> values{};
+  std::vector<Cell> cells{};
+};
+std::vector<Question> questions_about_shared_memory(int ranks);
+/// The limit of that name.
+std::int64_t& limit_of(SharedLimits& limits, std::string_view name);
+
+/// What was measured: for each contender, the time of each cell. The first one is what holds so far.
+using Times = std::vector<std::vector<double>>;
+/// How much faster than the first, in geometric mean over the cells.
+std::vector<double> speeds_of(const Times& times);
+/// The fastest; the first unless another is faster by this factor, which chance does not make it.
+std::size_t winner_of(const std::vector<double>& speeds, double worth_a_change);
+
+/// The sizes at which algorithms race; each stands for those around it.
+inline constexpr std::int64_t raced_bytes[] = {64, 1 << 10, 16 << 10, 256 << 10, 4 << 20};
+/// Rows for one verb and number of ranks, one choice for each of raced_bytes; neighbours that are alike become one row.
+std::vector<TableRow> rows_of(Verb verb, int ranks, const std::vector<Choice>& choices);
+
+/// Prints as it measures, and writes the file.
+void run_tune(const TuneOptions& options);
+
+}  // namespace tutti::bench

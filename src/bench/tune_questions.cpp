@@ -1,0 +1,117 @@
+// tune_questions.cpp: what `tutti tune` asks, and how it reads the answers.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "bench/statistics.hpp"
+#include "bench/tune.hpp"
+
+namespace tutti::bench {
+
+namespace {
+
+constexpr std::int64_t KiB = 1 << 10, MiB = 1 << 20, never = std::int64_t{1} << 40;
+
+struct Kind {
+  Verb verb;
+  bool in_place = false;
+  Memory memory = Memory::heap;
+};
+
+std::vector<Cell> cells(int ranks, const std::vector<Kind>& kinds, const std::vector<std::int64_t>& sizes) {
+  std::vector<Cell> made;
+  for (const Kind& kind : kinds) {
+    for (const std::int64_t bytes : sizes) {
+      made.push_back(make_cell({.verb = kind.verb, .in_place = kind.in_place, .memory = kind.memory}, bytes, ranks));
+    }
+  }
+  return made;
+}
+
+}  // namespace
+
+std::vector<Question> questions_about_shared_memory(int ranks) {
+  const Kind reduced{.verb = Verb::all_reduce, .in_place = true};
+  const Kind reduced_apart{.verb = Verb::all_reduce};
+  const Kind reduced_in_common{.verb = Verb::all_reduce, .in_place = true, .memory = Memory::empty};
+  const Kind broadcast{.verb = Verb::broadcast}, gathered{.verb = Verb::all_gather};
+  const Kind exchanged{.verb = Verb::all_to_all}, scattered{.verb = Verb::reduce_scatter};
+  std::vector<Question> asked{
+      {.limit = "chunk_bytes",
+       .values = {32 * KiB, 64 * KiB, 128 * KiB, 256 * KiB},
+       .cells = cells(ranks, {reduced, broadcast}, {1 * MiB, 8 * MiB})},
+      {.limit = "one_shot_ranks_max",
+       .values = {ranks - 1, ranks},
+       .cells = cells(ranks, {reduced}, {1 * MiB, 8 * MiB})},
+      {.limit = "one_shot_bytes_max",
+       .values = {16 * KiB, 64 * KiB, 128 * KiB, 512 * KiB},
+       .cells = cells(ranks, {reduced}, {4 * KiB, 16 * KiB, 64 * KiB})},
+      {.limit = "direct_copy_bytes_min",
+       .values = {32 * KiB, 64 * KiB, 256 * KiB, never},
+       .cells = cells(ranks, {gathered, exchanged}, {64 * KiB * ranks, 256 * KiB * ranks})},
+      {.limit = "read_bytes_max",
+       .values = {1 * MiB, 8 * MiB, 64 * MiB},
+       .cells = cells(ranks, {gathered, exchanged}, {2 * MiB * ranks, 16 * MiB * ranks})},
+      {.limit = "direct_reduce_bytes_min",
+       .values = {256 * KiB, 1 * MiB, 4 * MiB},
+       .cells = cells(ranks, {reduced_in_common}, {512 * KiB, 2 * MiB})},
+      {.limit = "pull_bytes_max",
+       .values = {0, 2 * MiB, 16 * MiB},
+       .cells = cells(ranks, {reduced_apart}, {1 * MiB, 2 * MiB, 8 * MiB})},
+      {.limit = "stream_bytes_min",
+       .values = {1 * MiB, 4 * MiB, 16 * MiB, never},
+       .cells = cells(ranks, {reduced_apart, scattered}, {8 * MiB, 32 * MiB})},
+      {.limit = "stream_copy_bytes_min",
+       .values = {4 * MiB, 32 * MiB, never},
+       .cells = cells(ranks, {broadcast, gathered}, {16 * MiB, 64 * MiB})},
+  };
+  // Two ranks decide by their number alone, once that is settled.
+  if (ranks == 2) std::erase_if(asked, [](const Question& one) { return one.limit == "one_shot_bytes_max"; });
+  return asked;
+}
+
+std::int64_t& limit_of(SharedLimits& limits, std::string_view name) {
+  return limits.*std::ranges::find(shared_limits, name, &SharedLimit::name)->value;
+}
+
+std::vector<double> speeds_of(const Times& times) {
+  std::vector<double> speeds;
+  for (const std::vector<double>& own : times) {
+    std::vector<double> ratios;
+    for (std::size_t cell = 0; cell < own.size(); ++cell) ratios.push_back(times.front()[cell] / own[cell]);
+    speeds.push_back(geometric_mean(ratios));
+  }
+  return speeds;
+}
+
+std::size_t winner_of(const std::vector<double>& speeds, double worth_a_change) {
+  const auto fastest = std::max_element(speeds.begin(), speeds.end());
+  return *fastest >= worth_a_change ? static_cast<std::size_t>(fastest - speeds.begin()) : 0;
+}
+
+std::vector<TableRow> rows_of(Verb verb, int ranks, const std::vector<Choice>& choices) {
+  std::vector<TableRow> rows;
+  std::int64_t begin = 0;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const bool last = i + 1 == choices.size();
+    // Half-way to the next size, as sizes go: by factors.
+    const std::int64_t end = last ? INT64_MAX
+                                  : static_cast<std::int64_t>(std::sqrt(static_cast<double>(raced_bytes[i]) *
+                                                                        static_cast<double>(raced_bytes[i + 1])));
+    if (!rows.empty() && rows.back().choice == choices[i]) {
+      rows.back().bytes_max = end;
+    } else {
+      rows.push_back({.verb = verb,
+                      .ranks_min = ranks,
+                      .ranks_max = ranks,
+                      .bytes_min = begin,
+                      .bytes_max = end,
+                      .choice = choices[i]});
+    }
+    begin = last ? end : end + 1;
+  }
+  return rows;
+}
+
+}  // namespace tutti::bench

@@ -1,0 +1,57 @@
+// shared_limits.hpp: the sizes by which shared memory chooses its way. Part of the table, the same on every rank of a group.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace tutti {
+
+/// They change how bytes move, never the order of a reduction.
+struct SharedLimits {
+  std::int64_t slot_bytes = 256 << 10;  // of each of a rank's two slots; the largest piece that moves at once
+  std::int64_t chunk_bytes =
+      128 << 10;  // arrays are cut into pieces of about this size, one in flight while the next is put in
+  /// Up to here, in bytes of all ranks together, everyone reduces everything by itself; beyond, everyone reduces a slice and
+  /// the others fetch it.
+  std::int64_t one_shot_bytes_max = 128 << 10;
+  std::int64_t one_shot_ranks_max = 2;  // so few ranks do so at any size
+  /// From here on members first tell each other where their arrays lie, and then read (and, in arenas, write) them there.
+  std::int64_t direct_copy_bytes_min = 64 << 10;  // what one member takes of another
+  /// … out of memory that is not in an arena: larger, slots are faster, whose content is taken out of the caches.
+  std::int64_t read_bytes_max = 8 << 20;
+  std::int64_t direct_reduce_bytes_min = 1 << 20;  // of a reduction, when all arrays lie in arenas
+  /// An all_reduce out of place of this many bytes, both ends included, reads slices out of the others' memory, where that is
+  /// permitted.
+  std::int64_t pull_bytes_min = 1 << 20;
+  std::int64_t pull_bytes_max = 2 << 20;
+  /// Larger results are written past the caches: of reductions out of place, and of copies.
+  std::int64_t stream_bytes_min = 4 << 20;
+  std::int64_t stream_copy_bytes_min = 32 << 20;
+  friend bool operator==(const SharedLimits&, const SharedLimits&) = default;
+};
+
+/// Each limit by the name it has in a table's text, and what may be asked of it.
+struct SharedLimit {
+  std::string_view name;
+  std::int64_t SharedLimits::*value;
+  std::int64_t least;
+  std::int64_t most;
+};
+inline constexpr std::int64_t any_bytes = INT64_MAX;
+inline constexpr std::array<SharedLimit, 11> shared_limits = {{
+    {"slot_bytes", &SharedLimits::slot_bytes, 4 << 10, 64 << 20},  // committed twice by every rank in every group
+    {"chunk_bytes", &SharedLimits::chunk_bytes, 4 << 10, 64 << 20},
+    {"one_shot_bytes_max", &SharedLimits::one_shot_bytes_max, 0, any_bytes},
+    {"one_shot_ranks_max", &SharedLimits::one_shot_ranks_max, 0, any_bytes},
+    {"direct_copy_bytes_min", &SharedLimits::direct_copy_bytes_min, 4 << 10, any_bytes},
+    {"read_bytes_max", &SharedLimits::read_bytes_max, 0, any_bytes},
+    {"direct_reduce_bytes_min", &SharedLimits::direct_reduce_bytes_min, 4 << 10, any_bytes},
+    {"pull_bytes_min", &SharedLimits::pull_bytes_min, 4 << 10, any_bytes},
+    {"pull_bytes_max", &SharedLimits::pull_bytes_max, 0, any_bytes},
+    {"stream_bytes_min", &SharedLimits::stream_bytes_min, 0, any_bytes},
+    {"stream_copy_bytes_min", &SharedLimits::stream_copy_bytes_min, 0, any_bytes},
+}};
+
+}  // namespace tutti
