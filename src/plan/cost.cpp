@@ -58,16 +58,23 @@ Cost part(Verb verb, std::int64_t bytes, const Topology& where, int streams, Cos
   return best;
 }
 
-Cost hierarchical_cost(const Shape& shape, const CostModel& model) {
-  const Topology& where = shape.topology;
+// A part of a two-level collective: inside the nodes, or between them.
+struct LevelCost {
+  bool outer;
+  Cost cost;
+};
+
+std::vector<LevelCost> level_costs(Verb verb, std::int64_t n, const Topology& where, const CostModel& model) {
   const int lanes = where.local_min;
   const Topology inside = Topology::on_one_node(where.local_max);
   const Topology between{.size = where.nodes, .nodes = where.nodes, .local_min = 1, .local_max = 1};
-  const std::int64_t n = shape.bytes, slice = n / lanes;
-  std::vector<Cost> parts;
-  const auto inner = [&](Verb verb, std::int64_t bytes) { parts.push_back(part(verb, bytes, inside, 1, model)); };
-  const auto outer = [&](Verb verb, std::int64_t bytes) { parts.push_back(part(verb, bytes, between, lanes, model)); };
-  switch (shape.verb) {
+  const std::int64_t slice = n / lanes;
+  std::vector<LevelCost> parts;
+  const auto inner = [&](Verb v, std::int64_t bytes) { parts.push_back({false, part(v, bytes, inside, 1, model)}); };
+  const auto outer = [&](Verb v, std::int64_t bytes) {
+    parts.push_back({true, part(v, bytes, between, lanes, model)});
+  };
+  switch (verb) {
     case Verb::all_reduce:
       inner(Verb::reduce_scatter, n), outer(Verb::all_reduce, slice), inner(Verb::all_gather, n);
       break;
@@ -79,15 +86,24 @@ Cost hierarchical_cost(const Shape& shape, const CostModel& model) {
     case Verb::scatter: outer(Verb::scatter, n), inner(Verb::scatter, n / where.nodes); break;
     default: inner(Verb::barrier, 0), outer(Verb::barrier, 0), inner(Verb::barrier, 0); break;
   }
+  return parts;
+}
+
+// In k segments: the first passes through both levels, and from then on the slower level sets the pace.
+Cost hierarchical_cost(const CatalogRow& row, const Shape& shape, std::int64_t segment, const CostModel& model) {
+  const bool cuts = row.segments && segment > 0 && segment < shape.bytes;
+  const std::int64_t pieces = cuts ? (shape.bytes + segment - 1) / segment : 1;
   Cost sum;
-  for (const Cost& cost : parts) {
+  double inside = 0, between = 0;
+  for (const auto& [outer, cost] : level_costs(shape.verb, shape.bytes / pieces, shape.topology, model)) {
     sum.rounds += cost.rounds;
-    sum.messages += cost.messages;
-    sum.bytes_sent += cost.bytes_sent;
-    sum.bytes_received += cost.bytes_received;
-    sum.bytes_reduced += cost.bytes_reduced;
-    sum.time += cost.time;
+    sum.messages += cost.messages * pieces;
+    sum.bytes_sent += cost.bytes_sent * pieces;
+    sum.bytes_received += cost.bytes_received * pieces;
+    sum.bytes_reduced += cost.bytes_reduced * pieces;
+    (outer ? between : inside) += cost.time;
   }
+  sum.time = inside + between + static_cast<double>(pieces - 1) * std::max(inside, between);
   return sum;
 }
 
@@ -112,7 +128,7 @@ bool serves(const CatalogRow& row, const Shape& shape) {
 }
 
 Cost cost_of(const CatalogRow& row, const Shape& shape, std::int64_t segment, const CostModel& model) {
-  return row.algorithm == Algorithm::hierarchical ? hierarchical_cost(shape, model)
+  return row.algorithm == Algorithm::hierarchical ? hierarchical_cost(row, shape, segment, model)
                                                   : flat_cost(row, shape, segment, model);
 }
 

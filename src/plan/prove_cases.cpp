@@ -124,8 +124,11 @@ Case case_of(Spec spec, Places places) {
 
 void for_each_case(const CatalogRow& row, int size, const Grid& grid, const std::function<void(const Case&)>& visit) {
   const int roots = has_root(row.verb) ? size : 1;
-  const std::vector<std::int64_t> segments =
-      row.segments ? std::vector<std::int64_t>{0, 1, 2, 5} : std::vector<std::int64_t>{0};
+  // A segment of two levels is three whole collectives: so many of them prove no more than some do.
+  const std::vector<std::int64_t> segments = !row.segments ? std::vector<std::int64_t>{0}
+                                             : row.algorithm == Algorithm::hierarchical
+                                                 ? std::vector<std::int64_t>{0, 5, 13}
+                                                 : std::vector<std::int64_t>{0, 1, 2, 5};
   constexpr Places all_places[] = {Places::none, Places::all, Places::some};
   const std::vector<Spec> specs = shapes(row, size);
   // A sample still sees some cases of every row and size.

@@ -138,6 +138,18 @@ TEST(Simulate, NobodyLeavesABarrierThatSomebodyHasNotEntered) {
   }
 }
 
+TEST(Simulate, SegmentsOfTwoLevelsOverlapAndMoveAsManyBytes) {
+  const Cluster cluster{.ranks = 32, .ranks_per_host = 8};
+  const std::int64_t bytes = 64 << 20;
+  for (const Verb verb : {Verb::all_reduce, Verb::reduce, Verb::broadcast}) {
+    const Outcome whole = run(verb, Algorithm::hierarchical, bytes, cluster);
+    const Outcome cut = run(verb, Algorithm::hierarchical, bytes, cluster, 4 << 20);
+    EXPECT_EQ(cut.ended, 32);
+    EXPECT_LE(cut.rank_bytes, whole.rank_bytes * 11 / 10) << name_of(verb);
+    EXPECT_LT(cut.seconds, 0.92 * whole.seconds) << name_of(verb);
+  }
+}
+
 TEST(Simulate, RoundsAndBytesAreThoseOfTheClosedForms) {
   for (const CatalogRow& row : catalog()) {
     if (row.algorithm == Algorithm::hierarchical) continue;
