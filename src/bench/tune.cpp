@@ -48,10 +48,12 @@ class Tuning {
     std::fflush(stdout);
   }
 
-  // The same work for jobs that differ in their table only.
+  // The same work for jobs that differ in their table only; the first table runs twice.
   Times race(const std::vector<Table>& tables, const std::string& backend, const std::vector<Cell>& cells) {
     Race race(coordinator_, options_.repeats);
-    for (const Table& table : tables) {
+    std::vector<Table> raced = tables;
+    raced.insert(raced.begin(), tables.front());
+    for (const Table& table : raced) {
       const std::string name = fmt::format("table-{}", ++jobs_);
       const std::string path = fmt::format("{}/{}.json", coordinator_.folder(), name);
       std::ofstream(path) << to_text(table);
@@ -61,13 +63,13 @@ class Tuning {
                                               .library = name,
                                               .table_path = path}));
     }
-    Times times(tables.size());
+    Times times(raced.size());
     for (const Cell& cell : cells) {
       const std::vector<Measurement> measured = race.measure(cell);
       for (std::size_t i = 0; i < measured.size(); ++i) {
         if (measured[i].wrong > 0) {
           throw Error(fmt::format("{} of {} gave wrong results with the table {}", bench_name_of(cell.verb),
-                                  format_bytes(cell.bytes()), to_text(tables[i])));
+                                  format_bytes(cell.bytes()), to_text(raced[i])));
         }
         times[i].push_back(measured[i].us_median);
       }
@@ -84,19 +86,16 @@ class Tuning {
       tables.push_back(table_);
       limit_of(tables.back().shared, question.limit) = value;
     }
-    const std::vector<double> speeds = speeds_of(race(tables, "shm", question.cells));
-    const std::size_t winner = winner_of(speeds, worth_a_limit);
+    const Standing standing = standing_of(race(tables, "shm", question.cells));
+    const std::size_t winner = winner_of(standing, worth_a_limit);
+    const auto text = [&](std::int64_t value) {
+      if (question.limit.ends_with("ranks_max")) return std::to_string(value);
+      return value >= std::int64_t{1} << 40 ? "never" : format_bytes(value);
+    };
     say("{:<25}", question.limit);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      say(" {:>12} {:.2f}x", question.limit.ends_with("ranks_max") ? std::to_string(values[i]) : text_of(values[i]),
-          speeds[i]);
-    }
-    say("   {}\n", winner == 0 ? "stays" : fmt::format("→ {}", text_of(values[winner])));
+    for (std::size_t i = 0; i < values.size(); ++i) say(" {:>10} {:.2f}x", text(values[i]), standing.speeds[i]);
+    say("  ± {:.2f}   {}\n", standing.noise - 1, winner == 0 ? "stays" : fmt::format("→ {}", text(values[winner])));
     table_ = tables[winner];
-  }
-
-  static std::string text_of(std::int64_t bytes) {
-    return bytes >= std::int64_t{1} << 40 ? "never" : format_bytes(bytes);
   }
 
   // One contender for each algorithm, with the segments that the cost model thinks best; the model's own choice goes first.
@@ -131,12 +130,13 @@ class Tuning {
     for (std::size_t cell = 0; cell < std::size(raced_bytes); ++cell) {
       Times of_cell;
       for (const auto& own : times) of_cell.push_back({own[cell]});
-      const std::size_t winner = winner_of(speeds_of(of_cell), worth_a_row);
+      const std::size_t winner = winner_of(standing_of(of_cell), worth_a_row);
       taken.push_back(contenders[winner][cell]);
       const bool stays = taken.back() == contenders.front()[cell];
       say("{:<15} {:>8}", tutti::name_of(verb), format_bytes(raced_bytes[cell]));
       for (std::size_t i = 0; i < contenders.size(); ++i) {
-        say("  {} {:.1f}", tutti::name_of(contenders[i][cell].algorithm), times[i][cell]);
+        const double us = times[i == 0 ? 0 : i + 1][cell];  // after the first comes its copy
+        say("  {} {:.1f}", tutti::name_of(contenders[i][cell].algorithm), us);
       }
       say("   {}\n", stays ? "stays" : fmt::format("→ {}", tutti::name_of(taken.back().algorithm)));
     }

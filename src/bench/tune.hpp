@@ -34,12 +34,16 @@ std::vector<Question> questions_about_shared_memory(int ranks);
 /// The limit of that name.
 std::int64_t& limit_of(SharedLimits& limits, std::string_view name);
 
-/// What was measured: for each contender, the time of each cell. The first one is what holds so far.
+/// What was measured: for each contender, the time of each cell. The first is what holds so far, the second a copy of it: by how
+/// much those two differ is chance.
 using Times = std::vector<std::vector<double>>;
-/// How much faster than the first, in geometric mean over the cells.
-std::vector<double> speeds_of(const Times& times);
-/// The fastest; the first unless another is faster by this factor, which chance does not make it.
-std::size_t winner_of(const std::vector<double>& speeds, double worth_a_change);
+struct Standing {
+  std::vector<double> speeds{};  // how much faster than the first, in geometric mean over the cells; without the copy
+  double noise = 1;              // the faster of the two copies against the other
+};
+Standing standing_of(const Times& times);
+/// The fastest; the first unless another is faster by this factor beyond the noise.
+std::size_t winner_of(const Standing& standing, double worth_a_change);
 
 /// The sizes at which algorithms race; each stands for those around it.
 inline constexpr std::int64_t raced_bytes[] = {64, 1 << 10, 16 << 10, 256 << 10, 4 << 20};

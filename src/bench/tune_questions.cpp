@@ -75,19 +75,23 @@ std::int64_t& limit_of(SharedLimits& limits, std::string_view name) {
   return limits.*std::ranges::find(shared_limits, name, &SharedLimit::name)->value;
 }
 
-std::vector<double> speeds_of(const Times& times) {
-  std::vector<double> speeds;
+Standing standing_of(const Times& times) {
+  Standing standing;
   for (const std::vector<double>& own : times) {
     std::vector<double> ratios;
     for (std::size_t cell = 0; cell < own.size(); ++cell) ratios.push_back(times.front()[cell] / own[cell]);
-    speeds.push_back(geometric_mean(ratios));
+    standing.speeds.push_back(geometric_mean(ratios));
   }
-  return speeds;
+  const auto copy = standing.speeds.begin() + 1;
+  standing.noise = std::max(*copy, 1 / *copy);
+  standing.speeds.erase(copy);
+  return standing;
 }
 
-std::size_t winner_of(const std::vector<double>& speeds, double worth_a_change) {
-  const auto fastest = std::max_element(speeds.begin(), speeds.end());
-  return *fastest >= worth_a_change ? static_cast<std::size_t>(fastest - speeds.begin()) : 0;
+std::size_t winner_of(const Standing& standing, double worth_a_change) {
+  const auto fastest = std::ranges::max_element(standing.speeds);
+  const bool is_worth_it = *fastest >= worth_a_change * standing.noise;
+  return is_worth_it ? static_cast<std::size_t>(fastest - standing.speeds.begin()) : 0;
 }
 
 std::vector<TableRow> rows_of(Verb verb, int ranks, const std::vector<Choice>& choices) {

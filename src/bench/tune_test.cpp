@@ -29,15 +29,18 @@ TEST(Tune, AsksAboutLimitsThatExistWithWorkThatMayDiffer) {
   }
 }
 
-TEST(Tune, SpeedsAreThoseOfTheMeanCell) {
-  EXPECT_THAT(speeds_of({{2, 8}, {1, 8}, {2, 2}}),
-              ElementsAre(DoubleEq(1), testing::DoubleNear(1.414, 1e-3), DoubleEq(2)));
+TEST(Tune, SpeedsAreThoseOfTheMeanCellAndNoiseIsHowTheCopiesDiffer) {
+  const Standing standing = standing_of({{2, 8}, {2, 9}, {1, 8}, {2, 2}});
+  EXPECT_THAT(standing.speeds, ElementsAre(DoubleEq(1), testing::DoubleNear(1.414, 1e-3), DoubleEq(2)));
+  EXPECT_NEAR(standing.noise, 1.0607, 1e-4);
+  EXPECT_NEAR(standing_of({{2, 9}, {2, 8}}).noise, 1.0607, 1e-4);
 }
 
-TEST(Tune, WhatHoldsStaysUnlessAnotherIsClearlyFaster) {
-  EXPECT_EQ(winner_of({1, 0.9, 1.03}, 1.04), 0u);
-  EXPECT_EQ(winner_of({1, 1.05, 1.2}, 1.04), 2u);
-  EXPECT_EQ(winner_of({1}, 1.04), 0u);
+TEST(Tune, WhatHoldsStaysUnlessAnotherIsFasterThanChanceMakesIt) {
+  EXPECT_EQ(winner_of({.speeds = {1, 0.9, 1.03}}, 1.04), 0u);
+  EXPECT_EQ(winner_of({.speeds = {1, 1.05, 1.2}}, 1.04), 2u);
+  EXPECT_EQ(winner_of({.speeds = {1, 1.05, 1.2}, .noise = 1.2}, 1.04), 0u);
+  EXPECT_EQ(winner_of({.speeds = {1}}, 1.04), 0u);
 }
 
 TEST(Tune, RowsCoverAllSizesOnceAndJoinWhatIsAlike) {

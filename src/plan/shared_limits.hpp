@@ -21,7 +21,7 @@ struct SharedLimits {
   std::int64_t direct_copy_bytes_min = 64 << 10;  // what one member takes of another
   /// … out of memory that is not in an arena: larger, slots are faster, whose content is taken out of the caches.
   std::int64_t read_bytes_max = 8 << 20;
-  std::int64_t direct_reduce_bytes_min = 1 << 20;  // of a reduction, when all arrays lie in arenas
+  std::int64_t direct_reduce_bytes_min = 256 << 10;  // of a reduction, when all arrays lie in arenas
   /// An all_reduce out of place of this many bytes, both ends included, reads slices out of the others' memory, where that is
   /// permitted.
   std::int64_t pull_bytes_min = 1 << 20;
