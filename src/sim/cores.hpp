@@ -82,7 +82,7 @@ class Cores {
   }
 
  private:
-  static constexpr double patience = 1;  // a few looks around take about as long as a message
+  static constexpr double patience = 1;  // a few looks around and the way to sleep take about as long as a message
   static constexpr double turns = 4;     // of the others, a message each, before a rank sleeps
 
   struct Core {
