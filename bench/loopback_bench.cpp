@@ -3,9 +3,9 @@
 //
 //   loopback_bench --ranks 2 --pattern ping_pong --sizes 8,1048576 --seconds 0.2
 //
-// Patterns: ping_pong (half of the round trip), stream (one way, eight messages under way), exchange (both ways at once),
-// reduce and copy (one core, no messages), and collectives that no rank can leave before all have entered: all_reduce,
-// all_gather, reduce_scatter, barrier. `bytes` is the whole array. The same memory every time. One JSON object per line.
+// Patterns: ping_pong (half of the round trip), shift (all send to the right and receive from the left at once), token (one
+// message goes around while the others wait), reduce and copy (each rank for itself, no messages), and collectives that no rank
+// can leave before all have entered: all_reduce, all_gather, reduce_scatter, barrier. `bytes` is the whole array. The same memory every time. One JSON object per line.
 #include <fmt/format.h>
 #include <tutti/tutti.hpp>
 
@@ -63,15 +63,14 @@ void ping_pong(tutti::Group& world, Array& data, int calls) {
   }
 }
 
-// Eight messages are under way, each in its own array.
-void stream(tutti::Group& world, std::vector<Array>& arrays, int calls) {
-  std::vector<tutti::Work> under_way(arrays.size());
-  for (std::size_t i = 0; i < static_cast<std::size_t>(calls) + arrays.size(); ++i) {
-    const std::size_t slot = i % arrays.size();
-    if (world.rank() > 1) continue;
-    if (i >= arrays.size()) under_way[slot].wait();
-    if (i >= static_cast<std::size_t>(calls)) continue;
-    under_way[slot] = world.rank() == 0 ? world.isend(arrays[slot], 1) : world.irecv(arrays[slot], 0);
+int right_of(const tutti::Group& world) { return (world.rank() + 1) % world.size(); }
+int left_of(const tutti::Group& world) { return (world.rank() + world.size() - 1) % world.size(); }
+
+void token(tutti::Group& world, Array& data, int calls) {
+  for (int i = 0; i < calls; ++i) {
+    const int holder = i % world.size();
+    if (holder == world.rank()) world.send(data, right_of(world));
+    if (holder == left_of(world)) world.recv(data, holder);
   }
 }
 
@@ -83,13 +82,10 @@ std::function<void(int)> work_of(const std::string& pattern, tutti::Group& world
   auto data = std::make_shared<Array>(count, 1.0f);
   auto other = std::make_shared<Array>(count, 0.0f);
   if (pattern == "ping_pong") return [&world, data](int calls) { ping_pong(world, *data, calls); };
-  if (pattern == "stream") {
-    auto arrays = std::make_shared<std::vector<Array>>(8, *data);
-    return [&world, arrays](int calls) { stream(world, *arrays, calls); };
-  }
-  if (pattern == "exchange")
+  if (pattern == "token") return [&world, data](int calls) { token(world, *data, calls); };
+  if (pattern == "shift")
     return [&world, data, other](int calls) {
-      for (int i = 0; i < calls; ++i) world.sendrecv(*data, 1 - world.rank(), *other, 1 - world.rank());
+      for (int i = 0; i < calls; ++i) world.sendrecv(*data, right_of(world), *other, left_of(world));
     };
   if (pattern == "reduce")
     return [data, other](int calls) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "plan/cost.hpp"
+#include "sim/pace.hpp"
 
 namespace tutti::sim {
 
@@ -23,15 +24,17 @@ struct Cluster {
   int ranks = 8;
   int ranks_per_host = 8;  // consecutive ranks; the last host may have fewer
   int cores = 0;           // per host, for the ranks to share; 0: one for each rank
-  /// inside.seconds_per_byte: the time that a core spends on a byte, at each end of a message; between hosts the card
-  /// takes between.seconds_per_byte besides.
-  CostModel speed{};
-  double call = 0;  // that a rank spends on a call before it begins with its plan
-  double copy_seconds_per_byte = 1 / 8e9;
+  CostModel speed{};       // for the bytes that a core moves and reduces itself, the paces below count
+  double call = 0;         // that a rank spends on a call before it begins with its plan
+  Pace inside{
+      CostModel{}.inside.seconds_per_byte};  // of a core, at each end of a message; between hosts the card besides
+  Pace reduce{CostModel{}.reduce_seconds_per_byte};
+  Pace copy{1 / 8e9};
   /// What leaves the hosts shares a network core of hosts × bandwidth ÷ oversubscription.
   double oversubscription = 1;
   std::int64_t eager_bytes_max = 64 << 10;  // a longer message is announced and waits for its receiver
-  double wake = 20e-6;                      // until a rank that waited has a core again, where ranks share cores
+  double turn = 0;                          // where ranks share cores: until a core is handed from one to the next
+  double wake = 20e-6;                      // … and until an idle core runs a rank
   std::vector<SlowRank> slow{};
   int dead = -1;  // a rank that does nothing at all
 

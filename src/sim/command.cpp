@@ -25,6 +25,8 @@ namespace tutti::sim {
 
 namespace {
 
+std::string usual(const Pace& pace) { return fmt::format("{:.3g}", 1e-9 / pace.seconds_per_byte()); }
+
 // As typed; times in microseconds, speeds in GB/s.
 struct Words {
   std::string verb = "all_reduce", ranks = "8", bytes = "1M", eager = "64K", dead, plot, table;
@@ -32,10 +34,9 @@ struct Words {
   int hosts = 0, ranks_per_host = 8, cores = 0;
   double latency = CostModel{}.between.latency * 1e6, bandwidth = 1e-9 / CostModel{}.between.seconds_per_byte;
   double inside_latency = CostModel{}.inside.latency * 1e6;
-  double inside_bandwidth = 1e-9 / CostModel{}.inside.seconds_per_byte;
-  double overhead = CostModel{}.overhead * 1e6, call = 0, wake = Cluster{}.wake * 1e6, oversubscription = 1;
-  double reduce_bandwidth = 1e-9 / CostModel{}.reduce_seconds_per_byte;
-  double copy_bandwidth = 1e-9 / Cluster{}.copy_seconds_per_byte;
+  double overhead = CostModel{}.overhead * 1e6, call = 0, turn = 0, wake = Cluster{}.wake * 1e6, oversubscription = 1;
+  std::string inside_bandwidth = usual(Cluster{}.inside), reduce_bandwidth = usual(Cluster{}.reduce);
+  std::string copy_bandwidth = usual(Cluster{}.copy);
   bool json = false, every_rank = false;
 };
 
@@ -57,32 +58,33 @@ SlowRank slow_rank(const std::string& text) {
 }
 
 Cluster cluster_of(const Words& words) {
-  for (const auto& [name, value] :
-       {std::pair{"--bandwidth", words.bandwidth}, std::pair{"--inside-bandwidth", words.inside_bandwidth},
-        std::pair{"--reduce-bandwidth", words.reduce_bandwidth}, std::pair{"--copy-bandwidth", words.copy_bandwidth}}) {
-    if (!(value > 0)) throw InvalidArgument(fmt::format("{} {}: more than 0 GB/s is needed", name, value));
-  }
+  if (!(words.bandwidth > 0))
+    throw InvalidArgument(fmt::format("--bandwidth {}: more than 0 GB/s is needed", words.bandwidth));
   if (!(words.inside_latency >= -words.overhead)) {
     throw InvalidArgument(
         fmt::format("--inside-latency {}: a message does not arrive before it is sent; −{} µs (--overhead) "
                     "is the least",
                     words.inside_latency, words.overhead));
   }
-  for (const auto& [name, value] : {std::pair{"--latency", words.latency}, std::pair{"--overhead", words.overhead},
-                                    std::pair{"--call", words.call}, std::pair{"--wake", words.wake}}) {
+  for (const auto& [name, value] :
+       {std::pair{"--latency", words.latency}, std::pair{"--overhead", words.overhead}, std::pair{"--call", words.call},
+        std::pair{"--turn", words.turn}, std::pair{"--wake", words.wake}}) {
     if (!(value >= 0)) throw InvalidArgument(fmt::format("{} {}: a time in µs is needed", name, value));
   }
   Cluster cluster;
   cluster.cores = words.cores;
+  cluster.inside = parse_pace("--inside-bandwidth", words.inside_bandwidth);
+  cluster.reduce = parse_pace("--reduce-bandwidth", words.reduce_bandwidth);
+  cluster.copy = parse_pace("--copy-bandwidth", words.copy_bandwidth);
   cluster.speed = {
-      .inside = {.latency = words.inside_latency * 1e-6, .seconds_per_byte = 1e-9 / words.inside_bandwidth},
+      .inside = {.latency = words.inside_latency * 1e-6, .seconds_per_byte = cluster.inside.seconds_per_byte()},
       .between = {.latency = words.latency * 1e-6, .seconds_per_byte = 1e-9 / words.bandwidth},
       .overhead = words.overhead * 1e-6,
-      .reduce_seconds_per_byte = 1e-9 / words.reduce_bandwidth};
+      .reduce_seconds_per_byte = cluster.reduce.seconds_per_byte()};
   cluster.call = words.call * 1e-6;
-  cluster.copy_seconds_per_byte = 1e-9 / words.copy_bandwidth;
   cluster.oversubscription = words.oversubscription;
   cluster.eager_bytes_max = launch::parse_size("--eager", words.eager);
+  cluster.turn = words.turn * 1e-6;
   cluster.wake = words.wake * 1e-6;
   for (const std::string& text : words.slow) cluster.slow.push_back(slow_rank(text));
   return cluster;
@@ -209,14 +211,19 @@ void add_command(CLI::App& tutti) {
   figure("--latency", words->latency, "between hosts, µs");
   figure("--bandwidth", words->bandwidth, "of a host's network card, each way, GB/s");
   figure("--inside-latency", words->inside_latency, "inside a host, after the sender is done, µs; may be negative");
-  figure("--inside-bandwidth", words->inside_bandwidth, "at which a core puts bytes in or takes them out, GB/s");
+  const auto pace = [&](const char* name, std::string& value, const char* text) {
+    sim->add_option(name, value, text)->capture_default_str()->group(topology);
+  };
+  pace("--inside-bandwidth", words->inside_bandwidth,
+       "at which a core puts bytes in or takes them out, GB/s; by size of message: 4K:9,1M:5.5");
   figure("--overhead", words->overhead, "that a rank spends per message, at each end, µs");
   figure("--call", words->call, "that a rank spends on a call before its first message, µs");
-  figure("--reduce-bandwidth", words->reduce_bandwidth, "at which a core reduces, GB/s");
-  figure("--copy-bandwidth", words->copy_bandwidth, "at which a core copies, GB/s");
+  pace("--reduce-bandwidth", words->reduce_bandwidth, "at which a core reduces, GB/s; or by size");
+  pace("--copy-bandwidth", words->copy_bandwidth, "at which a core copies, GB/s; or by size");
   figure("--oversubscription", words->oversubscription,
          "of the network core: 4 means a quarter of what hosts could send");
-  figure("--wake", words->wake, "until a waiting rank gets a core, where ranks share cores, µs");
+  figure("--turn", words->turn, "to hand a core from one rank to the next, where ranks share cores, µs");
+  figure("--wake", words->wake, "until an idle core runs a rank, where ranks share cores, µs");
   sim->add_option("--eager", words->eager, "longer messages wait for their receiver")
       ->capture_default_str()
       ->group(topology);

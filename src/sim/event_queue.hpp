@@ -16,6 +16,7 @@ enum class Happening : std::uint8_t {
   announced,  // a long message waits at its sender
   granted,    // … and may be sent: `task` is the sender's
   landed,     // the last bytes are there, and taken
+  core_idle,  // the rank has found nothing more to do
 };
 
 struct Event {

@@ -131,16 +131,14 @@ class Simulation {
     const Assignment next = rank.jobs[rank.head];
     const Task& task = rank.program->tasks[next.task];
     const Job job = static_cast<Job>(next.job);
-    const CostModel& speed = cluster_.speed;
-    const double bytes = static_cast<double>(task.bytes);
-    double seconds = speed.overhead;
+    double seconds = cluster_.speed.overhead;
     if (job == Job::enter) {
       seconds = cluster_.call;
     } else if (job == Job::compute) {
-      seconds = bytes * cluster_.copy_seconds_per_byte +
-                static_cast<double>(task.reduced_bytes) * speed.reduce_seconds_per_byte;
+      seconds = cluster_.copy.seconds(task.bytes, workload_.bytes) +
+                cluster_.reduce.seconds(task.reduced_bytes, workload_.bytes);
     } else if (job != Job::announce && job != Job::grant) {
-      seconds += bytes * speed.inside.seconds_per_byte;
+      seconds += cluster_.inside.seconds(task.bytes, workload_.bytes);
     }
     const double end = begin + seconds * rank.slowness;
     if (job == Job::send || job == Job::send_granted) transmit(index, next.task, begin, end);
@@ -203,6 +201,9 @@ class Simulation {
       case Happening::announced: take(event); break;
       case Happening::granted: assign(event.rank, event.task, Job::send_granted); break;
       case Happening::landed: complete(event.rank, event.task); break;
+      case Happening::core_idle:
+        if (const auto next = cores_.take_over(event.rank, now_)) begin_job(next->rank, next->begin);
+        break;
     }
   }
 
@@ -247,7 +248,8 @@ class Simulation {
     }
     if (ranks_[index].head < ranks_[index].jobs.size()) return begin_job(index, now_);
     ranks_[index].at_work = false;
-    if (const auto next = cores_.release(index, now_)) begin_job(next->rank, next->begin);
+    if (const auto next = cores_.release(index, now_)) return begin_job(next->rank, next->begin);
+    if (const auto idle = cores_.idle_from(index)) events_.push(*idle, Happening::core_idle, index, 0);
   }
 
   [[nodiscard]] double latency(std::uint32_t rank, const Task& task) const {
@@ -258,8 +260,8 @@ class Simulation {
   void received(std::uint32_t rank, std::uint32_t index) {
     if (task_of(rank, index).bytes > Network::first_bytes) {
       const auto last = last_bytes_.find(key(rank, index));
-      const double end = last->second + static_cast<double>(Network::first_bytes) *
-                                            cluster_.speed.inside.seconds_per_byte * ranks_[rank].slowness;
+      const double end =
+          last->second + cluster_.inside.seconds(Network::first_bytes, workload_.bytes) * ranks_[rank].slowness;
       last_bytes_.erase(last);
       if (end > now_) return events_.push(end, Happening::landed, rank, index);
     }

@@ -14,7 +14,9 @@ Cluster cluster_of(int ranks, int ranks_per_host) {
                    .between = {.latency = 100e-6, .seconds_per_byte = 2e-9},
                    .overhead = 1e-6,
                    .reduce_seconds_per_byte = 0.5e-9};
-  cluster.copy_seconds_per_byte = 0.25e-9;
+  cluster.inside = Pace(1e-9);
+  cluster.reduce = Pace(0.5e-9);
+  cluster.copy = Pace(0.25e-9);
   return cluster;
 }
 
@@ -107,6 +109,17 @@ TEST(Simulate, AWaitingRankNeedsTimeToWakeWhereCoresAreShared) {
   EXPECT_NEAR(asleep, awake + 3 * 50e-6, tiny);  // three ranks wait for their message longer than they stay awake
   cluster.cores = 4;
   EXPECT_LT(run(Verb::broadcast, Algorithm::chain, 8, cluster).seconds, awake + tiny);
+}
+
+TEST(Simulate, ToHandACoreOverTakesATurn) {
+  Cluster cluster = cluster_of(2, 2);
+  cluster.cores = 1;
+  // Both send, then both receive: the core goes to rank 1, back to 0, and again to 1. Only those who come back pay.
+  const double free = run(Verb::barrier, Algorithm::dissemination, 0, cluster).seconds;
+  cluster.turn = 3e-6;
+  const double paid = run(Verb::barrier, Algorithm::dissemination, 0, cluster).seconds;
+  EXPECT_GT(paid, free + 2.9e-6);
+  EXPECT_LT(paid, free + 6.1e-6);
 }
 
 TEST(Simulate, ASlowRankHoldsEveryoneUp) {

@@ -45,7 +45,7 @@ void index(Workload& workload) {
 }
 
 Workload rotating_workload(const Spec& spec, const Question& question, const Cluster& cluster, const Table& table) {
-  Workload workload{.ranks = spec.size, .period = spec.size, .programs = {}, .program_of = {}};
+  Workload workload{.ranks = spec.size, .period = spec.size, .bytes = question.bytes, .programs = {}, .program_of = {}};
   workload.programs.push_back(compile(make_plan(spec), question.element_bytes, table));
   // A test compares all ranks for small sizes; here a few must do.
   for (const int rank : {1, spec.size / 2, spec.size - 1}) {
@@ -139,7 +139,7 @@ std::optional<Workload> make_workload(const Question& question, const Cluster& c
     return workload;
   }
   if (estimated_steps(spec, question, table) > question.tasks_max) return std::nullopt;
-  Workload workload{.ranks = spec.size, .period = spec.size, .programs = {}, .program_of = {}};
+  Workload workload{.ranks = spec.size, .period = spec.size, .bytes = question.bytes, .programs = {}, .program_of = {}};
   std::unordered_multimap<std::uint64_t, std::uint32_t> known;
   for (int rank = 0; rank < spec.size; ++rank) {
     Program program = compile(make_plan(of_rank(spec, rank)), question.element_bytes, table);

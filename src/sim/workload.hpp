@@ -19,7 +19,8 @@ namespace tutti::sim {
 
 struct Workload {
   int ranks = 1;
-  int period = 1;  // ranks that are simulated
+  int period = 1;          // ranks that are simulated
+  std::int64_t bytes = 0;  // of the array that each rank works on
   std::vector<Program> programs;
   std::vector<std::uint32_t> program_of;  // per simulated rank
   [[nodiscard]] const Program& of(int rank) const { return programs[program_of[static_cast<std::size_t>(rank)]]; }

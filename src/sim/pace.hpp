@@ -1,0 +1,40 @@
+// pace.hpp: how long a core takes for bytes.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tutti::sim {
+
+/// So many seconds for each byte, or as measured for some sizes, because what fits into a cache goes faster. Who measures with
+/// pieces of a size sends, copies or reduces from one such piece to another: twice that size has to fit. A call works on its
+/// array: if half of that is larger than a piece, the piece goes at the pace of this half.
+class Pace {
+ public:
+  struct Point {
+    double bytes = 0, seconds = 0;
+  };
+  Pace(double seconds_per_byte) : seconds_per_byte_(seconds_per_byte) {}  // NOLINT: a number is the usual pace
+  /// By ascending size. In between, the time is in proportion; below the first and above the last at the pace of that one.
+  explicit Pace(std::vector<Point> points);
+
+  /// For a piece of an array.
+  [[nodiscard]] double seconds(std::int64_t bytes, std::int64_t array_bytes) const {
+    return static_cast<double>(bytes) * (points_.empty() ? seconds_per_byte_ : measured(bytes, array_bytes));
+  }
+  /// Of the largest size.
+  [[nodiscard]] double seconds_per_byte() const { return seconds_per_byte_; }
+
+ private:
+  [[nodiscard]] double measured(std::int64_t bytes, std::int64_t array_bytes) const;
+
+  double seconds_per_byte_ = 0;
+  std::vector<Point> points_;
+};
+
+/// "4.5", in GB/s, or by size: "4K:9,64K:8,1M:5.5". InvalidArgument that names the option.
+Pace parse_pace(const std::string& option, const std::string& text);
+
+}  // namespace tutti::sim

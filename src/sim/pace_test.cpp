@@ -1,0 +1,50 @@
+// pace_test.cpp: bytes at a measured pace, and paces as people type them.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/pace.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <tutti/error.hpp>
+
+namespace tutti::sim {
+namespace {
+
+constexpr double tiny = 1e-15;
+
+TEST(Pace, ANumberCountsForEverySize) {
+  const Pace pace = parse_pace("--inside-bandwidth", "4");
+  EXPECT_NEAR(pace.seconds(1000, 0), 250e-9, tiny);
+  EXPECT_NEAR(pace.seconds(1000, 1 << 30), 250e-9, tiny);
+  EXPECT_EQ(pace.seconds(0, 0), 0);
+}
+
+TEST(Pace, BetweenMeasuredSizesTheTimeIsInProportion) {
+  const Pace pace = parse_pace("--inside-bandwidth", "1K:8,4K:4");
+  EXPECT_NEAR(pace.seconds(512, 0), 512 / 8e9, tiny);
+  EXPECT_NEAR(pace.seconds(1024, 0), 1024 / 8e9, tiny);
+  EXPECT_NEAR(pace.seconds(2560, 0), (1024 / 8e9 + 4096 / 4e9) / 2, tiny);
+  EXPECT_NEAR(pace.seconds(4096, 0), 4096 / 4e9, tiny);
+  EXPECT_NEAR(pace.seconds(1 << 20, 0), (1 << 20) / 4e9, tiny);
+  EXPECT_NEAR(pace.seconds_per_byte(), 1 / 4e9, tiny);
+}
+
+TEST(Pace, APieceOfALargeArrayIsNotFasterThanTheArray) {
+  const Pace pace = parse_pace("--reduce-bandwidth", "1K:8,4K:4");
+  EXPECT_NEAR(pace.seconds(1024, 2048), 1024 / 8e9, tiny);  // both halves fit where a piece and its source fitted
+  EXPECT_NEAR(pace.seconds(1024, 8192), 1024 / 4e9, tiny);
+}
+
+TEST(Pace, WhatMakesNoSenseIsRefusedByName) {
+  for (const char* text : {"", "0", "-1", "fast", "1K:", "1K:0", "1Q:4", "4K:5,1K:6", "0:5", "1K:5,", "1K:5,7"}) {
+    try {
+      parse_pace("--copy-bandwidth", text);
+      ADD_FAILURE() << text << " was accepted";
+    } catch (const InvalidArgument& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr("--copy-bandwidth")) << text;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tutti::sim
