@@ -18,23 +18,29 @@ def logits_of(x):
 
 
 @tf.function(input_signature=[tf.TensorSpec([None, digits.PIXELS], tf.float32), tf.TensorSpec([None], tf.int32)])
-def train(x, y):
+def loss_and_gradients(x, y):
+    """Means over the samples of this rank, which may be none."""
     with tf.GradientTape() as tape:
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits_of(x))
-        count = tf.cast(tf.size(y), tf.float32)
-        loss = tf.reduce_sum(losses) / tf.maximum(count, 1)  # a mean over the samples of this rank, which may be none
-    gradients = tape.gradient(loss, weights)
-    loss, gradients = tutti.average((loss, gradients), weight=count)
+        loss = tf.reduce_sum(losses) / tf.maximum(tf.cast(tf.size(y), tf.float32), 1)
+    return loss, tape.gradient(loss, weights)
+
+
+@tf.function
+def apply(gradients):
     for name, gradient in gradients.items():
         velocity[name].assign(digits.MOMENTUM * velocity[name] + gradient)
         weights[name].assign_sub(digits.RATE * velocity[name])
-    return loss
 
 
 for epoch in range(options.epochs):
     losses = []
     for batch_x, batch_y in tutti.batches((x, y), digits.BATCH, epoch=epoch, seed=digits.SEED):
-        losses.append(train(batch_x, batch_y))
+        # The average could be inside of one function (examples/data_parallel); between two, its time can be told.
+        found = loss_and_gradients(batch_x, batch_y)
+        loss, gradients = progress.timed(tutti.average, found, weight=len(batch_y))
+        apply(gradients)
+        losses.append(loss)
     progress.epoch(epoch, [float(loss) for loss in losses], (logits_of(test_x).numpy().argmax(-1) == test_y).mean())
 
 progress.finish()
