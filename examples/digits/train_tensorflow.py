@@ -26,6 +26,12 @@ def loss_and_gradients(x, y):
     return loss, tape.gradient(loss, weights)
 
 
+# One function would do (examples/data_parallel); as functions of their own, the time of the average can be told.
+@tf.function
+def average(loss, gradients, samples):
+    return tutti.average((loss, gradients), weight=samples)
+
+
 @tf.function
 def apply(gradients):
     for name, gradient in gradients.items():
@@ -36,9 +42,8 @@ def apply(gradients):
 for epoch in range(options.epochs):
     losses = []
     for batch_x, batch_y in tutti.batches((x, y), digits.BATCH, epoch=epoch, seed=digits.SEED):
-        # The average could be inside of one function (examples/data_parallel); between two, its time can be told.
-        found = loss_and_gradients(batch_x, batch_y)
-        loss, gradients = progress.timed(tutti.average, found, weight=len(batch_y))
+        samples = tf.constant(len(batch_y), tf.float32)
+        loss, gradients = progress.timed(average, *loss_and_gradients(batch_x, batch_y), samples)
         apply(gradients)
         losses.append(loss)
     progress.epoch(epoch, [float(loss) for loss in losses], (logits_of(test_x).numpy().argmax(-1) == test_y).mean())
