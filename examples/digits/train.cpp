@@ -190,6 +190,12 @@ class Training {
   double communication_s_ = 0;
 };
 
+std::string bar(double done) {
+  std::string text;
+  for (int place = 0; place < 20; ++place) text += place < std::lround(20 * done) ? "█" : "·";
+  return text;
+}
+
 struct Options {
   std::string file, curve;
   int epochs = 15;
@@ -217,9 +223,10 @@ void train(const Options& options) {
     curve.insert(curve.end(), losses.begin(), losses.end());
     if (world.rank() != 0) continue;
     const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    fmt::print("epoch {:2}/{} loss {:.4f}  accuracy {:5.2f} %  {:5.1f} s, {:4.1f} % in communication\n", epoch + 1,
-               options.epochs, std::accumulate(losses.begin(), losses.end(), 0.0) / double(losses.size()),
-               100 * training.accuracy(), spent, 100 * training.communication_s() / spent);
+    fmt::print("epoch {:2}/{} {} loss {:.4f}  accuracy {:5.2f} %  {:5.1f} s, {:4.1f} % in communication\n", epoch + 1,
+               options.epochs, bar(double(epoch + 1) / options.epochs),
+               std::accumulate(losses.begin(), losses.end(), 0.0) / double(losses.size()), 100 * training.accuracy(),
+               spent, 100 * training.communication_s() / spent);
     std::fflush(stdout);
   }
   if (world.rank() == 0 && !options.curve.empty()) {

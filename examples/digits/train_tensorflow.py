@@ -18,23 +18,34 @@ def logits_of(x):
 
 
 @tf.function(input_signature=[tf.TensorSpec([None, digits.PIXELS], tf.float32), tf.TensorSpec([None], tf.int32)])
-def train(x, y):
+def loss_and_gradients(x, y):
+    """Means over the samples of this rank, which may be none."""
     with tf.GradientTape() as tape:
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits_of(x))
-        count = tf.cast(tf.size(y), tf.float32)
-        loss = tf.reduce_sum(losses) / tf.maximum(count, 1)  # a mean over the samples of this rank, which may be none
-    gradients = tape.gradient(loss, weights)
-    loss, gradients = tutti.average((loss, gradients), weight=count)
+        loss = tf.reduce_sum(losses) / tf.maximum(tf.cast(tf.size(y), tf.float32), 1)
+    return loss, tape.gradient(loss, weights)
+
+
+# One function would do (examples/data_parallel); as functions of their own, the time of the average can be told.
+@tf.function
+def average(loss, gradients, samples):
+    return tutti.average((loss, gradients), weight=samples)
+
+
+@tf.function
+def apply(gradients):
     for name, gradient in gradients.items():
         velocity[name].assign(digits.MOMENTUM * velocity[name] + gradient)
         weights[name].assign_sub(digits.RATE * velocity[name])
-    return loss
 
 
 for epoch in range(options.epochs):
     losses = []
     for batch_x, batch_y in tutti.batches((x, y), digits.BATCH, epoch=epoch, seed=digits.SEED):
-        losses.append(train(batch_x, batch_y))
+        samples = tf.constant(len(batch_y), tf.float32)
+        loss, gradients = progress.timed(average, *loss_and_gradients(batch_x, batch_y), samples)
+        apply(gradients)
+        losses.append(loss)
     progress.epoch(epoch, [float(loss) for loss in losses], (logits_of(test_x).numpy().argmax(-1) == test_y).mean())
 
 progress.finish()

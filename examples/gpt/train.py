@@ -130,20 +130,29 @@ def main() -> None:
     for step in range(o.steps):
         x, y = course.batch(step)
         optimizer.zero_grad()
-        loss = tutti.torch.parallel_cross_entropy(model(x), y, classes=len(course.characters))
+        logits = model(x)
+        loss = tutti.torch.parallel_cross_entropy(logits, y, classes=len(course.characters))
         loss.backward()
         optimizer.step()
         if step % 10 == 0 or step == o.steps - 1:
-            mean = tutti.average(loss.detach(), group=mp.data_group())
+            whole = mp.gather(logits.detach(), -1, total=len(course.characters))
+            right = (whole.argmax(-1) == y).float().mean()
+            mean, accuracy = tutti.average([loss.detach(), right], group=mp.data_group())
             if world.rank == 0:
-                done = "█" * round(20 * (step + 1) / o.steps)
-                print(f"step {step + 1:4}/{o.steps} {done.ljust(20, '·')} loss {mean:.4f} ({math.exp(mean):.1f} characters to choose "
-                      f"from), {(time.perf_counter() - begin) / (step + 1) * 1e3:.0f} ms a step", flush=True)
+                report(step + 1, o.steps, float(mean), float(accuracy), time.perf_counter() - begin, optimizer.waited_in_all)
     memory = optimizer.memory()
     if world.rank == 0:
         print("rank 0 holds " + ", ".join(f"{count / 2**20:.2f} MiB of {name}" for name, count in memory.items()))
     write(model, course, o, world)
     tutti.finalize()
+
+
+def report(step: int, steps: int, loss: float, accuracy: float, seconds: float, waited: float) -> None:
+    """One line of progress. Time in communication is what ZeRO waits for; the sums of tensor parallelism are not in it."""
+    done = "█" * round(20 * step / steps)
+    print(f"step {step:4}/{steps} {done.ljust(20, '·')} loss {loss:.4f} ({math.exp(loss):.1f} characters to choose from)  "
+          f"accuracy {100 * accuracy:5.2f} %  {seconds / step * 1e3:.0f} ms a step, {100 * waited / seconds:4.1f} % in communication",
+          flush=True)
 
 
 @torch.no_grad()

@@ -57,12 +57,20 @@ class ShardedOptimizer {
   /// This rank's part: where it begins among the parameters, and its length.
   [[nodiscard]] std::int64_t begin() const { return begin_; }
   [[nodiscard]] std::int64_t length() const { return length_; }
+  /// How many numbers of state each parameter has: 2 with AdamW (means of gradients and of their squares), 1 or 0 with Sgd.
+  [[nodiscard]] int state_arrays() const;
+  /// The whole state, as one process would have it, on every rank: `whole` has shape [state_arrays(), parameters] and the
+  /// parameters' dtype. Collective. With it, and steps(), training goes on on any number of ranks.
+  void collect_state(View whole, const CallOptions& options = {});
+  /// Takes this rank's part of such a state. Every rank does, with the same.
+  void load_state(View whole, std::int64_t steps);
   /// Bytes of state on this rank.
   [[nodiscard]] std::size_t state_bytes() const { return state_.size(); }
 
  private:
   void update(void* parameters, const void* gradients, double scale);
   [[nodiscard]] void* state(int index);
+  void check_state(const View& whole) const;
 
   Group group_;
   View parameters_;

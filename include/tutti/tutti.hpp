@@ -9,6 +9,7 @@
 #include <tutti/group.hpp>
 #include <tutti/init.hpp>
 #include <tutti/mesh.hpp>
+#include <tutti/model_parallel.hpp>
 #include <tutti/op.hpp>
 #include <tutti/optimizer.hpp>
 #include <tutti/shard.hpp>

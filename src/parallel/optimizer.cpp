@@ -1,6 +1,7 @@
 // optimizer.cpp: gradients averaged and shared out, one fused step on this rank's part, parameters put together again.
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -45,6 +46,31 @@ ShardedOptimizer::ShardedOptimizer(Group group, View parameters, OptimizerRule r
 
 void* ShardedOptimizer::state(int index) {
   return state_.data() + static_cast<std::size_t>(index * length_) * size_of(parameters_.dtype());
+}
+
+int ShardedOptimizer::state_arrays() const { return arrays_of_state(rule_); }
+
+void ShardedOptimizer::check_state(const View& whole) const {
+  const std::int64_t expected[] = {state_arrays(), parameters_.count()};
+  if (whole.present() && whole.dtype() == parameters_.dtype() && std::ranges::equal(whole.shape(), expected)) return;
+  throw InvalidArgument(fmt::format("the state of this optimiser is {} of shape [{}, {}], not {} of shape [{}]",
+                                    name_of(parameters_.dtype()), expected[0], expected[1], name_of(whole.dtype()),
+                                    fmt::join(whole.shape(), ", ")));
+}
+
+void ShardedOptimizer::collect_state(View whole, const CallOptions& options) {
+  // What does not fit is refused by the call, which tells the other ranks.
+  if (state_arrays() == 0) return check_state(whole);
+  const std::int64_t shape[] = {state_arrays(), length_};
+  group_.all_gather(View(state_.data(), parameters_.dtype(), shape), whole,
+                    {.axis = 1, .uneven = true, .sizes = sizes_, .timeout = options.timeout});
+}
+
+void ShardedOptimizer::load_state(View whole, std::int64_t steps) {
+  check_state(whole);
+  if (steps < 0) throw InvalidArgument(fmt::format("an optimiser cannot have taken {} steps", steps));
+  if (!state_.empty()) kernel::pack(whole.slice(1, begin_, length_), state_.data());
+  steps_ = steps;
 }
 
 void ShardedOptimizer::step(View gradients, const StepOptions& options) {

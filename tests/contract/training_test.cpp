@@ -126,5 +126,39 @@ TEST_P(Training, a_sharded_optimizer_steps_as_one_process_would) {
   }
 }
 
+TEST_P(Training, a_state_goes_on_on_another_number_of_ranks) {
+  const OptimizerRule rules[] = {AdamW{.learning_rate = 0.1}, Sgd{.learning_rate = 0.1, .momentum = 0.9}, Sgd{}};
+  for (const OptimizerRule& rule : rules) {
+    on_every_rank([&](Group& world) {
+      Doubles parameters(11, 1.0);
+      ShardedOptimizer optimizer(world, parameters, rule);
+      const auto gradient_at = [](int step) { return gradient_of(0, step); };  // the same on every rank
+      for (int step = 1; step <= 2; ++step) {
+        Doubles gradient = gradient_at(step);
+        optimizer.step(gradient);
+      }
+      const std::int64_t shape[] = {optimizer.state_arrays(), 11};
+      Doubles state(static_cast<std::size_t>(shape[0] * shape[1]) + 1);  // one more: a pointer even if there is none
+      const View whole(state.data(), DType::float64, shape);
+      optimizer.collect_state(whole);
+
+      Group alone = world.split(world.rank());
+      Doubles continued = parameters;
+      ShardedOptimizer single(alone, continued, rule);
+      single.load_state(whole, optimizer.steps());
+      for (int step = 3; step <= 4; ++step) {
+        Doubles gradient = gradient_at(step), same = gradient;
+        optimizer.step(gradient);
+        single.step(same);
+      }
+      for (std::size_t i = 0; i < parameters.size(); ++i) ASSERT_NEAR(continued[i], parameters[i], 1e-12);
+      ASSERT_EQ(single.steps(), 4);
+      ASSERT_THROW(single.load_state(state, 4), InvalidArgument);
+      ASSERT_THROW(single.load_state(whole, -1), InvalidArgument);
+      ASSERT_THROW(optimizer.collect_state(parameters), InvalidArgument);
+    });
+  }
+}
+
 }  // namespace
 }  // namespace tutti::contract

@@ -209,11 +209,14 @@ def test_a_hook_of_ones_own(rank, size):
 def test_buckets_travel_while_backward_computes():
     layers = [nn.Linear(256, 256) for _ in range(8)]
     model = DataParallel(nn.Sequential(*layers), bucket_bytes=256 * 256 * 4, first_bucket_bytes=1)
-    for _ in range(3):
+    timeline, hidden = model.timeline, 0
+    while timeline.steps < 3 or (not hidden and timeline.steps < 50):
         model.zero_grad()
         model(torch.ones(64, 256)).sum().backward()
-    timeline = model.timeline
-    assert len(timeline.passages) >= 8 and timeline.steps == 3
+        # Not only begun, but over before backward was. Ranks that share a core do not manage it in every step.
+        hidden = tutti.all_reduce(timeline.hidden_bytes, op="min")
+    assert hidden > 0 and "MiB" in str(timeline)
+    assert len(timeline.passages) >= 8 and all(p.started <= p.finished for p in timeline.passages)
     assert timeline.overlapped_bytes > 0.8 * sum(p.nbytes for p in timeline.passages)
     assert [p.bucket for p in timeline.passages] == sorted(p.bucket for p in timeline.passages)
     assert "bucket 0" in str(timeline)

@@ -114,12 +114,18 @@ def test_states_move_between_numbers_of_ranks(world, rank, size):
             parameter.mul_(2)
     state = tutti.torch.collect_state_dict(split)
     model.load_state_dict(state)  # on one rank
-    alone = world.split(rank)
-    single = tutti.torch.parallelize(dense_block(), PLANS["whole"], group=alone)
-    tutti.torch.load_collected_state_dict(single, state)
     ids = torch.arange(13)[None]
-    close(single(ids), model(ids))
     close(split(ids), model(ids))
+    halves = world.split(rank % 2)  # fewer ranks, and one
+    for fewer in (halves, world.split(rank)):
+        moved = tutti.torch.parallelize(dense_block(), PLANS["whole"], group=fewer)
+        tutti.torch.load_collected_state_dict(moved, state)
+        close(moved(ids), model(ids))
+        again = tutti.torch.collect_state_dict(moved)
+        assert again.keys() == state.keys() and all(torch.equal(again[name], state[name]) for name in state)
+    back = tutti.torch.parallelize(dense_block(), PLANS["whole"])  # and from one rank's state to all
+    tutti.torch.load_collected_state_dict(back, again)
+    close(back(ids), model(ids))
 
 
 def test_norms_count_split_parameters_once(size):

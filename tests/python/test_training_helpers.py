@@ -81,7 +81,7 @@ def test_tensorflow_tape(rank, size):
     assert found["unused"] is None
 
 
-def test_keras(rank, size):
+def test_keras(rank, size, caplog):
     import keras
 
     import tutti.tensorflow.training as training
@@ -95,8 +95,9 @@ def test_keras(rank, size):
     alone, model = network(0), network(rank)
     alone.compile(keras.optimizers.SGD(0.1), loss="mse", jit_compile=False)
     alone.fit(x, y, batch_size=48, epochs=3, shuffle=False, verbose=0)
-    training.compile(model, keras.optimizers.SGD(0.1), loss="mse")
-    assert model.jit_compile is False
+    with caplog.at_level("INFO", "tutti"):
+        training.compile(model, keras.optimizers.SGD(0.1), loss="mse")
+    assert model.jit_compile is False and "jit_compile=False" in caplog.text
     model.fit(x[rank::size], y[rank::size], batch_size=48, epochs=3, shuffle=False, verbose=0)
     for found, expected in zip(model.get_weights(), alone.get_weights()):
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)

@@ -191,6 +191,15 @@ def test_stage_3_fetches_ahead_and_gives_up(rank, size):
         ZeroOptimizer([nn.Parameter(torch.ones(1))], torch.optim.SGD, stage=3, lr=0.1)
 
 
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize("stage", (1, 2, 3))
+def test_models_that_differ_are_refused_by_name(stage, world, rank, size):
+    odd = nn.Sequential(nn.Linear(2, 3) if rank < size - 1 else nn.Linear(3, 2))
+    with pytest.raises(tutti.Mismatch, match="0.weight|elsewhere"):
+        ZeroOptimizer(odd, torch.optim.SGD, stage=stage, lr=0.1, group=world.split(0))
+    assert tutti.all_reduce(1) == size
+
+
 def test_what_cannot_be_shared_out_is_refused_by_name():
     parameters = [nn.Parameter(torch.ones(3))]
     with pytest.raises(tutti.Unsupported, match="LBFGS"):
@@ -268,3 +277,20 @@ def test_jax_zero_equals_optax(rank, size):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
     held = sum(x.size for x in jax.tree.leaves(own) if x.ndim)
     assert held == pytest.approx(2 * 26 / size, abs=2)
+
+
+@pytest.mark.ranks(2, 2)  # the same on any number
+def test_jax_zero_refuses_by_name_what_looks_at_whole_arrays():
+    import optax
+
+    import tutti.jax.training as training
+
+    refused = {
+        "scale_by_factored_rms": optax.scale_by_factored_rms(),  # of adafactor
+        "clip_by_global_norm": optax.chain(optax.clip_by_global_norm(1.0), optax.sgd(0.1)),
+        "centralize": optax.chain(optax.centralize(), optax.sgd(0.1)),
+    }
+    for name, optimizer in refused.items():
+        with pytest.raises(tutti.Unsupported, match=f"{name}.*average_gradients"):
+            training.zero(optimizer)
+    training.zero(optax.sgd(optax.cosine_decay_schedule(0.1, 10), 0.9, nesterov=True))

@@ -135,10 +135,13 @@ def zero(optimizer: Any, *, clip_norm: float | None = None, group: Any = None) -
     Gradients are averaged and shared out in one step (`update(…, weight=n)` weighs them), each rank updates its part,
     and the updates are put together again. clip_norm: gradients are first scaled so that their norm over all ranks'
     parts is at most that. Optimisers that look at whole arrays (optax.clip_by_global_norm, adafactor, lamb) would see
-    parts only: they are not for this.
+    parts only: each is tried on some numbers, whole and in parts, and refused if that makes a difference.
     """
     import optax
 
+    from ._element_wise import require_element_wise
+
+    require_element_wise(optimizer, "zero")
     inner = optax.with_extra_args_support(optimizer)
 
     def members() -> Any:

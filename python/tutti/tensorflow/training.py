@@ -13,6 +13,7 @@ With Keras::
 """
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -93,10 +94,11 @@ def broadcast_variables(variables: Any, root: int = 0, *, group: Any = None) -> 
 def compile(model: Any, optimizer: Any = "rmsprop", *, group: Any = None, **options: Any) -> None:
     """model.compile for training on all ranks: the optimiser averages, and the variables start as rank 0 has them.
 
-    It sets jit_compile=False, because a collective cannot be inside of what XLA compiles for TensorFlow; Keras would
+    It sets jit_compile=False and says so (as information of the logger "tutti"), because a collective cannot be inside of what XLA compiles for TensorFlow; Keras would
     compile by itself. Asked for jit_compile=True it raises InvalidArgument."""
     if options.get("jit_compile", "auto") not in ("auto", False):
         raise InvalidArgument("compile: jit_compile=True cannot hold a collective; leave it out, and it will be False")
+    logging.getLogger("tutti").info("compile: jit_compile=False, as a collective cannot be inside of what XLA compiles")
     model.compile(optimizer=averaging(optimizer, group=group), **{**options, "jit_compile": False})
     if model.built:
         broadcast_variables(model, group=group)

@@ -41,6 +41,7 @@ class Bucket:
     factor: what this rank's gradients were multiplied by so that their sum over the ranks is the mean; None where they
         were not, and the mean is to be taken.
     state: a dict of the hook's own, kept from step to step.
+    work: what is on its way, if the hook says so: the timeline then knows when it had arrived.
     """
 
     def __init__(self, index: int, parameters: Sequence[torch.nn.Parameter], group: Any):
@@ -49,6 +50,7 @@ class Bucket:
         self.group = group
         self.factor: float | None = None
         self.state: dict[Any, Any] = {}
+        self.work: Any = None
         dtype = self.parameters[0].dtype
         per_line = _ALIGNMENT // dtype.itemsize
         counts = [-(-p.numel() // per_line) * per_line for p in self.parameters]

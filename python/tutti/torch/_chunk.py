@@ -50,6 +50,11 @@ class Chunk:
         pairs = zip(self.offsets, self.parameters, strict=True)
         return [flat[begin : begin + p.numel()].view(p.shape) for begin, p in pairs]
 
+    def view(self, flat: torch.Tensor, place: int) -> torch.Tensor:
+        """One of them."""
+        parameter = self.parameters[place]
+        return flat[self.offsets[place] :][: parameter.numel()].view(parameter.shape)
+
     def own(self, flat: torch.Tensor) -> torch.Tensor:
         """This rank's run of a flat tensor."""
         return flat[self.begin : self.begin + self.length]

@@ -21,6 +21,7 @@ class Reducer:
         self.pool: dict[tuple[int, torch.dtype], list[torch.Tensor]] = {}
         self.filling: dict[int, torch.Tensor] = {}
         self.flying: list[tuple[int, Any, torch.Tensor, torch.Tensor]] = []
+        self.runs: dict[int, torch.Tensor] = {}  # by chunk: this rank's part, kept from step to step
         self.is_open = False
         self.waiting: list[int] = []  # per chunk: gradients that have not come
         places = {}
@@ -48,16 +49,17 @@ class Reducer:
             chunk = self.chunks[c]
             free = self.pool.setdefault((chunk.count, chunk.dtype), [])
             self.filling[c] = free.pop() if free else shared_memory(chunk.count, chunk.dtype, chunk.group)[0]
-            self.filling[c].zero_()
         return self.filling[c]
 
     @torch.no_grad()
     def _take(self, item: int) -> None:
         c, place = self.places[item]
         chunk = self.chunks[c]
-        parameter = chunk.parameters[place]
-        if parameter.grad is not None:
-            chunk.views(self._buffer(c))[place].copy_(parameter.grad)
+        parameter, view = chunk.parameters[place], chunk.view(self._buffer(c), place)
+        if parameter.grad is None:
+            view.zero_()
+        else:
+            view.copy_(parameter.grad)
             parameter.grad = None
         self.waiting[c] -= 1
         if self.waiting[c] == 0:
@@ -66,15 +68,24 @@ class Reducer:
     def _start(self, c: int) -> None:
         chunk, whole = self.chunks[c], self._buffer(c)
         del self.filling[c]
-        run = torch.empty(chunk.length, dtype=chunk.dtype)
+        run = self._memory_for_run(c)
         self.flying.append((c, chunk.start_reduce(whole, run, "mean"), whole, run))
         while len(self.flying) > self.IN_FLIGHT_MAX:
             self._land()
 
+    def _memory_for_run(self, c: int) -> torch.Tensor:
+        """Memory for this rank's averaged gradients: that of the last step, as new memory costs more time than what
+        goes into it; or new memory where backward came again before the step."""
+        chunk = self.chunks[c]
+        is_used = id(chunk) in self.optimizer._gradients or any(flying[0] == c for flying in self.flying)
+        if is_used or c not in self.runs:
+            self.runs[c] = torch.empty(chunk.length, dtype=chunk.dtype)
+        return self.runs[c]
+
     @torch.no_grad()
     def _land(self) -> None:
         c, work, whole, run = self.flying.pop(0)
-        work.wait()
+        self.optimizer.wait_for([work])
         chunk = self.chunks[c]
         self.pool[chunk.count, chunk.dtype].append(whole)
         gradients = self.optimizer._gradients

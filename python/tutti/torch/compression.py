@@ -9,6 +9,8 @@ the buckets, once all have been started::
         work = tutti.all_reduce(narrow, op="mean", out=narrow, group=bucket.group, async_op=True)
         return lambda: (work.wait(), bucket.tensor.copy_(narrow))
 
+A hook may put its work into `bucket.work`, so that the timeline tells when it had arrived.
+
 `bucket.factor` is a number where the gradients are weighted already, so that "sum" has to be taken: `mean_op(bucket)`
 tells. All ranks use the same hook."""
 from __future__ import annotations
@@ -33,7 +35,7 @@ def mean_op(bucket: Any) -> str:
 
 def plain(bucket: Any) -> Finish:
     """As it is, in place."""
-    work = bucket.group.start(_native.Call("all_reduce", op=mean_op(bucket)), bucket.array, bucket.array)
+    work = bucket.work = bucket.group.start(_native.Call("all_reduce", op=mean_op(bucket)), bucket.array, bucket.array)
     return work.wait
 
 
@@ -52,7 +54,7 @@ class Cast:
             bucket.state["narrow"] = shared_memory(bucket.tensor.numel(), self.dtype, bucket.group)
         narrow, array = bucket.state["narrow"]
         narrow.copy_(bucket.tensor)
-        work = bucket.group.start(_native.Call("all_reduce", op=mean_op(bucket)), array, array)
+        work = bucket.work = bucket.group.start(_native.Call("all_reduce", op=mean_op(bucket)), array, array)
 
         def finish() -> None:
             work.wait()

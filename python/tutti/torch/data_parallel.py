@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +11,8 @@ import torch
 from torch import nn
 
 from .. import _native
-from .._errors import InvalidArgument, Mismatch
+from .._errors import InvalidArgument
+from ._alike import check_alike
 from ._bucket import BYTES_MAX, FIRST_BYTES_MAX, Bucket, broadcast_tensors, check_on_cpu, make_buckets
 from .compression import Hook, hook_from
 from .timeline import Timeline
@@ -59,7 +59,7 @@ class DataParallel(nn.Module):
         if not self._parameters_used:
             raise InvalidArgument("DataParallel: no parameter of the module requires a gradient")
         check_on_cpu(self._parameters_used, "DataParallel")
-        _check_alike(module, self.group)
+        check_alike("DataParallel", [*module.named_parameters(), *module.named_buffers()], self.group)
         self.synchronize()
         self._order = list(range(len(self._parameters_used) - 1, -1, -1))
         self._is_reordered = False
@@ -129,8 +129,16 @@ class DataParallel(nn.Module):
             torch.autograd.Variable._execution_engine.queue_callback(self._close)
         bucket, place = self._places[index]
         self._buckets[bucket].take(place, self._factor)
+        self._look()
         for started in self._schedule.ready(index):
             self._start(self._buckets[started])
+
+    def _look(self) -> None:
+        """Notes which of the buckets on their way have arrived meanwhile; moves the others on."""
+        for bucket, _ in self._finishes:
+            if bucket.work is not None and bucket.work.test():
+                self.timeline.finished(bucket.index)
+                bucket.work = None
 
     def _open(self) -> None:
         self._is_open = True
@@ -139,7 +147,7 @@ class DataParallel(nn.Module):
         self.timeline.begin()
 
     def _start(self, bucket: Bucket) -> None:
-        bucket.factor = self._factor
+        bucket.factor, bucket.work = self._factor, None
         try:
             with torch.no_grad():
                 finish = self._hook(bucket)
@@ -151,6 +159,7 @@ class DataParallel(nn.Module):
 
     def _close(self) -> None:
         """After backward: what did not come is 0, and everything is waited for."""
+        self._look()
         self.timeline.computed()
         try:
             missing = self._schedule.missing()
@@ -167,6 +176,7 @@ class DataParallel(nn.Module):
                 with torch.no_grad():
                     finish()
                 self.timeline.finished(bucket.index)
+                bucket.work = None
             for item in missing:
                 if not used[item]:
                     self._parameters_used[item].grad = kept[item]
@@ -248,25 +258,3 @@ class _Join:
                 self.model.synchronize(self.root)
         finally:
             self.model._joined = None
-
-
-def _check_alike(module: nn.Module, group: Any) -> None:
-    """Raises Mismatch that names the first parameter or buffer in which this rank differs from rank 0."""
-    tensors = [*module.named_parameters(), *module.named_buffers()]
-    lines = [f"{name}: {str(t.dtype)[6:]} {tuple(t.shape)}{', trained' * t.requires_grad}" for name, t in tensors]
-    digest = np.frombuffer(hashlib.blake2b("\n".join(lines).encode(), digest_size=16).digest(), np.uint8)
-    digests = np.empty(16 * group.size, np.uint8)
-    group.run(_ALL_GATHER, digest, digests)
-    if (digests.reshape(group.size, 16) == digests[:16]).all():
-        return
-    who = f"rank {group.rank} of {group.size}"
-    theirs = _text_from_root("\n".join(lines), group).split("\n")
-    for own, other in zip(lines + ["nothing more"], theirs + ["nothing more"], strict=False):
-        if own != other:
-            raise Mismatch(f"{who}: DataParallel: the module has {own!r} where rank 0 has {other!r}")
-    raise Mismatch(f"{who}: DataParallel: the module differs between ranks, elsewhere than here")
-
-
-def _text_from_root(text: str, group: Any) -> str:
-    own = np.frombuffer(text.encode(), np.uint8)
-    return group.run_sized(_BROADCAST, own if group.rank == 0 else None).numpy().tobytes().decode()

@@ -74,8 +74,7 @@ class ParallelLinear(_Parallel):
     dim: 1 or −1, columns: each rank computes some of the outputs; 0, rows: each rank uses some of the inputs and the
         results are summed; None: not split at all, the same on every rank.
     whole_input (rows): the input is whole and this rank takes its part; False: it gets its part, as a columns layer
-    with
-        whole_output=False leaves it.
+        with whole_output=False leaves it.
     whole_output (columns): the parts are joined; False: each rank keeps its own.
     sequence_dim: the activations outside of this layer are split along this axis (sequence parallelism): columns join
         them first, rows sum and split them again in one step; takes the place of whole_input and whole_output there.

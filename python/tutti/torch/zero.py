@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,14 @@ from torch import nn
 
 from .. import _native
 from .._errors import InvalidArgument, Unsupported
-from ._bucket import BYTES_MAX, broadcast_tensors, check_on_cpu, shared_memory
+from ._alike import check_alike
+from ._bucket import broadcast_tensors, check_on_cpu, shared_memory
 from ._chunk import Chunk, make_chunks
 from ._reducer import Reducer
 
+# How much is laid end to end and travels at once. Each rank holds up to three chunks' gradients whole during backward, and
+# what was just written is still in its processor's cache when it is sent.
+CHUNK_BYTES_MAX = 8 << 20
 # Each element of a parameter is stepped by itself: their runs may be cut anywhere.
 ELEMENT_WISE = ("Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD")
 REFUSED = {
@@ -32,18 +37,22 @@ class ZeroOptimizer(torch.optim.Optimizer):
 
     stage 1: each rank keeps the optimiser's state of its part only.
     stage 2: and the averaged gradients of its part only, which are sent off while backward goes on; `p.grad` is None
-    then. stage 3: and the parameters of its part only: each layer's are put together for its forward and again for its
-    backward,
-        the next layer's meanwhile, and given up afterwards. Needs the model: module=model, or the model for `params`.
+        then.
+    stage 3: and the parameters of its part only: each layer's are put together for its forward and again for its
+        backward, the next layer's meanwhile, and given up afterwards. Needs the model: module=model, or the model for
+        `params`.
 
-    params: parameters or param groups, as torch.optim takes them; the same on every rank (rank 0's values are used).
+    params: parameters or param groups, as torch.optim takes them. Every rank starts with rank 0's values; shapes or
+        dtypes that differ raise Mismatch, which names the first.
     optimizer: a class of torch.optim or one like it; `options` are its arguments. Element-wise ones (Adam, AdamW, SGD,
         …) are cut anywhere; others get whole parameters. element_wise=True says so of a class that is not known here.
+    bucket_bytes: how much of the gradients and parameters travels at once.
     group: the ranks that share; the world unless given. In stage 1, parameters of a DataParallel are not averaged
-    again.
+        again.
 
-    Learning-rate schedulers work as usual. `memory()` tells what this rank holds; `collect_state_dict()` gives the
-    state that the plain optimiser would have.
+    Learning-rate schedulers work as usual. `memory()` tells what this rank holds, `waited_in_all` for how many seconds
+    it has done nothing but wait for gradients and parameters; `collect_state_dict()` gives the state that the plain
+    optimiser would have.
     """
 
     def __new__(cls, *args: Any, stage: int = 2, **options: Any) -> "ZeroOptimizer":
@@ -55,7 +64,7 @@ class ZeroOptimizer(torch.optim.Optimizer):
 
     def __init__(
         self, params: Any, optimizer: type[torch.optim.Optimizer], *, stage: int = 2, group: Any = None,
-        module: nn.Module | None = None, bucket_bytes: int = BYTES_MAX, element_wise: bool | None = None,
+        module: nn.Module | None = None, bucket_bytes: int = CHUNK_BYTES_MAX, element_wise: bool | None = None,
         **options: Any,
     ):
         name = optimizer.__name__
@@ -68,9 +77,11 @@ class ZeroOptimizer(torch.optim.Optimizer):
         members = _native.world() if group is None else group
         self.group = members.subgroup(list(range(members.size)))
         self.stage = stage
+        self.waited_in_all = 0.0
         self.element_wise = name in ELEMENT_WISE if element_wise is None else element_wise
         parameters = [p for outer in self.param_groups for p in outer["params"] if p.requires_grad]
         check_on_cpu(parameters, "ZeroOptimizer")
+        check_alike("ZeroOptimizer", self._named(parameters), self.group)
         self._averages = not all(getattr(p, "tutti_averaged", False) for p in parameters)
         broadcast_tensors(parameters, self.group)
         self._groups = [
@@ -87,6 +98,11 @@ class ZeroOptimizer(torch.optim.Optimizer):
         self._gradients: dict[int, torch.Tensor] = {}  # by chunk: this rank's run
         self._flats: dict[int, torch.Tensor] = {}  # by chunk: the whole gradients (stage 1)
         self._reducer = Reducer(self) if stage > 1 else None
+
+    def _named(self, parameters: list[nn.Parameter]) -> list[tuple[str, nn.Parameter]]:
+        """With the names that the module has for them, or their places."""
+        names = {id(p): name for name, p in self.module.named_parameters()} if self.module is not None else {}
+        return [(names.get(id(p), f"parameter {place}"), p) for place, p in enumerate(parameters)]
 
     def _cut(self, parameters: list[nn.Parameter], bytes_max: int) -> list[Chunk]:
         return make_chunks(parameters, self.group, bytes_max, element_wise=self.element_wise)
@@ -120,9 +136,14 @@ class ZeroOptimizer(torch.optim.Optimizer):
 
     def _spread(self) -> None:
         """After a step: everybody's run to everybody."""
-        works = [chunk.start_gather() for chunk in self.chunks]
+        self.wait_for([chunk.start_gather() for chunk in self.chunks])
+
+    def wait_for(self, works: Iterable[Any]) -> None:
+        """Waits for calls under way and counts the time."""
+        begin = time.perf_counter()
         for work in works:
             work.wait()
+        self.waited_in_all += time.perf_counter() - begin
 
     def finish_gradients(self) -> None:
         """Waits until this rank has the averaged gradients of its part, as step() and clip_grad_norm_() do."""
@@ -148,8 +169,7 @@ class ZeroOptimizer(torch.optim.Optimizer):
                 continue
             run = self._gradients[id(chunk)] = torch.empty(chunk.length, dtype=chunk.dtype)
             works.append(chunk.start_reduce(flat, run, "mean"))
-        for work in works:
-            work.wait()
+        self.wait_for(works)
 
     def _flat_gradients(self, chunk: Chunk) -> torch.Tensor:
         """The gradients end to end; from then on they are there, so that they do not take their memory twice."""

@@ -102,8 +102,7 @@ class Zero3Optimizer(ZeroOptimizer):
 
     def _fetch(self, unit: _Unit) -> None:
         self._start(unit)
-        for work in unit.works:
-            work.wait()
+        self.wait_for(unit.works)
         unit.works.clear()
         unit.is_whole, unit.is_coming = True, False
 

@@ -12,7 +12,8 @@ def learn(run_ranks, repository, ranks, *options):
     assert run.returncode == 0, run.stdout + run.stderr
     losses = [float(loss) for loss in re.findall(r"loss ([0-9.]+)", run.stdout)]
     held = [float(number) for number in re.findall(r"([0-9.]+) MiB of", run.stdout)]
-    assert len(losses) == 3 and len(held) == 3
+    told = re.findall(r"accuracy +([0-9.]+) %.* ([0-9.]+) % in communication", run.stdout)
+    assert len(losses) == 3 and len(held) == 3 and len(told) == 3
     return losses, held
 
 
