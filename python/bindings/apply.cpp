@@ -74,7 +74,7 @@ nb::object apply_numpy(const Call& call, nb::handle x, nb::handle out, const std
       prepared(member, call, [&] { return prepare_numpy(call, x, out, *member, timeout_from(timeout)); });
   const bool gives_learned = result.is_none();
   if (!async_op) {
-    run_call(member, call, terms, nb::make_tuple(x, result));
+    run_call(member, call, terms, x, result);
     return gives_learned ? learned(terms.learns) : result;
   }
   Started started;
