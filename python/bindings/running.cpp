@@ -81,7 +81,7 @@ void fill_with_zeros(const View& view) {
 Started start_sendrecv(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms) {
   Started started{.member = member};
   const auto add = [&](Direction direction, const View& view, int peer) {
-    auto one = start_message(member, direction, view, peer, call.tag, terms.timeout);
+    auto one = start_message(member, direction, view, peer, call.tag, terms.timeout, terms.differentiated);
     started.operations.push_back(std::move(one.operations[0]));
   };
   if (call.source >= 0) {
@@ -163,13 +163,17 @@ void Started::rethrow() const {
 }
 
 Started start_message(const std::shared_ptr<Member>& member, Direction direction, const View& data, int peer,
-                      std::uint32_t tag, Duration timeout) {
+                      std::uint32_t tag, Duration timeout, bool differentiated) {
   const bool sends = direction == Direction::send;
   GroupCore& core = member->core();
   core.runtime().check_alive();
   const GroupCore::Entry entry(core, sends ? "send" : "recv");
-  auto operation = core.start_message(
-      {.verb = sends ? Verb::send : Verb::recv, .data = data, .peer = peer, .tag = tag, .timeout = timeout});
+  auto operation = core.start_message({.verb = sends ? Verb::send : Verb::recv,
+                                       .data = data,
+                                       .peer = peer,
+                                       .tag = tag,
+                                       .timeout = timeout,
+                                       .differentiated = differentiated});
   core.runtime().entrust(*operation);
   return {.member = member, .operations = {std::move(operation)}};
 }

@@ -51,7 +51,7 @@ Started start_call(const std::shared_ptr<Member>& member, const Call& call, cons
 Started run_for_a_moment(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms);
 enum class Direction { send, receive };
 Started start_message(const std::shared_ptr<Member>& member, Direction direction, const View& data, int peer,
-                      std::uint32_t tag, Duration timeout);
+                      std::uint32_t tag, Duration timeout, bool differentiated = false);
 
 // With the GIL, which is released while waiting:
 /// Waits until it has ended, at most to `limit`; true: it has. Ctrl-C throws.

@@ -80,7 +80,9 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     int peer = 0;
     std::uint32_t tag = 0;
     Duration timeout{};
+    bool differentiated = false;  // both ends have to say the same
   };
+  [[nodiscard]] static Signature signature_of(const Message& message);
   std::shared_ptr<Operation> start_message(const Message& message);
   /// A blocking one. Returns nothing if it is over already, as small ones between neighbours often are; `source` is then
   /// whom a message came from.

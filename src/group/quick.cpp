@@ -143,7 +143,8 @@ bool GroupCore::run_first(const Request& request, Task*& task) {
 bool GroupCore::is_over(const Transfer& transfer, const Message& message) const {
   if (transfer.state != Transfer::State::done) return false;
   const Signature& sent = transfer.envelope.signature;  // of a send: its own
-  return sent.dtype == message.data.dtype() && sent.count == message.data.count();
+  return sent.dtype == message.data.dtype() && sent.count == message.data.count() &&
+         sent.flags == signature_of(message).flags;
 }
 
 // The transport keeps messages in order, whoever watches over them.
