@@ -12,7 +12,7 @@ import functools
 from collections.abc import Sequence
 
 from . import _messages
-from ._native import Call, Group, Op, apply
+from ._native import Call, Group, Op, apply, apply_plain
 
 _call = functools.lru_cache(maxsize=1024)(Call)  # values that compare equal make the same call
 
@@ -35,6 +35,8 @@ def _sizes(sizes: Sequence[int] | None) -> tuple[int, ...] | None:
 def all_reduce(x, op: str | Op = "sum", *, out=None, group=None, async_op: bool = False, timeout=None):
     """Every rank gets the reduction of all ranks' arrays. ``op``: sum mean product min max band bor bxor, or premul(factor).
     ``out=x`` works in place."""
+    if x is not None and out is None and group is None and timeout is None and not async_op:
+        return apply_plain(_all_reduce_calls[op], x)
     return apply(_all_reduce_calls[op], x, out, group, async_op, timeout)
 
 
