@@ -26,7 +26,7 @@ using Handle = std::shared_ptr<Member>;
 /// The arrays of a call, and the Python objects behind them.
 struct Arrays {
   Terms terms;
-  nb::object owners;
+  nb::object input, output;
 };
 
 Arrays arrays_of(nb::handle input, nb::handle output, bool differentiated, nb::handle timeout) {
@@ -35,14 +35,15 @@ Arrays arrays_of(nb::handle input, nb::handle output, bool differentiated, nb::h
                     .output = out.view,
                     .differentiated = differentiated,
                     .timeout = timeout_from(timeout)},
-          .owners = nb::make_tuple(in.owner, out.owner)};
+          .input = std::move(in.owner),
+          .output = std::move(out.owner)};
 }
 
 void run(const Handle& self, const Call& call, nb::handle input, nb::handle out, bool differentiated,
          nb::handle timeout) {
   forget_ended();
   const Arrays arrays = prepared(self, call, [&] { return arrays_of(input, out, differentiated, timeout); });
-  run_call(self, call, arrays.terms, arrays.owners);
+  run_call(self, call, arrays.terms, arrays.input, arrays.output);
 }
 
 PendingWork start(const Handle& self, const Call& call, nb::handle input, nb::handle out, bool differentiated,
@@ -55,7 +56,8 @@ PendingWork start(const Handle& self, const Call& call, nb::handle input, nb::ha
     started = start_call(self, call, arrays.terms);
   }
   if (result.is_none()) result = nb::borrow(out);
-  return PendingWork(std::move(started), nb::make_tuple(arrays.owners, keep), std::move(result), std::move(finish));
+  return PendingWork(std::move(started), nb::make_tuple(arrays.input, arrays.output, keep), std::move(result),
+                     std::move(finish));
 }
 
 /// Ranks tell each other sizes first. The result: an Array, or None if it went into `out`.
@@ -64,7 +66,7 @@ nb::object run_sized(const Handle& self, const Call& call, nb::handle input, nb:
   forget_ended();
   Arrays arrays = prepared(self, call, [&] { return arrays_of(input, out, differentiated, timeout); });
   arrays.terms.learns = std::make_shared<Array>();
-  run_call(self, call, arrays.terms, arrays.owners);
+  run_call(self, call, arrays.terms, arrays.input, arrays.output);
   return out.is_none() ? nb::cast(std::move(*arrays.terms.learns)) : nb::object(nb::none());
 }
 
@@ -78,7 +80,7 @@ PendingWork start_sized(const Handle& self, const Call& call, nb::handle input, 
     const nb::gil_scoped_release release;
     started = start_call(self, call, arrays.terms);
   }
-  PendingWork work(std::move(started), arrays.owners, nb::borrow(out), std::move(finish));
+  PendingWork work(std::move(started), nb::make_tuple(arrays.input, arrays.output), nb::borrow(out), std::move(finish));
   if (out.is_none()) work.learns = arrays.terms.learns;
   return work;
 }

@@ -27,6 +27,7 @@ void need_numpy() {
 }
 
 std::optional<DType> small_dtype(const PyArray_Descr* descr) {
+  if (!PyTypeNum_ISUSERDEF(descr->type_num)) return std::nullopt;
   std::string_view name = descr->typeobj->tp_name;  // ml_dtypes', which NumPy knows only as types of some user
   name.remove_prefix(name.rfind('.') + 1);
   if (name == "bfloat16") return DType::bfloat16;

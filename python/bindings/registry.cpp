@@ -19,7 +19,7 @@ struct Registry {
   std::mutex mutex;
   std::map<std::int64_t, std::weak_ptr<Member>> members;
   std::int64_t next_id = 1;
-  std::shared_ptr<Member> world;
+  std::shared_ptr<Member> world;  // under the GIL, which all that ask for it have
 };
 
 Registry& registry() {
@@ -58,23 +58,14 @@ std::shared_ptr<Member> group_of(std::int64_t id) {
 }
 
 std::shared_ptr<Member> world() {
-  Registry& all = registry();
-  const std::lock_guard guard(all.mutex);
+  const Registry& all = registry();
   if (!all.world) throw InvalidArgument("this process has not joined a job: call tutti.init() first");
   return all.world;
 }
 
-void set_world(std::shared_ptr<Member> world) {
-  Registry& all = registry();
-  const std::lock_guard guard(all.mutex);
-  std::swap(all.world, world);
-}
+void set_world(std::shared_ptr<Member> world) { std::swap(registry().world, world); }
 
-bool has_world() {
-  Registry& all = registry();
-  const std::lock_guard guard(all.mutex);
-  return all.world != nullptr;
-}
+bool has_world() { return registry().world != nullptr; }
 
 std::shared_ptr<Member> Member::twin() {
   const std::lock_guard guard(mutex_);

@@ -46,6 +46,7 @@ std::shared_ptr<Member> enroll(Group group);
 /// The group with that number; throws InvalidArgument if it is closed or never was.
 std::shared_ptr<Member> group_of(std::int64_t id);
 
+// With the GIL:
 /// The world; throws InvalidArgument before init and after finalize.
 std::shared_ptr<Member> world();
 /// Null: none.

@@ -18,6 +18,8 @@ namespace tutti::python {
 namespace {
 
 constexpr Duration between_signals = std::chrono::milliseconds(50);
+// Of arrays this small a call among neighbours may be over sooner than the GIL is given up and taken back.
+constexpr std::int64_t brief_bytes = 4096;
 
 struct LeftBehind {
   Started started;
@@ -79,7 +81,7 @@ void fill_with_zeros(const View& view) {
 Started start_sendrecv(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms) {
   Started started{.member = member};
   const auto add = [&](Direction direction, const View& view, int peer) {
-    auto one = start_message(member, direction, view, peer, call.tag, terms.timeout);
+    auto one = start_message(member, direction, view, peer, call.tag, terms.timeout, terms.differentiated);
     started.operations.push_back(std::move(one.operations[0]));
   };
   if (call.source >= 0) {
@@ -92,8 +94,51 @@ Started start_sendrecv(const std::shared_ptr<Member>& member, const Call& call, 
 }
 
 bool is_plain(const Call& c, const Terms& t) {
-  return c.axis == 0 && c.concat_axis == 0 && !c.stack && !c.uneven && c.structure == 0 && c.sizes.empty() &&
-         c.recv_sizes.empty() && c.pairs.empty() && !t.differentiated && !t.learns;
+  return !c.reverse && !c.is_sendrecv && c.axis == 0 && c.concat_axis == 0 && !c.stack && !c.uneven &&
+         c.structure == 0 && c.sizes.empty() && c.recv_sizes.empty() && c.pairs.empty() && !t.differentiated &&
+         !t.learns;
+}
+
+/// Releases the GIL as soon as a call has to wait for anyone, and takes it back at the end.
+class GilWhileBrief final : public GroupCore::Patience {
+ public:
+  GilWhileBrief() = default;
+  GilWhileBrief(const GilWhileBrief&) = delete;
+  GilWhileBrief& operator=(const GilWhileBrief&) = delete;
+  ~GilWhileBrief() {
+    if (released_ != nullptr) PyEval_RestoreThread(released_);
+  }
+  void needed() override {
+    if (released_ == nullptr) released_ = PyEval_SaveThread();
+  }
+
+ private:
+  PyThreadState* released_ = nullptr;
+};
+
+/// A call that was made before, on arrays like these. False: nothing has happened.
+bool run_again(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms,
+               GroupCore::Patience* patience, Started& started) {
+  if (!is_plain(call, terms) || gives_input_back(call, member->rank())) return false;
+  GroupCore& core = member->core();
+  const GroupCore::Entry entry(core, name_of(call));
+  std::shared_ptr<Operation> operation;
+  const GroupCore::Plain plain{.verb = call.verb,
+                               .input = terms.input,
+                               .output = terms.output,
+                               .op = call.op,
+                               .root = call.root,
+                               .patience = patience};
+  if (!core.run_again(plain, terms.timeout, operation)) return false;
+  if (operation) started = {.member = member, .operations = {std::move(operation)}};
+  return true;
+}
+
+/// With the GIL.
+bool run_briefly(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms, Started& started) {
+  if (terms.input.bytes() > brief_bytes || terms.output.bytes() > brief_bytes) return false;
+  GilWhileBrief gil;
+  return run_again(member, call, terms, &gil, started);
 }
 
 }  // namespace
@@ -118,13 +163,17 @@ void Started::rethrow() const {
 }
 
 Started start_message(const std::shared_ptr<Member>& member, Direction direction, const View& data, int peer,
-                      std::uint32_t tag, Duration timeout) {
+                      std::uint32_t tag, Duration timeout, bool differentiated) {
   const bool sends = direction == Direction::send;
   GroupCore& core = member->core();
   core.runtime().check_alive();
   const GroupCore::Entry entry(core, sends ? "send" : "recv");
-  auto operation = core.start_message(
-      {.verb = sends ? Verb::send : Verb::recv, .data = data, .peer = peer, .tag = tag, .timeout = timeout});
+  auto operation = core.start_message({.verb = sends ? Verb::send : Verb::recv,
+                                       .data = data,
+                                       .peer = peer,
+                                       .tag = tag,
+                                       .timeout = timeout,
+                                       .differentiated = differentiated});
   core.runtime().entrust(*operation);
   return {.member = member, .operations = {std::move(operation)}};
 }
@@ -146,22 +195,15 @@ Started start_call(const std::shared_ptr<Member>& called, const Call& call, cons
 Started run_for_a_moment(const std::shared_ptr<Member>& called, const Call& call, const Terms& given) {
   const auto member = call.reverse ? called->reversed() : called;
   if (call.is_sendrecv) return start_sendrecv(member, call, given);
+  Started started{.member = member};
+  if (run_again(member, call, given, nullptr, started)) return started;
   GroupCore& core = member->core();
   const GroupCore::Entry entry(core, name_of(call));
-  Started started{.member = member};
-  std::shared_ptr<Operation> operation;
-  if (is_plain(call, given) && !gives_input_back(call, member->rank()) &&
-      core.run_again(
-          {.verb = call.verb, .input = given.input, .output = given.output, .op = call.op, .root = call.root},
-          given.timeout, operation)) {
-    if (operation) started.operations.push_back(std::move(operation));
-    return started;
-  }
   Terms terms = given;
   give_back(call, member->rank(), terms);
   Request request;
   make_request(call, terms, request);
-  operation = core.run(request, terms.timeout);
+  auto operation = core.run(request, terms.timeout);
   if (operation) started.operations.push_back(std::move(operation));
   return started;
 }
@@ -180,9 +222,10 @@ bool wait_for(Started& started, TimePoint limit) {
   }
 }
 
-void run_call(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms, nb::handle owners) {
+void run_call(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms, nb::handle owner,
+              nb::handle other_owner) {
   Started started;
-  {
+  if (!run_briefly(member, call, terms, started)) {
     const nb::gil_scoped_release release;
     started = run_for_a_moment(member, call, terms);
   }
@@ -192,7 +235,7 @@ void run_call(const std::shared_ptr<Member>& member, const Call& call, const Ter
     wait_for(started, TimePoint::max());
   } catch (...) {
     for (const auto& operation : started.operations) started.member->core().runtime().entrust(*operation);
-    leave_behind(std::move(started), nb::borrow(owners));
+    leave_behind(std::move(started), nb::make_tuple(owner, other_owner));
     throw;
   }
   const nb::gil_scoped_release release;

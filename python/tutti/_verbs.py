@@ -10,18 +10,22 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
 
 from . import _messages
-from ._native import Call, Group, Op, apply
+from ._native import Call, Group, Op, apply, apply_plain
 
 _call = functools.lru_cache(maxsize=1024)(Call)  # values that compare equal make the same call
-_all_reduce_calls: dict[Any, Call] = {}
 
 
-def _reduce_call(op: str | Op) -> Call:
-    call = _all_reduce_calls[op] = Call("all_reduce", op=op)
-    return call
+class _AllReduceCalls(dict):
+    """By reduction. The verb that is called most gets its call by the quickest of lookups."""
+
+    def __missing__(self, op: str | Op) -> Call:
+        call = self[op] = Call("all_reduce", op=op)
+        return call
+
+
+_all_reduce_calls = _AllReduceCalls()
 
 
 def _sizes(sizes: Sequence[int] | None) -> tuple[int, ...] | None:
@@ -31,7 +35,9 @@ def _sizes(sizes: Sequence[int] | None) -> tuple[int, ...] | None:
 def all_reduce(x, op: str | Op = "sum", *, out=None, group=None, async_op: bool = False, timeout=None):
     """Every rank gets the reduction of all ranks' arrays. ``op``: sum mean product min max band bor bxor, or premul(factor).
     ``out=x`` works in place."""
-    return apply(_all_reduce_calls.get(op) or _reduce_call(op), x, out, group, async_op, timeout)
+    if x is not None and out is None and group is None and timeout is None and not async_op:
+        return apply_plain(_all_reduce_calls[op], x)
+    return apply(_all_reduce_calls[op], x, out, group, async_op, timeout)
 
 
 def reduce(x, root: int = 0, op: str | Op = "sum", *, out=None, group=None, async_op: bool = False, timeout=None):

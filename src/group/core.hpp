@@ -55,6 +55,14 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::shared_ptr<Operation> start(Request request, Duration timeout);
   /// A blocking call. Returns nothing if it is over already, which small calls among neighbours often are.
   std::shared_ptr<Operation> run(Request& request, Duration timeout);
+  /// Told that a call is not over at once: its thread is about to wait for the runtime's lock, or has it and gives its core
+  /// away. May be told twice.
+  struct Patience {
+    virtual void needed() = 0;
+
+   protected:
+    ~Patience() = default;
+  };
   /// The same for a call that has arrays, a reduction and a root, and nothing else. True if it is over; otherwise nothing
   /// has happened, and it goes the usual way.
   struct Plain {
@@ -63,6 +71,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     const View& output;
     Op op = Op::sum;
     int root = 0;
+    Patience* patience = nullptr;
   };
   bool run_again(const Plain& plain, Duration timeout, std::shared_ptr<Operation>& operation);
   struct Message {
@@ -71,7 +80,9 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     int peer = 0;
     std::uint32_t tag = 0;
     Duration timeout{};
+    bool differentiated = false;  // both ends have to say the same
   };
+  [[nodiscard]] static Signature signature_of(const Message& message);
   std::shared_ptr<Operation> start_message(const Message& message);
   /// A blocking one. Returns nothing if it is over already, as small ones between neighbours often are; `source` is then
   /// whom a message came from.

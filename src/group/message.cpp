@@ -16,6 +16,13 @@ constexpr std::uint32_t message_lane = 1;
 
 }  // namespace
 
+Signature GroupCore::signature_of(const Message& message) {
+  return {.verb = Verb::send,
+          .dtype = message.data.dtype(),
+          .flags = message.differentiated ? Signature::differentiated : std::uint8_t{0},
+          .count = message.data.count()};
+}
+
 void GroupCore::check_message_here(const Message& message) const {
   check_usable();
   check_message(message.verb, message.data,
@@ -37,7 +44,7 @@ std::shared_ptr<Operation> GroupCore::start_message(const Message& message) {
 void GroupCore::write_down(Operation& operation, const Message& message) const {
   operation.request.verb = message.verb;
   (message.verb == Verb::send ? operation.request.input : operation.request.output) = message.data;
-  operation.request.signature = {.verb = Verb::send, .dtype = message.data.dtype(), .count = message.data.count()};
+  operation.request.signature = signature_of(message);
   operation.peer = message.peer;
   operation.transport = &runtime_->transport();
 }
@@ -59,7 +66,7 @@ void GroupCore::hand_over(Transfer& transfer, const Message& message, std::byte*
                        .epoch = facts_.epoch,
                        .tag = message.tag,
                        .lane = message_lane,
-                       .signature = {.verb = Verb::send, .dtype = message.data.dtype(), .count = count},
+                       .signature = signature_of(message),
                        .bytes = count * static_cast<std::int64_t>(size_of(message.data.dtype()))};
   transfer.peer = message.peer == any_source ? any_peer : facts_.world_of[static_cast<std::size_t>(message.peer)];
   const bool is_send = message.verb == Verb::send;
@@ -97,6 +104,18 @@ void GroupCore::finish_receive(Operation& operation) {
                    .text = fmt::format("rank {} sent {} × {} with tag {}, but rank {} receives {} × {}", operation.peer,
                                        name_of(sent.dtype), sent.count, transfer.envelope.tag, facts_.rank,
                                        name_of(expected.dtype), expected.count)});
+    return;
+  }
+  if (sent.flags != expected.flags) {
+    const bool sender_is = (sent.flags & Signature::differentiated) != 0;
+    request_abort(
+        {.kind = control::Cause::Kind::mismatch,
+         .blamed = {},
+         .sequence = 0,
+         .text = fmt::format("what rank {} sends to rank {} with tag {} takes part in differentiation {} only; "
+                             "both have to, because the gradient comes back the same way",
+                             operation.peer, facts_.rank, transfer.envelope.tag,
+                             sender_is ? "where it is sent" : "where it is received")});
     return;
   }
   const View& data = operation.request.output;

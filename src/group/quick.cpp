@@ -52,7 +52,7 @@ struct Passing {
 
 /// Task, Body or Passing.
 template <class Work>
-bool poll_for_a_moment(Work& work, bool oversubscribed) {
+bool poll_for_a_moment(Work& work, bool oversubscribed, GroupCore::Patience* patience = nullptr) {
   const int polls = oversubscribed ? polls_with_fewer_cores : polls_with_a_core_each;
   TimePoint begin{};
   for (int i = 0; i < polls; ++i) {
@@ -61,6 +61,7 @@ bool poll_for_a_moment(Work& work, bool oversubscribed) {
       pause();
       continue;
     }
+    if (patience != nullptr) std::exchange(patience, nullptr)->needed();
     // Whoever gets the core may keep it for a while, and the rank's lock is held meanwhile.
     if (!oversubscribed || i % polls_per_look_at_clock == polls_per_look_at_clock - 1) {
       const TimePoint now = steady_clock().now();
@@ -93,7 +94,11 @@ void GroupCore::forget(Familiar& familiar) {
 
 // Everything that tells this call from one before is compared; so nothing is left to check.
 bool GroupCore::run_again(const Plain& plain, Duration timeout, std::shared_ptr<Operation>& operation) {
-  const auto guard = runtime_->lock();
+  auto guard = runtime_->try_lock();
+  if (!guard) {
+    if (plain.patience != nullptr) plain.patience->needed();
+    guard.lock();
+  }
   Familiar* const familiar = find_replayable(plain);
   if (familiar == nullptr || !is_undisturbed()) return false;
   BodyStart& start = familiar->start;
@@ -109,7 +114,7 @@ bool GroupCore::run_again(const Plain& plain, Duration timeout, std::shared_ptr<
   }
   std::exception_ptr error;
   try {
-    if (poll_for_a_moment(*familiar->body, runtime_->is_oversubscribed())) return true;
+    if (poll_for_a_moment(*familiar->body, runtime_->is_oversubscribed(), plain.patience)) return true;
   } catch (...) {
     error = std::current_exception();
   }
@@ -138,7 +143,8 @@ bool GroupCore::run_first(const Request& request, Task*& task) {
 bool GroupCore::is_over(const Transfer& transfer, const Message& message) const {
   if (transfer.state != Transfer::State::done) return false;
   const Signature& sent = transfer.envelope.signature;  // of a send: its own
-  return sent.dtype == message.data.dtype() && sent.count == message.data.count();
+  return sent.dtype == message.data.dtype() && sent.count == message.data.count() &&
+         sent.flags == signature_of(message).flags;
 }
 
 // The transport keeps messages in order, whoever watches over them.
@@ -183,7 +189,8 @@ std::shared_ptr<Operation> GroupCore::take_over(Request request, Duration timeou
 std::shared_ptr<Operation> GroupCore::run(Request& request, Duration timeout) {
   const auto guard = runtime_->lock();
   admit(request);
-  if (!quick_ || !is_undisturbed()) return start_admitted(std::move(request), timeout);
+  const bool may_be_quick = quick_ || facts_.size == 1;  // alone there is nobody to wait for
+  if (!may_be_quick || !is_undisturbed()) return start_admitted(std::move(request), timeout);
   Task* task = nullptr;
   std::exception_ptr error;
   try {

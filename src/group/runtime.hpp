@@ -73,6 +73,7 @@ class Runtime final : public TransportListener,
   void abandon();
 
   [[nodiscard]] std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
+  [[nodiscard]] std::unique_lock<std::mutex> try_lock() { return std::unique_lock(mutex_, std::try_to_lock); }
   [[nodiscard]] const Clock& clock() const { return *parts_.clock; }
   [[nodiscard]] Transport& transport() const { return *parts_.transport; }
   [[nodiscard]] control::Control& control() { return *control_; }

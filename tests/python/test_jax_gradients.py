@@ -161,10 +161,13 @@ def test_tie_changes_nothing_but_is_taken(rank, size):
 
 
 @pytest.mark.ranks(2)
-def test_disagreement_about_differentiation_is_a_mismatch_in_forward(world, rank):
+@pytest.mark.parametrize("verb", ["all_reduce", "sendrecv"])
+def test_disagreement_about_differentiation_is_a_mismatch_in_forward(world, rank, size, verb):
     group = world.split(0)
 
     def loss(x):
+        if verb == "sendrecv":
+            x = tutti.sendrecv(x, dst=(rank + 1) % size, src=(rank - 1) % size, group=group)
         return tutti.all_reduce(x, group=group).sum()
 
     with pytest.raises(tutti.Mismatch), tutti.jax.translated():

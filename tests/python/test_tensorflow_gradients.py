@@ -191,8 +191,8 @@ def test_asynchronous_calls_under_a_tape_are_refused(world, size):
 
 
 @pytest.mark.ranks(2)
-@pytest.mark.parametrize("verb", ["all_reduce", "broadcast"])
-def test_ranks_that_disagree_on_taking_part_find_out_in_forward(verb, world, rank):
+@pytest.mark.parametrize("verb", ["all_reduce", "broadcast", "sendrecv"])
+def test_ranks_that_disagree_on_taking_part_find_out_in_forward(verb, world, rank, size):
     group = world.split(color=0)
     x = tf.constant([1.0, 2.0])
     with tf.GradientTape() as tape, pytest.raises(tutti.Mismatch):
@@ -200,6 +200,8 @@ def test_ranks_that_disagree_on_taking_part_find_out_in_forward(verb, world, ran
             tape.watch(x)
         if verb == "all_reduce":
             tutti.all_reduce(x, group=group)
+        elif verb == "sendrecv":
+            tutti.sendrecv(x, dst=(rank + 1) % size, src=(rank - 1) % size, group=group)
         else:
             tutti.broadcast(x if rank == 0 else None, group=group)
         tutti.all_reduce(x, group=group)  # a rank whose call had returned learns in its next one

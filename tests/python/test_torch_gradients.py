@@ -174,6 +174,15 @@ def test_disagreement_on_taking_part_is_a_mismatch_in_forward(world, rank):
 
 
 @pytest.mark.ranks(2)
+def test_sendrecv_notices_disagreement_in_forward(world, rank, size):
+    group = world.split(color=0)
+    x = torch.ones(2, requires_grad=rank != 0)
+    with pytest.raises(tutti.Mismatch, match="differentiation"):
+        group.sendrecv(x, dst=(rank + 1) % size, src=(rank - 1) % size, timeout=20)
+        group.barrier(timeout=20)  # between two ranks that agree it was over
+
+
+@pytest.mark.ranks(2)
 def test_nothing_takes_no_part(world, rank):
     group = world.split(color=0)
     with pytest.raises(tutti.Mismatch):
