@@ -127,7 +127,7 @@ void for_each_case(const CatalogRow& row, int size, const Grid& grid, const std:
   // A segment of two levels is three whole collectives: so many of them prove no more than some do.
   const std::vector<std::int64_t> segments = !row.segments ? std::vector<std::int64_t>{0}
                                              : row.algorithm == Algorithm::hierarchical
-                                                 ? std::vector<std::int64_t>{0, 5, 13}
+                                                 ? std::vector<std::int64_t>{0, 11}
                                                  : std::vector<std::int64_t>{0, 1, 2, 5};
   constexpr Places all_places[] = {Places::none, Places::all, Places::some};
   const std::vector<Spec> specs = shapes(row, size);
