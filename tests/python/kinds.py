@@ -3,11 +3,23 @@
 import importlib
 
 import numpy as np
+import pytest
 
-for _framework in ("torch", "jax", "tensorflow"):
-    importlib.import_module(_framework)  # here, where no test's time runs
 
-ALL = ("numpy", "torch", "jax", "tensorflow")
+def _why_missing(framework):
+    """Imports it here, where no test's time runs."""
+    try:
+        importlib.import_module(framework)
+    except ImportError as error:
+        return str(error)
+    return None
+
+
+_MISSING = {name: why for name in ("torch", "jax", "tensorflow") if (why := _why_missing(name))}
+_NAMES = ("numpy", "torch", "jax", "tensorflow")
+PRESENT = tuple(name for name in _NAMES if name not in _MISSING)
+# As parameters of tests: those that are missing are skipped, with the reason.
+ALL = [pytest.param(name, marks=pytest.mark.skip(reason=_MISSING[name])) if name in _MISSING else name for name in _NAMES]
 DIFFERENTIABLE = ALL[1:]
 
 

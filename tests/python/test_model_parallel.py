@@ -199,7 +199,7 @@ def test_cross_entropy_ignores_and_reduces_as_asked(size):
     logits, targets = numbers(6, 4), np.array([0, -100, 3, 1, -100, 2])
     for reduction in ("mean", "sum", "none"):
         expected = torch.nn.functional.cross_entropy(torch.from_numpy(logits), torch.from_numpy(targets), reduction=reduction)
-        for kind in kinds.ALL:
+        for kind in kinds.PRESENT:
             found = mp.cross_entropy(
                 kinds.make(kind, part(logits, 1)), kinds.make(kind, targets), classes=4, reduction=reduction)
             close(kinds.numbers(found), expected.numpy())

@@ -66,7 +66,7 @@ def test_batches_of_each_framework_and_the_torch_sampler_agree(rank, size):
 
     x = np.arange(23, dtype="f4")
     expected = [part.tolist() for part in tutti.batches(x, 8)]
-    for kind in kinds.ALL:
+    for kind in kinds.PRESENT:
         found = list(tutti.batches(kinds.make(kind, x), 8))
         assert [kinds.numbers(part).tolist() for part in found] == expected
         assert kinds.is_kind(kind, found[0])
