@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <deque>
 
 #include "base/hash.hpp"
@@ -142,9 +143,9 @@ constexpr auto margin_value = std::byte{0x5A};
 // Eight bytes at a time, because sanitizers make every step dear.
 void write_pattern(std::span<std::byte> bytes, std::uint64_t seed) {
   std::uint64_t word = scramble(seed + 1);
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    if (i % 8 == 0) word = scramble(word + i);
-    bytes[i] = static_cast<std::byte>(word >> (8 * (i % 8)));
+  for (std::size_t i = 0; i < bytes.size(); i += sizeof word) {
+    word = scramble(word + i);
+    std::memcpy(bytes.data() + i, &word, std::min(sizeof word, bytes.size() - i));
   }
 }
 
@@ -262,12 +263,14 @@ Parcel& Parcel::of_call(std::uint64_t sequence, std::uint32_t phase) {
 bool Parcel::holds(std::uint64_t seed) const {
   std::vector<std::byte> expected(memory_.size() - 2 * margin_bytes);
   write_pattern(expected, seed);
-  return std::equal(expected.begin(), expected.end(), memory_.begin() + margin_bytes) && margins_are_whole();
+  return std::memcmp(expected.data(), memory_.data() + margin_bytes, expected.size()) == 0 && margins_are_whole();
 }
 
 bool Parcel::is_all(std::byte value) const {
-  return margins_are_whole() && std::all_of(memory_.begin() + margin_bytes, memory_.end() - margin_bytes,
-                                            [value](std::byte byte) { return byte == value; });
+  const std::byte* bytes = memory_.data() + margin_bytes;
+  const std::size_t count = memory_.size() - 2 * margin_bytes;
+  // Each byte is like the one after it.
+  return margins_are_whole() && (count == 0 || (bytes[0] == value && std::memcmp(bytes, bytes + 1, count - 1) == 0));
 }
 
 void Parcel::fill(std::byte value) { std::fill(memory_.begin() + margin_bytes, memory_.end() - margin_bytes, value); }
