@@ -2,10 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 
 import pytest
+
+# Started in the background by a shell, these tests would have Ctrl-C ignored; programs that they start would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
 
