@@ -9,11 +9,14 @@ namespace tutti {
 namespace {
 
 constexpr std::int64_t segment_bytes_min = 4 << 10, segment_bytes_max = 4 << 20;
+constexpr std::int64_t two_level_segment_bytes_min = 1 << 20;  // three whole collectives each, of a slice per lane
 
 Candidate best_segment(const CatalogRow& row, const Shape& shape, const CostModel& model) {
   Candidate best{.choice = {.algorithm = row.algorithm}, .cost = cost_of(row, shape, 0, model)};
   if (!row.segments) return best;
-  for (std::int64_t segment = segment_bytes_min; segment <= segment_bytes_max && segment < shape.bytes; segment *= 2) {
+  const bool two_levels = row.algorithm == Algorithm::hierarchical;
+  for (std::int64_t segment = two_levels ? two_level_segment_bytes_min : segment_bytes_min;
+       segment <= segment_bytes_max && segment < shape.bytes; segment *= 2) {
     const Cost cost = cost_of(row, shape, segment, model);
     if (cost.time < best.cost.time)
       best = {.choice = {.algorithm = row.algorithm, .segment_bytes = segment}, .cost = cost};
