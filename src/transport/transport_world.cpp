@@ -263,7 +263,9 @@ Parcel& Parcel::of_call(std::uint64_t sequence, std::uint32_t phase) {
 bool Parcel::holds(std::uint64_t seed) const {
   std::vector<std::byte> expected(memory_.size() - 2 * margin_bytes);
   write_pattern(expected, seed);
-  return std::memcmp(expected.data(), memory_.data() + margin_bytes, expected.size()) == 0 && margins_are_whole();
+  const bool is_right =
+      expected.empty() || std::memcmp(expected.data(), memory_.data() + margin_bytes, expected.size()) == 0;
+  return is_right && margins_are_whole();
 }
 
 bool Parcel::is_all(std::byte value) const {
