@@ -9,8 +9,8 @@
 # LABELS are those of the tests: `threads` has them run under the sanitizers, too.
 #
 # With TUTTI_UNITY, eight files of a layer are compiled as one, which takes half the time and less. Names in the anonymous
-# namespaces of a layer's files therefore differ. The presets debug and fuzz compile each file by itself, which shows an
-# include that is missing.
+# namespaces of a layer's files therefore differ. The preset debug compiles each file by itself, which shows an include that
+# is missing.
 
 # TUTTI_LAYERS: top to bottom. TUTTI_PROGRAM_LAYERS: those of them that are not part of libtutti.
 set(layers_file ${CMAKE_CURRENT_LIST_DIR}/layers.txt)
