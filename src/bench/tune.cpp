@@ -90,7 +90,7 @@ class Tuning {
     const std::size_t winner = winner_of(standing, worth_a_limit);
     const auto text = [&](std::int64_t value) {
       if (question.limit.ends_with("ranks_max")) return std::to_string(value);
-      return value >= std::int64_t{1} << 40 ? "never" : format_bytes(value);
+      return value == never ? "never" : format_bytes(value);
     };
     say("{:<25}", question.limit);
     for (std::size_t i = 0; i < values.size(); ++i) say(" {:>10} {:.2f}x", text(values[i]), standing.speeds[i]);

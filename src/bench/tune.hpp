@@ -30,6 +30,7 @@ struct Question {
   std::vector<std::int64_t> values{};
   std::vector<Cell> cells{};
 };
+inline constexpr std::int64_t never = std::int64_t{1} << 40;  // a limit that no array reaches
 std::vector<Question> questions_about_shared_memory(int ranks);
 /// The limit of that name.
 std::int64_t& limit_of(SharedLimits& limits, std::string_view name);

@@ -11,7 +11,7 @@ namespace tutti::bench {
 
 namespace {
 
-constexpr std::int64_t KiB = 1 << 10, MiB = 1 << 20, never = std::int64_t{1} << 40;
+constexpr std::int64_t KiB = 1 << 10, MiB = 1 << 20;
 
 struct Kind {
   Verb verb;

@@ -14,8 +14,6 @@ namespace tutti::algorithm {
 
 namespace {
 
-constexpr Piece nothing{};
-
 // This rank's place in the two levels.
 struct Levels {
   Nodes nodes;
@@ -88,7 +86,7 @@ void share_inside(PlanBuilder& b, const Segment& segment) {
     b.call({.verb = Verb::broadcast,
             .members = levels.mine,
             .counts = {segment.count},
-            .from = levels.in_lane ? to : nothing,
+            .from = levels.in_lane ? to : no_piece,
             .to = to});
   } else {
     b.call({.verb = Verb::all_gather,
@@ -134,7 +132,7 @@ void hierarchical_reduce(PlanBuilder& b) {
             .root = root_node,
             .counts = {slice.count},
             .from = slice,
-            .to = levels.node == root_node ? slice : nothing});
+            .to = levels.node == root_node ? slice : no_piece});
   };
   const auto back = [&](const Segment& segment, std::size_t number) {
     if (levels.node != root_node || levels.leaders_only()) return;
@@ -142,7 +140,7 @@ void hierarchical_reduce(PlanBuilder& b) {
             .members = levels.mine,
             .counts = segment.slice_counts,
             .from = slices[number],
-            .to = at_root ? segment.of(b.output()) : nothing});
+            .to = at_root ? segment.of(b.output()) : no_piece});
   };
   in_a_pipeline(spec, levels, out, back);
   if (at_root) b.finish(b.output());
@@ -157,14 +155,14 @@ void hierarchical_broadcast(PlanBuilder& b) {
   const bool at_root = spec.rank == spec.root;
   const auto out = [&](const Segment& segment, std::size_t) {
     const Piece slice = segment.slice_of(b.output());
-    Piece between_from = levels.node == root_node ? slice : nothing;
+    Piece between_from = levels.node == root_node ? slice : no_piece;
     if (levels.leaders_only()) {
       if (at_root) between_from = segment.of(b.input());
     } else if (levels.node == root_node) {
       b.call({.verb = Verb::scatter,
               .members = levels.mine,
               .counts = segment.slice_counts,
-              .from = at_root ? segment.of(b.input()) : nothing,
+              .from = at_root ? segment.of(b.input()) : no_piece,
               .to = slice});
     }
     if (!levels.in_lane) return;

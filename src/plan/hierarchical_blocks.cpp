@@ -93,8 +93,6 @@ class Packing {
   std::vector<std::int64_t> bundle_begin_, portions_;  // where bundles, and the nodes' portions of them, begin
 };
 
-constexpr Piece no_piece{};
-
 struct Here {
   const std::vector<int>& mine;
   int node, local, bundle;

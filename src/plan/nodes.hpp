@@ -8,6 +8,9 @@
 
 namespace tutti {
 
+/// What a rank without a part in a call gives, or gets.
+inline constexpr Piece no_piece{};
+
 /// Nodes are numbered by their lowest rank. A *lane* is one rank from each node: lane l holds the members with local index
 /// l. There are as many lanes as the smallest node has ranks; on larger nodes the ranks beyond have no lane of their own
 /// and share that of local index mod lanes.
