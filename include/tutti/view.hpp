@@ -77,14 +77,17 @@ class View {
   [[nodiscard]] std::span<const std::int64_t> shape() const { return {shape_.data(), std::size_t(axes_)}; }
   [[nodiscard]] std::span<const std::int64_t> strides() const { return {strides_.data(), std::size_t(axes_)}; }
   /// Elements; 1 for a view with no axes, 0 for one that is not present.
-  [[nodiscard]] std::int64_t count() const;
+  [[nodiscard]] std::int64_t count() const { return axes_ == 1 && present_ ? shape_[0] : product(); }
   [[nodiscard]] std::int64_t bytes() const { return count() * std::int64_t(size_of(dtype_)); }
   /// Row-major without gaps (axes of length 1 may have any stride).
-  [[nodiscard]] bool is_contiguous() const;
+  [[nodiscard]] bool is_contiguous() const { return (axes_ == 1 && strides_[0] == 1) || is_row_major(); }
   /// The same elements from `begin` on, `length` of them along `axis`.
   [[nodiscard]] View slice(int axis, std::int64_t begin, std::int64_t length) const;
 
  private:
+  [[nodiscard]] std::int64_t product() const;
+  [[nodiscard]] bool is_row_major() const;
+
   void* data_ = nullptr;
   DType dtype_ = DType::uint8;
   bool read_only_ = false;

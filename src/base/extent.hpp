@@ -8,22 +8,33 @@
 
 namespace tutti {
 
+/// In bytes from the view's first element.
+struct Reach {
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+};
+
+/// Empty for a view without elements.
+inline Reach reach_of(const View& view) {
+  if (view.count() == 0) return {};
+  const auto element_bytes = static_cast<std::int64_t>(size_of(view.dtype()));
+  Reach reach{.high = element_bytes};
+  for (std::size_t i = 0; i < view.shape().size(); ++i) {
+    const std::int64_t along = (view.shape()[i] - 1) * view.strides()[i] * element_bytes;
+    (along < 0 ? reach.low : reach.high) += along;
+  }
+  return reach;
+}
+
 struct Extent {
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;
 };
 
-/// Empty for a view without elements.
 inline Extent extent_of(const View& view) {
-  auto low = reinterpret_cast<std::uintptr_t>(view.data());
-  if (view.count() == 0) return {low, low};
-  const auto element_bytes = static_cast<std::int64_t>(size_of(view.dtype()));
-  auto high = low + static_cast<std::uintptr_t>(element_bytes);
-  for (std::size_t i = 0; i < view.shape().size(); ++i) {
-    const std::int64_t reach = (view.shape()[i] - 1) * view.strides()[i] * element_bytes;
-    (reach < 0 ? low : high) += static_cast<std::uintptr_t>(reach);
-  }
-  return {low, high};
+  const auto first = reinterpret_cast<std::uintptr_t>(view.data());
+  const Reach reach = reach_of(view);
+  return {first + static_cast<std::uintptr_t>(reach.low), first + static_cast<std::uintptr_t>(reach.high)};
 }
 
 inline bool overlap(const View& a, const View& b) {

@@ -104,14 +104,14 @@ View View::read_only(const void* data, DType dtype, std::span<const std::int64_t
   return view;
 }
 
-std::int64_t View::count() const {
+std::int64_t View::product() const {
   if (!present_ || !has_elements(shape())) return 0;
   std::int64_t count = 1;
   for (std::int64_t extent : shape()) count *= extent;
   return count;
 }
 
-bool View::is_contiguous() const {
+bool View::is_row_major() const {
   if (!has_elements(shape())) return true;
   std::int64_t expected = 1;
   for (int axis = axes_ - 1; axis >= 0; --axis) {

@@ -58,13 +58,6 @@ class Body {
   virtual void add_waiting_for(std::vector<int>& ranks) const = 0;
 };
 
-/// What tells a call from another one of its kind.
-struct Again {
-  std::uint64_t sequence = 0;
-  const std::byte* input = nullptr;
-  std::byte* output = nullptr;
-};
-
 /// Carries out bodies for a fixed list of ranks, without plans. They run in the order in which they were started, which is
 /// the same on all members.
 class Carrier {
@@ -75,7 +68,7 @@ class Carrier {
   virtual Body& start(const BodyStart& start) = 0;
   /// A body that is done and was not released, once more: the spec, which has stayed where it was, and everything else but
   /// the call's number and arrays are the same.
-  virtual void start_again(Body& ended, const Again& call) = 0;
+  virtual void start_again(Body& ended, std::uint64_t sequence, const std::byte* input, std::byte* output) = 0;
   /// After poll() returned true or threw, or after cancel().
   virtual void release(Body& body) = 0;
 };

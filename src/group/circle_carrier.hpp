@@ -39,7 +39,9 @@ class CircleCarrier final : public Carrier {
 
   [[nodiscard]] std::span<const int> members() const override { return members_; }
   Body& start(const BodyStart& start) override { return circle_.start(start); }
-  void start_again(Body& ended, const Again& call) override { circle_.start_again(ended, call); }
+  void start_again(Body& ended, std::uint64_t sequence, const std::byte* input, std::byte* output) override {
+    circle_.start_again(ended, sequence, input, output);
+  }
   void release(Body& body) override { circle_.release(body); }
 
  private:

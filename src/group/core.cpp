@@ -39,12 +39,14 @@ GroupCore::~GroupCore() {
 
 GroupCore::Entry::Entry(GroupCore& core, std::string_view what) : core_(core) {
   core_.runtime_->check_alive();
-  if (core_.inside_.exchange(true, std::memory_order_acquire)) {
+  // A load and a store: threads that come within the same nanoseconds are kept in order by the runtime's lock anyway.
+  if (core_.inside_.load(std::memory_order_acquire)) {
     throw InvalidArgument(
         fmt::format("{}: {} was called while another thread is inside a call on the same group; use one group "
                     "per thread, or one thread at a time",
                     core_.who(), what));
   }
+  core_.inside_.store(true, std::memory_order_relaxed);
 }
 
 int GroupCore::rank_of(int world_rank) const {
@@ -81,6 +83,13 @@ std::shared_ptr<Operation> GroupCore::take_operation() {
 }
 
 void GroupCore::enter_log(const Signature& signature) { log_[signature.sequence % log_length] = signature; }
+
+// The number is written after the rest was copied: a copy of what was just written in parts would have to wait for it.
+void GroupCore::number_again(Signature& signature) {
+  Signature& entry = log_[next_sequence_ % log_length];
+  entry = signature;
+  entry.sequence = signature.sequence = next_sequence_++;
+}
 
 // What a call like this one was found to be.
 void GroupCore::admit_again(Request& request, const Familiar& familiar) {

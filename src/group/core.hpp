@@ -24,6 +24,7 @@
 #include <tutti/transport.hpp>
 #include <tutti/verbs.hpp>
 
+#include "backend/alike.hpp"
 #include "backend/layout.hpp"
 #include "backend/native.hpp"
 #include "control/control.hpp"
@@ -124,6 +125,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     Request asked{}, admitted{};
     Spec spec{};
     BodyStart start{};
+    Position position{};   // of the arrays that were asked with
     Body* body = nullptr;  // that carried out the last of them, for the next one
     bool is_known = false;
     bool may_replay = false;
@@ -143,13 +145,15 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void enlist(const std::shared_ptr<Operation>& operation, Duration timeout);
   void check_usable() const;
   void enter_log(const Signature& signature);
+  void number_again(Signature& signature);
   void refuse(const std::string& text);
   void forget_refused();
   void launch(Operation& operation);
   void check_message_here(const Message& message) const;
   void launch_message(Operation& operation, const Message& message);
   void write_down(Operation& operation, const Message& message) const;
-  void hand_over(Transfer& transfer, const Message& message, std::byte* memory);
+  void address(Transfer& transfer, const Message& message, std::byte* memory) const;
+  void hand_over(Transfer& transfer, Verb verb);
   [[nodiscard]] bool is_over(const Transfer& transfer, const Message& message) const;
   [[nodiscard]] bool must_wait(const Operation& operation) const;
   void advance_collective(Operation& operation);
@@ -201,6 +205,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::array<Familiar, 16> familiar_;      // the latest kinds of calls; roots may take turns
   std::size_t next_familiar_ = 0;          // the place for the next kind
   Familiar* latest_ = nullptr;             // the kind of the call that was admitted last; null: one that is not kept
+  std::size_t replayed_ = 0;               // where the kind was found that was replayed last
   std::atomic<bool> inside_{false};
   std::uint64_t next_sequence_ = 0;
   std::array<Signature, log_length> log_;

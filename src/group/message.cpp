@@ -56,11 +56,12 @@ void GroupCore::launch_message(Operation& operation, const Message& message) {
     memory = operation.packed.reserve(static_cast<std::size_t>(message.data.bytes()));
     if (message.verb == Verb::send) kernel::pack(message.data, memory);
   }
-  hand_over(operation.transfer, message, memory);
+  address(operation.transfer, message, memory);
+  hand_over(operation.transfer, message.verb);
   advance_message(operation);
 }
 
-void GroupCore::hand_over(Transfer& transfer, const Message& message, std::byte* memory) {
+void GroupCore::address(Transfer& transfer, const Message& message, std::byte* memory) const {
   const std::int64_t count = message.data.count();
   transfer.envelope = {.group = facts_.id,
                        .epoch = facts_.epoch,
@@ -72,7 +73,10 @@ void GroupCore::hand_over(Transfer& transfer, const Message& message, std::byte*
   const bool is_send = message.verb == Verb::send;
   transfer.from = is_send ? memory : nullptr;
   transfer.to = is_send ? nullptr : memory;
-  is_send ? runtime_->transport().send(transfer) : runtime_->transport().recv(transfer);
+}
+
+void GroupCore::hand_over(Transfer& transfer, Verb verb) {
+  verb == Verb::send ? runtime_->transport().send(transfer) : runtime_->transport().recv(transfer);
 }
 
 void GroupCore::advance_message(Operation& operation) {

@@ -8,13 +8,10 @@
 
 #include "kernel/kernel.hpp"
 #include "kernel/stream.hpp"
+#include "shared/carrier_hot.hpp"
 
 namespace tutti::shared {
 namespace {
-
-void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
-  if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
-}
 
 /// As the kernels do it; but to choose among those takes longer than to add the few floats of a door.
 void add_floats(std::byte* to, std::span<const void* const> operands, std::int64_t count) {
@@ -58,6 +55,8 @@ void Carrier::prepare(const BodyStart& start, const Movement& movement, const st
     default: break;
   }
   adds_few_floats_ = move_.in_door && start.dtype == DType::float32 && start.op == Op::Kind::sum;
+  adds_floats_of_two_ = adds_few_floats_ && move_.taking == Taking::reduce && move_.reduce_ranks == 2 &&
+                        spec.size == 2 && !move_.in_blocks && !move_.two_shot && !spec.finish;
   const bool copies = move_.taking == Taking::copy || move_.two_shot;
   const std::int64_t taken = joins_ ? received_blocks_.offset(spec.size) : output_count_;
   may_stream_ = move_.taking != Taking::nothing &&
@@ -88,39 +87,16 @@ void Carrier::prepare_blocks() {
   own_count_ = sent_blocks_.count(spec.rank);
 }
 
-void Carrier::begin(const Call& call) {
-  call_ = call;
-  start_.input = call.input;
-  start_.output = call.output;
-  // In place the lines of a result are in the caches anyway: they were just read.
-  streams_ = may_stream_ && (call.input != call.output || spec_->verb == Verb::broadcast);
-  if (private_counts_ && call.input == call.output) {
-    // What arrives would run over what has yet to leave.
-    const std::int64_t bytes = sent_blocks_.offset(spec_->size) * element_;
-    std::byte* sent = sent_.reserve(static_cast<std::size_t>(bytes));
-    copy_bytes(sent, call.input, bytes);
-    start_.input = sent;
-  }
-  copies_own_ = own_count_ > 0 && start_.input + own_from_ * element_ != start_.output + own_to_ * element_;
+const std::byte* Carrier::copy_of_sent(const std::byte* input) {
+  // What arrives would run over what has yet to leave.
+  const std::int64_t bytes = sent_blocks_.offset(spec_->size) * element_;
+  std::byte* sent = sent_.reserve(static_cast<std::size_t>(bytes));
+  copy_bytes(sent, input, bytes);
+  return sent;
 }
 
-std::byte* Carrier::message_of(int rank, int half) const {
-  const Place& place = (*places_)[static_cast<std::size_t>(rank)];
-  return move_.in_door ? place.seat->flags.doors[call_.door].greeting.payload : place.slots[half];
-}
-
-std::int64_t Carrier::taken_from(int rank) const { return joins_ ? received_blocks_.count(rank) : output_count_; }
-
-std::byte* Carrier::landing_of(int rank) const {
-  return start_.output + (joins_ ? received_blocks_.offset(rank) * element_ : 0);
-}
-
-void Carrier::copy_out(std::byte* to, const std::byte* from, std::int64_t bytes) const {
-  if (streams_) {
-    kernel::copy_streaming(to, from, static_cast<std::size_t>(bytes));
-  } else {
-    copy_bytes(to, from, bytes);
-  }
+void Carrier::copy_streaming(std::byte* to, const std::byte* from, std::int64_t bytes) {
+  kernel::copy_streaming(to, from, static_cast<std::size_t>(bytes));
 }
 
 void Carrier::copy_own(std::int64_t round) const {
@@ -129,20 +105,7 @@ void Carrier::copy_own(std::int64_t round) const {
            own.count * element_);
 }
 
-// The input's part goes into the slot while, in place, its output has not been written yet: rounds are taken after they are left.
-void Carrier::leave(std::int64_t round, int half) {
-  if (move_.leaves) write_message(round, message_of(spec_->rank, half));
-  if (round != 0) return;
-  Native::Greeting& greeting = (*places_)[static_cast<std::size_t>(spec_->rank)].seat->flags.doors[call_.door].greeting;
-  greeting.digest = call_.digest;
-  greeting.previous = call_.previous;
-}
-
-void Carrier::write_message(std::int64_t round, std::byte* message) const {
-  if (!move_.in_blocks) {
-    const Part piece = part(message_count_, round);
-    return copy_bytes(message, start_.input + piece.begin * element_, piece.count * element_);
-  }
+void Carrier::leave_blocks(std::int64_t round, std::byte* message) const {
   for (int i = 1; i < spec_->size; ++i) {
     const int peer = (spec_->rank + i) % spec_->size;
     const Part piece = part(sent_blocks_.count(peer), round);
@@ -202,40 +165,6 @@ void Carrier::reduce(std::int64_t round, int half) {
   // This rank alone reads its slice of its own slot, so the result may take its place.
   reduce_to(message_of(spec_->rank, half) + own.begin * element_, {chunk.begin + own.begin, own.count},
             own.begin * element_, half);
-}
-
-void Carrier::take(std::int64_t round, int half, int peer) {
-  if (move_.taking == Taking::nothing) return;
-  const std::byte* message = message_of(peer, half);
-  if (move_.two_shot) {
-    const Part chunk = part(spec_->count, round);
-    const Part theirs = slice(peer, chunk.count);
-    copy_out(start_.output + (chunk.begin + theirs.begin) * element_, message + theirs.begin * element_,
-             theirs.count * element_);
-  } else if (move_.taking == Taking::copy) {
-    const Part piece = part(taken_from(peer), round);
-    if (move_.in_blocks) message += spec_->rank * move_.stride;
-    copy_out(landing_of(peer) + piece.begin * element_, message, piece.count * element_);
-  }
-}
-
-void Carrier::finish(std::int64_t round, int half) {
-  if (copies_own_) copy_own(round);
-  if (move_.two_shot) {
-    if (move_.taking == Taking::reduce) take(round, half, spec_->rank);
-    return;
-  }
-  if (move_.taking == Taking::reduce) {
-    const Part piece = part(output_count_, round);
-    const std::int64_t begin = move_.in_blocks ? sent_blocks_.offset(spec_->rank) + piece.begin : piece.begin;
-    reduce_to(start_.output + piece.begin * element_, {begin, piece.count},
-              move_.in_blocks ? spec_->rank * move_.stride : 0, half);
-    return;
-  }
-  if (zeros_) {
-    const Part piece = part(output_count_, round);
-    kernel::fill_zero(start_.dtype, start_.output + piece.begin * element_, piece.count);
-  }
 }
 
 }  // namespace tutti::shared

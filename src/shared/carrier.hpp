@@ -14,6 +14,8 @@
 
 namespace tutti::shared {
 
+// What is inline and not here is in carrier_hot.hpp.
+
 /// Where blocks begin in an array. Like plan/layout.hpp's Blocks, but it keeps its memory from body to body.
 class BlockOffsets {
  public:
@@ -46,14 +48,7 @@ class Carrier {
   void prepare(const BodyStart& start, const Movement& movement, const std::vector<Place>& places,
                const SharedLimits& limits);
   /// One of them.
-  struct Call {
-    const std::byte* input = nullptr;
-    std::byte* output = nullptr;
-    std::uint32_t digest = 0;  // what this rank's door says beside the stamp
-    std::uint32_t previous = 0;
-    int door = 0;
-  };
-  void begin(const Call& call);
+  inline void begin(const std::byte* input, std::byte* output, int door);
 
   /// Of this rank's message in round 0, from the place's beginning to the last byte.
   [[nodiscard]] std::int64_t first_message_bytes() const {
@@ -61,7 +56,7 @@ class Carrier {
   }
 
   // What Steps asks for.
-  void leave(std::int64_t round, int half);
+  inline void leave(std::int64_t round, int half);
   [[nodiscard]] int reduce_sources() const { return spec_->size - 1; }
   [[nodiscard]] int reduce_source(int i) const { return (spec_->rank + 1 + i) % spec_->size; }
   void reduce(std::int64_t round, int half);
@@ -77,8 +72,8 @@ class Carrier {
   [[nodiscard]] bool expects(int peer, std::int64_t round) const {
     return round == 0 || !private_counts_ || spec_->recv_counts[static_cast<std::size_t>(peer)] > round * move_.chunk;
   }
-  void take(std::int64_t round, int half, int peer);
-  void finish(std::int64_t round, int half);
+  inline void take(std::int64_t round, int half, int peer);
+  inline void finish(std::int64_t round, int half);
 
  private:
   struct Part {  // of a message, in elements
@@ -90,12 +85,15 @@ class Carrier {
     return {begin, std::clamp<std::int64_t>(total - begin, 0, move_.chunk)};
   }
   [[nodiscard]] Part slice(int owner, std::int64_t count) const;
-  [[nodiscard]] std::byte* message_of(int rank, int half) const;
-  [[nodiscard]] std::int64_t taken_from(int rank) const;  // elements
-  [[nodiscard]] std::byte* landing_of(int rank) const;    // where they go
-  void write_message(std::int64_t round, std::byte* message) const;
-  void copy_out(std::byte* to, const std::byte* from, std::int64_t bytes) const;
+  [[nodiscard]] inline std::byte* message_of(int rank, int half) const;
+  [[nodiscard]] inline std::int64_t taken_from(int rank) const;  // elements
+  [[nodiscard]] inline std::byte* landing_of(int rank) const;    // where they go
+  [[nodiscard]] const std::byte* copy_of_sent(const std::byte* input);
+  void leave_blocks(std::int64_t round, std::byte* message) const;
+  inline void copy_out(std::byte* to, const std::byte* from, std::int64_t bytes) const;
+  static void copy_streaming(std::byte* to, const std::byte* from, std::int64_t bytes);
   void copy_own(std::int64_t round) const;
+  inline void add_floats_of_two();
   void reduce_to(std::byte* to, Part piece, std::int64_t slot_offset, int half);
   void stream_reduction(std::byte* to, std::int64_t count);
   void prepare_blocks();
@@ -107,7 +105,7 @@ class Carrier {
   const std::vector<Place>* places_ = nullptr;
   std::int64_t element_ = 1;  // bytes
   int source_count_ = 0;
-  Call call_;
+  int door_ = 0;
   bool private_counts_ = false;
   bool joins_ = false;  // what comes from each rank has its own place in the output
   bool zeros_ = false;  // permute: nothing arrives
@@ -117,7 +115,7 @@ class Carrier {
   std::int64_t own_count_ = 0;
   bool copies_own_ = false;           // … and it is not there already
   std::vector<const void*> reduced_;  // operands of a reduction
-  bool adds_few_floats_ = false;
+  bool adds_few_floats_ = false, adds_floats_of_two_ = false;
   bool may_stream_ = false;  // results are large enough to go past the caches
   bool streams_ = false;
   AlignedBuffer result_;  // … a piece at a time

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <new>
 
+#include "shared/carrier_hot.hpp"
+
 namespace tutti::shared {
 namespace {
 
@@ -65,6 +67,10 @@ class Circle::SharedBody final : public Body {
   // What Steps asks for, in each part; and on first contact the look at a peer's signature.
   struct SlotWork : Carrier {
     explicit SlotWork(SharedBody& owner) : body(owner) {}
+    void leave(std::int64_t round, int half) {
+      Carrier::leave(round, half);
+      if (round == 0) body.circle.greet(body);
+    }
     void meet(int peer, int) { body.circle.meet(body, peer); }
     SharedBody& body;
   };
@@ -81,11 +87,9 @@ class Circle::SharedBody final : public Body {
       // Whoever waits for this line looks at it all the time: it is written in one go.
       const Whereabout here =
           met ? Whereabout{} : whereabout_of(body.start, *body.circle.parts_.commons, body.last_stamp());
-      Native::Greeting& greeting = body.circle.greeting_of(body.start.spec->rank);
-      greeting.digest = body.identity.digest;
-      greeting.previous = body.circle.previous_.digest;
+      body.circle.greet(body);
       if (met) return;
-      std::memcpy(greeting.payload, &here, sizeof here);
+      std::memcpy(body.circle.greeting_of(body.start.spec->rank).payload, &here, sizeof here);
       body.whereabouts[static_cast<std::size_t>(body.start.spec->rank)] = here;
     }
     void take(std::int64_t, int, int peer) {
@@ -146,7 +150,7 @@ void Circle::connect(const std::vector<std::uint64_t>& offsets) {
 }
 
 // The same numbers on every member: they come from the call, and from the order of bodies within it.
-void Circle::identify(SharedBody& body) {
+inline void Circle::identify(SharedBody& body) {
   const Signature& signature = body.start.signature;
   const Movement& movement = body.movement;
   if (signature.sequence != sequence_) {
@@ -186,15 +190,15 @@ Body& Circle::start(const BodyStart& start) {
   return body;
 }
 
-void Circle::start_again(Body& ended, const Again& call) {
+void Circle::start_again(Body& ended, std::uint64_t sequence, const std::byte* input, std::byte* output) {
   auto& body = static_cast<SharedBody&>(ended);
-  body.start.signature.sequence = call.sequence;
-  body.start.input = call.input;
-  body.start.output = call.output;
+  body.start.signature.sequence = sequence;
+  body.start.input = input;
+  body.start.output = output;
   enqueue(body);
 }
 
-void Circle::enqueue(SharedBody& body) {
+inline void Circle::enqueue(SharedBody& body) {
   body.part = body.meets ? SharedBody::Part::meeting : SharedBody::Part::slots;
   identify(body);
   body.stage = SharedBody::Stage::waiting;
@@ -203,7 +207,7 @@ void Circle::enqueue(SharedBody& body) {
 
 void Circle::release(Body& body) { idle_.push_back(static_cast<SharedBody*>(&body)); }
 
-void Circle::begin(SharedBody& body) {
+inline void Circle::begin(SharedBody& body) {
   begun_ = true;
   own_->log.write(body.identity);
   if (body.part == SharedBody::Part::slots) return begin_slots(body);
@@ -221,7 +225,7 @@ void Circle::begin(SharedBody& body) {
                 .after_meeting = !meeting});
 }
 
-void Circle::begin_slots(SharedBody& body) {
+inline void Circle::begin_slots(SharedBody& body) {
   const Movement& m = body.movement;
   steps_.begin({.first = body.identity.first,
                 .span = m.span,
@@ -231,11 +235,7 @@ void Circle::begin_slots(SharedBody& body) {
                 .in_slots = !m.in_door,
                 .hears_all = m.two_shot || body.slot_work.take_sources() == parts_.size - 1,
                 .two_shot = m.two_shot});
-  body.slot_work.begin({.input = body.start.input,
-                        .output = body.start.output,
-                        .digest = body.identity.digest,
-                        .previous = previous_.digest,
-                        .door = steps_.door()});
+  body.slot_work.begin(body.start.input, body.start.output, steps_.door());
 }
 
 // The meeting is over: everyone knows the same, and concludes the same.
@@ -250,7 +250,7 @@ void Circle::go_on(SharedBody& body) {
   begin(body);
 }
 
-bool Circle::advance(SharedBody& body) {
+inline bool Circle::advance(SharedBody& body) {
   switch (body.part) {
     case SharedBody::Part::slots: return steps_.advance(body.slot_work);
     case SharedBody::Part::direct: return steps_.advance(body.door_work) && steps_.is_over();
@@ -294,7 +294,7 @@ void Circle::progress() {
 // A call like this one, most likely: the lines of the slot that it will write first have been read by others since they were
 // written last, and take as long to come back as a message to go. Roots may take turns, so whether this rank left anything in
 // this call does not matter. Not so the door: who already waits for it would take it away again.
-void Circle::expect_next(const SharedBody& body) {
+inline void Circle::expect_next(const SharedBody& body) {
   constexpr std::int64_t line = 64, lines_max = 8;
   if (body.movement.in_door) return;
   std::byte* const slot = places_[static_cast<std::size_t>(parts_.rank)].slots[(body.identity.turn + 1) % slot_count];
@@ -302,12 +302,19 @@ void Circle::expect_next(const SharedBody& body) {
   for (std::int64_t at = 0; at < bytes; at += line) shm::expect_write(slot + at);
 }
 
-Native::Greeting& Circle::greeting_of(int rank) const {
+// What this rank's door says beside the stamp.
+inline void Circle::greet(const SharedBody& body) {
+  Native::Greeting& greeting = greeting_of(parts_.rank);
+  greeting.digest = body.identity.digest;
+  greeting.previous = previous_.digest;
+}
+
+inline Native::Greeting& Circle::greeting_of(int rank) const {
   return places_[static_cast<std::size_t>(rank)].seat->flags.doors[steps_.door()].greeting;
 }
 
 // First contact with a peer in a body: it is in the same round 0, so its door is ours to read.
-void Circle::meet(const SharedBody& body, int peer) {
+inline void Circle::meet(const SharedBody& body, int peer) {
   const Native::Greeting& theirs = greeting_of(peer);
   if (theirs.digest != body.identity.digest) compare(peer, body.identity);
   if (theirs.previous != previous_.digest) compare(peer, previous_);

@@ -47,7 +47,7 @@ class Circle {
   /// The spec counts members; every member starts the same bodies in the same order, or leaves some out.
   Body& start(const BodyStart& start);
   /// A body that is done, once more: for a call that differs in its number and its arrays only.
-  void start_again(Body& ended, const Again& call);
+  void start_again(Body& ended, std::uint64_t sequence, const std::byte* input, std::byte* output);
   /// Only after poll() returned true or cancel().
   void release(Body& body);
   /// Whether all members have taken what this one left for them.
@@ -57,17 +57,19 @@ class Circle {
   class SharedBody;
   friend class SharedBody;
 
-  void enqueue(SharedBody& body);
-  void identify(SharedBody& body);
-  void begin(SharedBody& body);
-  void begin_slots(SharedBody& body);
+  // Inline in circle.cpp: a small call passes through all of them.
+  inline void enqueue(SharedBody& body);
+  inline void identify(SharedBody& body);
+  inline void begin(SharedBody& body);
+  inline void begin_slots(SharedBody& body);
   void go_on(SharedBody& body);
-  bool advance(SharedBody& body);
+  inline bool advance(SharedBody& body);
   void progress();
-  void expect_next(const SharedBody& body);
+  inline void expect_next(const SharedBody& body);
   [[nodiscard]] Reach reach() const { return {.cross_memory = parts_.cross_memory, .limits = parts_.limits}; }
-  [[nodiscard]] Native::Greeting& greeting_of(int rank) const;
-  void meet(const SharedBody& body, int peer);
+  [[nodiscard]] inline Native::Greeting& greeting_of(int rank) const;
+  inline void greet(const SharedBody& body);
+  inline void meet(const SharedBody& body, int peer);
   void compare(int peer, const Identity& mine) const;
   void leave_out(SharedBody& body);
 

@@ -172,6 +172,17 @@ void HostTransport::recv(Transfer& transfer) {
   receiver_.note_posted(1);
 }
 
+bool HostTransport::recv_at_once(Transfer& transfer, int looks) {
+  Peer* const peer = near_peer(transfer.peer);
+  if (peer == nullptr || peer->is_gone || !peer->in.exists() || !mailbox_.is_empty()) return false;
+  try {
+    return receiver_.take_at_once(*peer, transfer, looks);
+  } catch (const MalformedMessage& error) {
+    condemn(*peer, error.what());
+    return false;
+  }
+}
+
 void HostTransport::cancel(Transfer& transfer) {
   if (transfer.state != Transfer::State::pending) return;
   Peer* const peer = near_peer(transfer.peer);

@@ -50,6 +50,7 @@ class HostTransport final : public Transport, private TransportListener {
   void listen(TransportListener* listener) override;
   void send(Transfer& transfer) override;
   void recv(Transfer& transfer) override;
+  bool recv_at_once(Transfer& transfer, int looks) override;
   void cancel(Transfer& transfer) override;
   void forget(std::uint64_t group, std::uint64_t up_to_sequence) override;
   void post(int peer, std::span<const std::byte> message) override;

@@ -60,6 +60,31 @@ bool Receiver::read(Peer& peer) {
   return true;
 }
 
+bool Receiver::take_at_once(Peer& peer, Transfer& receive, int looks) {
+  while (!peer.in.has_news()) {
+    if (--looks <= 0) return false;
+  }
+  const Record record = peer.in.next();
+  if (record.kind != RecordKind::brief || peer.current.kind != Current::Kind::none) return false;
+  const auto head = read_body<BriefHead>(record);
+  const auto bytes = static_cast<std::int64_t>(record.bytes - sizeof head);
+  Envelope& last = peer.last_received;
+  const Envelope& wanted = receive.envelope;
+  if (last.lane != point_to_point_lane || last.group != wanted.group || last.epoch != wanted.epoch ||
+      head.tag != wanted.tag || bytes != wanted.bytes || bytes > setup_.options.eager_bytes_max)
+    return false;
+  receive.envelope.signature = last.signature;
+  receive.envelope.signature.count = head.count;
+  copy_bytes(receive.to, record.body + sizeof head, bytes);
+  receive.error.clear();
+  finish(receive);
+  peer.in.release(record);
+  peer.unreturned_bytes += credit_cost(bytes);
+  give_credit_back(peer, credit_cost(bytes));
+  if (peer.in.read_lines() - peer.read_lines_told >= peer.in.lines() / 8) tell_progress(peer);
+  return true;
+}
+
 // Seldom: the line crosses to the sender, which looks at it only when its ring seems full.
 void Receiver::tell_progress(Peer& peer) {
   peer.read_lines_told = peer.in.read_lines();

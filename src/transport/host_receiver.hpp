@@ -49,6 +49,9 @@ class Receiver {
   bool discover(Peer& peer);
   // Reads what is in the peer's ring. Throws MalformedMessage.
   bool read(Peer& peer);
+  // The next thing that the peer says, if it is what this receive waits for, and nothing else is awaited from anyone: then it need
+  // not be looked up. Throws MalformedMessage.
+  bool take_at_once(Peer& peer, Transfer& receive, int looks);
   // Fetches a bounded part of what was offered and matched.
   bool fetch();
   // Everything under way from a peer that is gone. Receives that were not matched are the mailbox's.

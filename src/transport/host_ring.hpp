@@ -18,6 +18,7 @@
 #include <cstdint>
 
 #include "base/bytes.hpp"
+#include "shm/atomics.hpp"
 
 namespace tutti::transport::host {
 
@@ -91,7 +92,11 @@ class RingWriter {
   // When there is time: after the last of some records.
   void zero_ahead() {
     const std::uint64_t end = std::min(written_ + zeroed_ahead, read_seen_ + lines_);
-    for (; zeroed_ < end; ++zeroed_) head_at(zeroed_).store(0, std::memory_order_relaxed);
+    for (; zeroed_ < end; ++zeroed_) {
+      head_at(zeroed_).store(0, std::memory_order_relaxed);
+      shm::expect_write(memory_ +
+                        (zeroed_ + zeroed_ahead) % lines_ * line_bytes);  // so that the next ones need not wait
+    }
   }
   [[nodiscard]] std::uint64_t written_lines() const { return written_; }
 

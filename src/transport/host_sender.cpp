@@ -105,7 +105,7 @@ bool Sender::write_first(Peer& peer, const Envelope& envelope, const std::byte* 
                                        .count = envelope.signature.count})
                 : put(place, FullHead{.envelope = envelope});
   copy_bytes(place, payload, bytes);
-  peer.last_sent = envelope;
+  if (!brief) peer.last_sent = envelope;
   peer.out.publish(
       {.kind = brief ? RecordKind::brief : RecordKind::full, .bytes = static_cast<std::uint32_t>(body_bytes)});
   return true;

@@ -108,7 +108,11 @@ void exchange(int rank, Transport& transport, const Traffic& traffic) {
       continue;
     }
     Parcel& parcel = queues[queue][posted[queue]++];
-    queue % 2 == 0 ? transport.send(*parcel.transfer) : transport.recv(*parcel.transfer);
+    if (queue % 2 == 0) {
+      transport.send(*parcel.transfer);
+    } else if (random.below(2) == 0 || !transport.recv_at_once(*parcel.transfer, 2)) {
+      transport.recv(*parcel.transfer);
+    }
     if (random.below(3) == 0) transport.poll();
   }
   ASSERT_TRUE(drive(transport,

@@ -115,6 +115,7 @@ class Mailbox {
   void forget(Arrival& arrival);
   void recycle(Arrival& arrival);
 
+  [[nodiscard]] bool is_empty() const { return posted_.count() == 0 && unexpected_.count() == 0; }
   [[nodiscard]] std::size_t posted_count() const { return posted_.count(); }
   [[nodiscard]] std::size_t unexpected_count() const { return unexpected_.count(); }
   // Payload memory of unexpected messages, those handed out included; and what the pool keeps for the next ones.

@@ -1,0 +1,104 @@
+// carrier_hot.hpp: what a call of a few bytes passes through, where the compiler sees all of it.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Such a call takes some 200 ns, half of which a cache line travels: the rest is worth being inlined. For circle.cpp.
+#pragma once
+
+#include <cstring>
+
+#include "kernel/kernel.hpp"
+#include "shared/carrier.hpp"
+
+namespace tutti::shared {
+
+inline void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
+  if (bytes == 8) {  // a call of the library's memcpy takes longer
+    std::memcpy(to, from, 8);
+  } else if (bytes > 0) {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  }
+}
+
+inline void Carrier::begin(const std::byte* input, std::byte* output, int door) {
+  start_.input = input;
+  start_.output = output;
+  door_ = door;
+  // In place the lines of a result are in the caches anyway: they were just read.
+  streams_ = may_stream_ && (input != output || spec_->verb == Verb::broadcast);
+  if (private_counts_ && input == output) start_.input = copy_of_sent(input);
+  copies_own_ = own_count_ > 0 && start_.input + own_from_ * element_ != output + own_to_ * element_;
+}
+
+inline std::byte* Carrier::message_of(int rank, int half) const {
+  const Place& place = (*places_)[static_cast<std::size_t>(rank)];
+  return move_.in_door ? place.seat->flags.doors[door_].greeting.payload : place.slots[half];
+}
+
+inline std::int64_t Carrier::taken_from(int rank) const {
+  return joins_ ? received_blocks_.count(rank) : output_count_;
+}
+
+inline std::byte* Carrier::landing_of(int rank) const {
+  return start_.output + (joins_ ? received_blocks_.offset(rank) * element_ : 0);
+}
+
+// The input's part goes into the slot while, in place, its output has not been written yet: rounds are taken after they are left.
+inline void Carrier::leave(std::int64_t round, int half) {
+  if (!move_.leaves) return;
+  std::byte* const message = message_of(spec_->rank, half);
+  if (move_.in_blocks) return leave_blocks(round, message);
+  const Part piece = part(message_count_, round);
+  copy_bytes(message, start_.input + piece.begin * element_, piece.count * element_);
+}
+
+inline void Carrier::copy_out(std::byte* to, const std::byte* from, std::int64_t bytes) const {
+  if (streams_) return copy_streaming(to, from, bytes);
+  copy_bytes(to, from, bytes);
+}
+
+inline void Carrier::take(std::int64_t round, int half, int peer) {
+  if (move_.taking == Taking::nothing) return;
+  const std::byte* message = message_of(peer, half);
+  if (move_.two_shot) {
+    const Part chunk = part(spec_->count, round);
+    const Part theirs = slice(peer, chunk.count);
+    copy_out(start_.output + (chunk.begin + theirs.begin) * element_, message + theirs.begin * element_,
+             theirs.count * element_);
+  } else if (move_.taking == Taking::copy) {
+    const Part piece = part(taken_from(peer), round);
+    if (move_.in_blocks) message += spec_->rank * move_.stride;
+    copy_out(landing_of(peer) + piece.begin * element_, message, piece.count * element_);
+  }
+}
+
+inline void Carrier::finish(std::int64_t round, int half) {
+  if (copies_own_) copy_own(round);
+  if (move_.two_shot) {
+    if (move_.taking == Taking::reduce) take(round, half, spec_->rank);
+  } else if (adds_floats_of_two_) {
+    add_floats_of_two();
+  } else if (move_.taking == Taking::reduce) {
+    const Part piece = part(output_count_, round);
+    const std::int64_t begin = move_.in_blocks ? sent_blocks_.offset(spec_->rank) + piece.begin : piece.begin;
+    reduce_to(start_.output + piece.begin * element_, {begin, piece.count},
+              move_.in_blocks ? spec_->rank * move_.stride : 0, half);
+  } else if (zeros_) {
+    const Part piece = part(output_count_, round);
+    kernel::fill_zero(start_.dtype, start_.output + piece.begin * element_, piece.count);
+  }
+}
+
+// As the kernels do it; but to choose among those takes longer than to add the few floats of a door. Of two ranks it does not
+// matter which comes first.
+inline void Carrier::add_floats_of_two() {
+  const std::byte* const theirs = message_of(1 - spec_->rank, 0);
+  for (std::int64_t at = 0; at < output_count_ * std::int64_t{sizeof(float)}; at += std::int64_t{sizeof(float)}) {
+    float a, b;
+    std::memcpy(&a, start_.input + at, sizeof a);
+    std::memcpy(&b, theirs + at, sizeof b);
+    a += b;
+    std::memcpy(start_.output + at, &a, sizeof a);
+  }
+}
+
+}  // namespace tutti::shared
