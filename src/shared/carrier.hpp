@@ -89,6 +89,7 @@ class Carrier {
   [[nodiscard]] inline std::int64_t taken_from(int rank) const;  // elements
   [[nodiscard]] inline std::byte* landing_of(int rank) const;    // where they go
   [[nodiscard]] const std::byte* copy_of_sent(const std::byte* input);
+  void leave_slices(Part piece, std::byte* message) const;
   void leave_blocks(std::int64_t round, std::byte* message) const;
   inline void copy_out(std::byte* to, const std::byte* from, std::int64_t bytes) const;
   static void copy_streaming(std::byte* to, const std::byte* from, std::int64_t bytes);

@@ -48,6 +48,7 @@ inline void Carrier::leave(std::int64_t round, int half) {
   std::byte* const message = message_of(spec_->rank, half);
   if (move_.in_blocks) return leave_blocks(round, message);
   const Part piece = part(message_count_, round);
+  if (move_.two_shot) return leave_slices(piece, message);
   copy_bytes(message, start_.input + piece.begin * element_, piece.count * element_);
 }
 
