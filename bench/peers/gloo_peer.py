@@ -152,6 +152,9 @@ def main():
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{meeting_file}", rank=int(os.environ["RANK"]),
                             world_size=int(os.environ["WORLD_SIZE"]))
+    if "TUTTI_BENCH_BIND" in os.environ:  # --bind core
+        usable = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {usable[dist.get_rank() % len(usable)]})
     with socket.socket(socket.AF_UNIX) as coordinator:
         coordinator.connect(socket_path)
         serve(coordinator, name)

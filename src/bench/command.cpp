@@ -85,6 +85,11 @@ void add_bench(CLI::App& tutti) {
   bench->add_flag("--limits", options.limits,
                   "also measure what this machine's memory allows, and how close each row comes");
   bench->add_option("--repeats", options.repeats, "turns of each library per size (default: 7)");
+  bench
+      ->add_option_function<std::string>(
+          "--bind", [words](const std::string& to) { words->options.bound = to == "core"; },
+          "core: each rank keeps to one processor, those of all libraries alike; none (default)")
+      ->check(CLI::IsMember({"core", "none"}));
   bench->add_option("--json", options.json_path, "file for one JSON object per line, size and library");
   bench->add_option("--plot", options.plot_path, "file for a picture of the curves (SVG)");
   bench->footer(launch::examples({

@@ -3,6 +3,7 @@
 #include "bench/rank.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -90,7 +91,27 @@ Answer Workplace::run(const Turn& turn) {
   return answer;
 }
 
+namespace {
+
+// Only the thread that calls: what a library does in others is nobody's business here.
+void keep_to_one_processor(int rank) {
+  cpu_set_t usable;
+  if (std::getenv(bind_variable) == nullptr || sched_getaffinity(0, sizeof usable, &usable) != 0) return;
+  for (int processor = 0, before = rank % CPU_COUNT(&usable); processor < CPU_SETSIZE; ++processor) {
+    if (!CPU_ISSET(processor, &usable) || before-- > 0) continue;
+    cpu_set_t own;
+    CPU_ZERO(&own);
+    CPU_SET(processor, &own);
+    if (sched_setaffinity(0, sizeof own, &own) != 0)
+      throw Error("--bind core: this rank cannot be bound to a processor");
+    return;
+  }
+}
+
+}  // namespace
+
 void serve(Library& library, const std::string& socket_path, const std::string& name) {
+  keep_to_one_processor(library.seat().rank);
   LineSocket coordinator = LineSocket::connect(socket_path);
   coordinator.write_line(fmt::format("hello {} {} {}", name, library.seat().rank, library.describe()));
   std::unique_ptr<Workplace> place;

@@ -65,6 +65,9 @@ class Workplace {
 };
 
 /// Connects to the coordinator's socket, says who it is, and serves turns until the coordinator hangs up.
+// "core" in the environment of a rank of any library: it keeps to one processor, that of its number.
+inline constexpr const char* bind_variable = "TUTTI_BENCH_BIND";
+
 void serve(Library& library, const std::string& socket_path, const std::string& name);
 
 }  // namespace tutti::bench

@@ -17,7 +17,9 @@
 #include "bench/limits.hpp"
 #include "bench/picture.hpp"
 #include "bench/race.hpp"
+#include "bench/rank.hpp"
 #include "bench/report.hpp"
+#include "launch/cores.hpp"
 #include "sim/plot.hpp"
 
 namespace tutti::bench {
@@ -27,6 +29,11 @@ namespace {
 void check(const BenchOptions& options) {
   if (options.ranks < 1) throw InvalidArgument(fmt::format("-n {}: there must be at least one rank", options.ranks));
   if (options.repeats < 1) throw InvalidArgument("--repeats must be at least 1");
+  if (const int processors = launch::usable_processors(); options.bound && options.ranks > processors) {
+    throw InvalidArgument(
+        fmt::format("--bind core: {} ranks, but only {} processor{}; start fewer, or leave out --bind", options.ranks,
+                    processors, processors == 1 ? "" : "s"));
+  }
   for (const Verb verb : options.verbs) {
     if (verb == Verb::send && options.ranks != 2) {
       throw InvalidArgument(fmt::format("ping_pong goes between two ranks: give -n 2, not -n {}", options.ranks));
@@ -34,16 +41,25 @@ void check(const BenchOptions& options) {
   }
 }
 
+JobStart bound_if_asked(JobStart start, const BenchOptions& options) {
+  for (ProcessStart& process : start.processes) {
+    if (options.bound) process.environment.emplace_back(bind_variable, "core");
+  }
+  return start;
+}
+
 void add_libraries(Race& race, const Coordinator& coordinator, const BenchOptions& options) {
   for (const std::string& backend : options.backends) {
-    race.add_tutti(tutti_job(coordinator, {.program = own_program(),
-                                           .backend = backend,
-                                           .ranks = options.ranks,
-                                           .library = backend == "auto" ? "tutti" : "tutti-" + backend}));
+    const TuttiStart start{.program = own_program(),
+                           .backend = backend,
+                           .ranks = options.ranks,
+                           .library = backend == "auto" ? "tutti" : "tutti-" + backend};
+    race.add_tutti(bound_if_asked(tutti_job(coordinator, start), options));
   }
   for (const std::string& peer : options.against) {
     try {
-      for (JobStart& start : peer_jobs(coordinator, peer, options.ranks)) race.add_peer(std::move(start));
+      for (JobStart& start : peer_jobs(coordinator, peer, options.ranks))
+        race.add_peer(bound_if_asked(std::move(start), options));
     } catch (const InvalidArgument&) {
       throw;
     } catch (const Error& error) {

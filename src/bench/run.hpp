@@ -23,6 +23,7 @@ struct BenchOptions {
   std::vector<std::string> against{};
   bool limits = false;
   int repeats = 7;
+  bool bound = false;  // each rank to one processor, those of all libraries alike
   std::string json_path{}, plot_path{};
 };
 

@@ -16,6 +16,7 @@
 #include "base/environment.hpp"
 #include "bench/libraries.hpp"
 #include "bench/race.hpp"
+#include "launch/cores.hpp"
 
 namespace tutti::bench {
 
@@ -34,7 +35,8 @@ class Tuning {
 
   void settle_shared_memory() {
     say("# shared memory, {} ranks: speed of each value against the one that holds so far\n", options_.ranks);
-    for (const Question& question : questions_about_shared_memory(options_.ranks)) settle(question);
+    const bool crowded = options_.ranks > launch::usable_processors();
+    for (const Question& question : questions_about_shared_memory(options_.ranks, crowded)) settle(question);
   }
   void settle_algorithms() {
     say("\n# TCP, {} ranks: µs of each algorithm\n", options_.ranks);

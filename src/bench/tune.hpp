@@ -31,7 +31,8 @@ struct Question {
   std::vector<Cell> cells{};
 };
 inline constexpr std::int64_t never = std::int64_t{1} << 40;  // a limit that no array reaches
-std::vector<Question> questions_about_shared_memory(int ranks);
+/// `crowded`: ranks share cores.
+std::vector<Question> questions_about_shared_memory(int ranks, bool crowded);
 /// The limit of that name.
 std::int64_t& limit_of(SharedLimits& limits, std::string_view name);
 

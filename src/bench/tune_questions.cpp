@@ -30,7 +30,8 @@ std::vector<Cell> cells(int ranks, const std::vector<Kind>& kinds, const std::ve
 
 }  // namespace
 
-std::vector<Question> questions_about_shared_memory(int ranks) {
+std::vector<Question> questions_about_shared_memory(int ranks, bool crowded) {
+  const std::string_view one_shot = crowded ? "one_shot_bytes_max_crowded" : "one_shot_bytes_max";
   const Kind reduced{.verb = Verb::all_reduce, .in_place = true};
   const Kind reduced_apart{.verb = Verb::all_reduce};
   const Kind reduced_in_common{.verb = Verb::all_reduce, .in_place = true, .memory = Memory::empty};
@@ -43,7 +44,7 @@ std::vector<Question> questions_about_shared_memory(int ranks) {
       {.limit = "one_shot_ranks_max",
        .values = {ranks - 1, ranks},
        .cells = cells(ranks, {reduced}, {1 * MiB, 8 * MiB})},
-      {.limit = "one_shot_bytes_max",
+      {.limit = one_shot,
        .values = {16 * KiB, 64 * KiB, 128 * KiB, 512 * KiB},
        .cells = cells(ranks, {reduced}, {4 * KiB, 16 * KiB, 64 * KiB})},
       {.limit = "direct_copy_bytes_min",
@@ -66,7 +67,7 @@ std::vector<Question> questions_about_shared_memory(int ranks) {
        .cells = cells(ranks, {broadcast, gathered}, {16 * MiB, 64 * MiB})},
   };
   // Two ranks decide by their number alone, once that is settled.
-  if (ranks == 2) std::erase_if(asked, [](const Question& one) { return one.limit == "one_shot_bytes_max"; });
+  if (ranks == 2) std::erase_if(asked, [&](const Question& one) { return one.limit == one_shot; });
   return asked;
 }
 

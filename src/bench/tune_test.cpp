@@ -14,7 +14,7 @@ using testing::ElementsAre;
 
 TEST(Tune, AsksAboutLimitsThatExistWithWorkThatMayDiffer) {
   for (const int ranks : {2, 3, 8}) {
-    for (const Question& question : questions_about_shared_memory(ranks)) {
+    for (const Question& question : questions_about_shared_memory(ranks, ranks > 2)) {
       ASSERT_NE(std::ranges::find(shared_limits, question.limit, &SharedLimit::name), shared_limits.end());
       const SharedLimit& limit = *std::ranges::find(shared_limits, question.limit, &SharedLimit::name);
       EXPECT_FALSE(question.cells.empty()) << question.limit;

@@ -34,7 +34,7 @@ class CircleCarrier final : public Carrier {
                  .limits = parts.limits}) {}
 
   [[nodiscard]] std::uint64_t seat_offset() const { return circle_.seat_offset(); }
-  void connect(const std::vector<std::uint64_t>& offsets) { circle_.connect(offsets); }
+  void connect(const std::vector<std::uint64_t>& offsets, bool crowded) { circle_.connect(offsets, crowded); }
   [[nodiscard]] bool is_vacant() { return circle_.is_vacant(); }
 
   [[nodiscard]] std::span<const int> members() const override { return members_; }

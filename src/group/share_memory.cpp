@@ -13,7 +13,8 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint64_t no_seat = 0;  // an arena begins with its header, never with a seat
+constexpr std::uint64_t no_seat = 0;          // an arena begins with its header, never with a seat
+constexpr std::uint64_t shares_its_core = 1;  // beside the offset, which is a page's
 
 /// Whether any two of these are neighbours: the same on all of them.
 bool any_neighbours(const std::vector<int>& nodes, int size) {
@@ -61,14 +62,20 @@ bool GroupCore::share_memory(Duration timeout) {
   if (!runtime_->may_share_memory() || !any_neighbours(facts_.node_of, facts_.size)) return false;
   const std::vector<int> ranks = members_of_host();
   const std::shared_ptr<CircleCarrier> circle = take_seat(ranks);
-  const std::array<std::uint64_t, 1> seat{circle ? circle->seat_offset() : no_seat};
+  const std::uint64_t crowded_here = runtime_->is_oversubscribed() ? shares_its_core : 0;
+  const std::array<std::uint64_t, 1> seat{circle ? circle->seat_offset() | crowded_here : no_seat};
   std::vector<std::uint64_t> seats(static_cast<std::size_t>(facts_.size));
   Group(shared_from_this()).all_gather(seat, seats, {.timeout = timeout});
 
   std::vector<std::uint64_t> offsets;
-  for (const int rank : ranks) offsets.push_back(seats[static_cast<std::size_t>(rank)]);
+  bool crowded = false;
+  for (const int rank : ranks) {
+    const std::uint64_t told = seats[static_cast<std::size_t>(rank)];
+    crowded = crowded || (told & shares_its_core) != 0;
+    offsets.push_back(told & ~shares_its_core);
+  }
   if (circle == nullptr || std::ranges::count(offsets, no_seat) > 0) return true;
-  circle->connect(offsets);
+  circle->connect(offsets, crowded);
   const auto guard = runtime_->lock();
   circle_ = circle;
   quick_ = static_cast<int>(ranks.size()) == facts_.size;

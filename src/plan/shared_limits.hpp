@@ -15,8 +15,10 @@ struct SharedLimits {
       128 << 10;  // arrays are cut into pieces of about this size, one in flight while the next is put in
   /// Up to here, in bytes of all ranks together, everyone reduces everything by itself; beyond, everyone reduces a slice and
   /// the others fetch it.
-  std::int64_t one_shot_bytes_max = 128 << 10;
-  std::int64_t one_shot_ranks_max = 2;  // so few ranks do so at any size
+  std::int64_t one_shot_bytes_max = 16 << 10;
+  std::int64_t one_shot_bytes_max_crowded = 128
+                                            << 10;  // … where ranks share cores: to wait for others costs most there
+  std::int64_t one_shot_ranks_max = 2;              // so few ranks do so at any size
   /// From here on members first tell each other where their arrays lie, and then read (and, in arenas, write) them there.
   std::int64_t direct_copy_bytes_min = 64 << 10;  // what one member takes of another
   /// … out of memory that is not in an arena: larger, slots are faster, whose content is taken out of the caches.
@@ -40,10 +42,11 @@ struct SharedLimit {
   std::int64_t most;
 };
 inline constexpr std::int64_t any_bytes = INT64_MAX;
-inline constexpr std::array<SharedLimit, 11> shared_limits = {{
+inline constexpr std::array<SharedLimit, 12> shared_limits = {{
     {"slot_bytes", &SharedLimits::slot_bytes, 4 << 10, 64 << 20},  // committed twice by every rank in every group
     {"chunk_bytes", &SharedLimits::chunk_bytes, 4 << 10, 64 << 20},
     {"one_shot_bytes_max", &SharedLimits::one_shot_bytes_max, 0, any_bytes},
+    {"one_shot_bytes_max_crowded", &SharedLimits::one_shot_bytes_max_crowded, 0, any_bytes},
     {"one_shot_ranks_max", &SharedLimits::one_shot_ranks_max, 0, any_bytes},
     {"direct_copy_bytes_min", &SharedLimits::direct_copy_bytes_min, 4 << 10, any_bytes},
     {"read_bytes_max", &SharedLimits::read_bytes_max, 0, any_bytes},

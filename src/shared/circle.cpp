@@ -133,7 +133,8 @@ Circle::~Circle() { parts_.commons->free(reinterpret_cast<std::byte*>(own_)); }
 
 std::uint64_t Circle::seat_offset() const { return parts_.commons->offset_of(reinterpret_cast<std::byte*>(own_)); }
 
-void Circle::connect(const std::vector<std::uint64_t>& offsets) {
+void Circle::connect(const std::vector<std::uint64_t>& offsets, bool crowded) {
+  if (crowded) parts_.limits.one_shot_bytes_max = parts_.limits.one_shot_bytes_max_crowded;
   std::vector<Flags<Native>*> flags;
   std::vector<const Native::LongWord*> taken;
   places_.clear();

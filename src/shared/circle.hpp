@@ -41,8 +41,8 @@ class Circle {
 
   /// Where this member's seat lies, for the others.
   [[nodiscard]] std::uint64_t seat_offset() const;
-  /// One offset per member. Before the first body.
-  void connect(const std::vector<std::uint64_t>& offsets);
+  /// One offset per member. Before the first body. `crowded`: some of them share cores, as all of them know.
+  void connect(const std::vector<std::uint64_t>& offsets, bool crowded = false);
 
   /// The spec counts members; every member starts the same bodies in the same order, or leaves some out.
   Body& start(const BodyStart& start);

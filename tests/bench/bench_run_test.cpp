@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -130,6 +131,7 @@ TEST_F(BenchRun, MistakesAreNamedWithStatusTwo) {
   EXPECT_THAT(bench("all_reduce --sizes 1Q").output, HasSubstr("--sizes 1Q: not a size"));
   EXPECT_THAT(bench("ping_pong -n 3").output, HasSubstr("give -n 2, not -n 3"));
   EXPECT_THAT(bench("all_reduce --sizes 8 --against nobody").output, HasSubstr("--against nobody: not a peer"));
+  EXPECT_THAT(bench("all_reduce -n 5000 --bind core").output, HasSubstr("--bind core: 5000 ranks, but only "));
   EXPECT_EQ(bench("all_reduce -n 0").status, 2);
 }
 
@@ -139,8 +141,9 @@ TEST_P(Peer, IsMeasuredBesideUsOnTheSameWork) {
   const std::string peer = GetParam();
   const std::string piece = peer == "gloo" ? "TORCH" : peer == "openmpi" ? "OPENMPI" : "MPICH";
   if (const char* reason = getenv(("TUTTI_SKIP_" + piece).c_str())) GTEST_SKIP() << reason;
-  const Result result =
-      bench("all_reduce broadcast all_to_all --sizes 1K --repeats 1 --against " + peer + " --json " + json_path());
+  const std::string bind = std::thread::hardware_concurrency() > 1 ? " --bind core" : "";
+  const Result result = bench("all_reduce broadcast all_to_all --sizes 1K --repeats 1 --against " + peer + bind +
+                              " --json " + json_path());
   ASSERT_EQ(result.status, 0) << result.output;
   if (result.output.find(peer + " is not measured") != std::string::npos) GTEST_SKIP() << result.output;
   int rows_of_peer = 0;
