@@ -294,10 +294,14 @@ void Circle::progress() {
 
 // A call like this one, most likely: the lines of the slot that it will write first have been read by others since they were
 // written last, and take as long to come back as a message to go. Roots may take turns, so whether this rank left anything in
-// this call does not matter. Not so the door: who already waits for it would take it away again.
+// this call does not matter. Of the door only the second line: who waits already looks at the first, and would take it away again.
 inline void Circle::expect_next(const SharedBody& body) {
   constexpr std::int64_t line = 64, lines_max = 8;
-  if (body.movement.in_door) return;
+  if (body.movement.in_door) {
+    Native::Greeting& next = own_->flags.doors[(body.identity.turn + 1) % Native::doors].greeting;
+    if (body.slot_work.first_message_bytes() > first_line_bytes) shm::expect_write(next.payload + first_line_bytes);
+    return;
+  }
   std::byte* const slot = places_[static_cast<std::size_t>(parts_.rank)].slots[(body.identity.turn + 1) % slot_count];
   const std::int64_t bytes = std::min(body.slot_work.first_message_bytes(), lines_max * line);
   for (std::int64_t at = 0; at < bytes; at += line) shm::expect_write(slot + at);

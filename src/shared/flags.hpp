@@ -14,7 +14,8 @@
 //   abandoned[i] this rank gave that body up: what it lent to the others in place may have changed since
 //   taken       this rank reads nothing any more that belongs to this stamp or an earlier one
 //
-// Flags that are written at different times lie 128 bytes apart: processors fetch lines in pairs.
+// Flags that are written at different times lie 128 bytes apart, as processors fetch lines in pairs; doors, which are such pairs, twice
+// that, as they fetch the next pair, too.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +35,7 @@ constexpr bool reached(Stamp seen, Stamp wanted) { return static_cast<std::int64
 template <class Policy>
 struct Flags {
   using Word = typename Policy::LongWord;
-  struct alignas(128) Door {
+  struct alignas(256) Door {
     Word stamp{0};
     typename Policy::Greeting greeting;
   };

@@ -13,7 +13,8 @@
 
 namespace tutti::shared {
 
-inline constexpr std::int64_t inline_bytes = 112;  // fit into a door: 48 on the line of its stamp, the rest on the next
+inline constexpr std::int64_t inline_bytes = 112;     // fit into a door …
+inline constexpr std::int64_t first_line_bytes = 48;  // … so many on the line of its stamp, the rest on the next
 
 enum class Sources : std::uint8_t { none, all, lower, one };  // of whom a rank takes: lower are the ranks before it
 enum class Taking : std::uint8_t { nothing, copy, reduce };

@@ -24,10 +24,11 @@ struct Native : shm::MachineAtomics {
   struct Greeting {
     std::uint32_t digest = 0;
     std::uint32_t previous = 0;
-    alignas(16) std::byte payload[inline_bytes];
+    std::byte payload[inline_bytes];  // 16 bytes after the stamp
   };
 };
 static_assert(sizeof(Native::LongWord) == 8 && Native::LongWord::is_always_lock_free);
+static_assert(sizeof(Native::LongWord) + sizeof(Native::Greeting) == 128, "two lines: a door is written in one go");
 
 /// Which body of which call, and what the call is.
 struct Identity {

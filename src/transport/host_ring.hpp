@@ -94,8 +94,9 @@ class RingWriter {
     const std::uint64_t end = std::min(written_ + zeroed_ahead, read_seen_ + lines_);
     for (; zeroed_ < end; ++zeroed_) {
       head_at(zeroed_).store(0, std::memory_order_relaxed);
-      shm::expect_write(memory_ +
-                        (zeroed_ + zeroed_ahead) % lines_ * line_bytes);  // so that the next ones need not wait
+      std::byte* const later = memory_ + (zeroed_ + zeroed_ahead) % lines_ * line_bytes;
+      shm::expect_write(later);  // so that what is written there need not wait
+      shm::expect_write(later + line_bytes / 2);
     }
   }
   [[nodiscard]] std::uint64_t written_lines() const { return written_; }
