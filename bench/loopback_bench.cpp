@@ -1,19 +1,24 @@
 // loopback_bench.cpp: what bench/validate_sim gives to `tutti sim`, and what it compares with: messages, kernels, collectives.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   loopback_bench --ranks 2 --pattern ping_pong --sizes 8,1048576 --seconds 0.2
+//   loopback_bench --ranks 2 --seconds 0.2 --pattern ping_pong --sizes 8 --pattern all_reduce --sizes 8,1048576
 //
-// Patterns: ping_pong (half of the round trip), shift (all send to the right and receive from the left at once), token (one
-// message goes around while the others wait), reduce and copy (each rank for itself, no messages), and collectives that no rank
-// can leave before all have entered: all_reduce, all_gather, reduce_scatter, barrier. `bytes` is the whole array. The same memory every time. One JSON object per line.
+// Patterns: ping_pong (half of the round trip), permute (all send to the right and receive from the left at once: the plan with
+// one message), pieces (the same with one piece of 64 KiB of the array after the other), token (one message goes around while the
+// others wait), reduce and copy (each rank for itself, no messages), alone (a call of a rank that has nobody to talk to), and
+// collectives that no rank can leave before all have entered: all_reduce, all_gather, reduce_scatter, barrier. `bytes` is the
+// whole array. The same memory every time; call after call. One JSON object per line.
 #include <fmt/format.h>
+#include <sched.h>
 #include <tutti/tutti.hpp>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "kernel/kernel.hpp"
@@ -24,12 +29,25 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Array = std::vector<float>;
 
+struct Series {
+  std::string pattern;
+  std::vector<std::int64_t> sizes{8};
+};
 struct Options {
   int ranks = 2;
   double seconds = 0.2;  // per size
-  std::string pattern = "all_reduce";
-  std::vector<std::int64_t> sizes{8};
+  std::vector<Series> series;
 };
+
+std::vector<std::int64_t> parse_sizes(const std::string& text) {
+  std::vector<std::int64_t> sizes;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    sizes.push_back(std::stoll(text.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return sizes;
+}
 
 Options parse(int argc, char** argv) {
   Options options;
@@ -37,15 +55,8 @@ Options parse(int argc, char** argv) {
     const std::string name = argv[i], value = argv[i + 1];
     if (name == "--ranks") options.ranks = std::stoi(value);
     if (name == "--seconds") options.seconds = std::stod(value);
-    if (name == "--pattern") options.pattern = value;
-    if (name == "--sizes") {
-      options.sizes.clear();
-      for (std::size_t begin = 0; begin < value.size();) {
-        const std::size_t end = std::min(value.find(',', begin), value.size());
-        options.sizes.push_back(std::stoll(value.substr(begin, end - begin)));
-        begin = end + 1;
-      }
-    }
+    if (name == "--pattern") options.series.push_back({.pattern = value});
+    if (name == "--sizes" && !options.series.empty()) options.series.back().sizes = parse_sizes(value);
   }
   return options;
 }
@@ -66,6 +77,22 @@ void ping_pong(tutti::Group& world, Array& data, int calls) {
 int right_of(const tutti::Group& world) { return (world.rank() + 1) % world.size(); }
 int left_of(const tutti::Group& world) { return (world.rank() + world.size() - 1) % world.size(); }
 
+tutti::Pairs to_the_right(const tutti::Group& world) {
+  tutti::Pairs pairs;
+  for (int rank = 0; rank < world.size(); ++rank) pairs.emplace_back(rank, (rank + 1) % world.size());
+  return pairs;
+}
+
+// Of 64 KiB, the longest that need not wait for their receiver.
+void pieces(tutti::Group& world, Array& data, Array& other, int calls) {
+  const tutti::Pairs pairs = to_the_right(world);
+  const std::size_t piece = std::min<std::size_t>(data.size(), 16384), parts = data.size() / piece;
+  for (int i = 0; i < calls; ++i) {
+    const std::size_t at = static_cast<std::size_t>(i) % parts * piece;
+    world.permute(std::span(data).subspan(at, piece), std::span(other).subspan(at, piece), pairs);
+  }
+}
+
 void token(tutti::Group& world, Array& data, int calls) {
   for (int i = 0; i < calls; ++i) {
     const int holder = i % world.size();
@@ -83,9 +110,14 @@ std::function<void(int)> work_of(const std::string& pattern, tutti::Group& world
   auto other = std::make_shared<Array>(count, 0.0f);
   if (pattern == "ping_pong") return [&world, data](int calls) { ping_pong(world, *data, calls); };
   if (pattern == "token") return [&world, data](int calls) { token(world, *data, calls); };
-  if (pattern == "shift")
-    return [&world, data, other](int calls) {
-      for (int i = 0; i < calls; ++i) world.sendrecv(*data, right_of(world), *other, left_of(world));
+  if (pattern == "permute")
+    return [&world, data, other, pairs = to_the_right(world)](int calls) {
+      for (int i = 0; i < calls; ++i) world.permute(*data, *other, pairs);
+    };
+  if (pattern == "pieces") return [&world, data, other](int calls) { pieces(world, *data, *other, calls); };
+  if (pattern == "alone")
+    return [self = std::make_shared<tutti::Group>(world.split(world.rank())), data](int calls) {
+      for (int i = 0; i < calls; ++i) self->all_reduce(*data);
     };
   if (pattern == "reduce")
     return [data, other](int calls) {
@@ -125,21 +157,38 @@ double microseconds_of(tutti::Group& world, const std::function<void(int)>& work
   return std::chrono::duration<double, std::micro>(Clock::now() - begin).count() / calls;
 }
 
-void measure(tutti::Group& world, const Options& options, std::int64_t bytes) {
-  constexpr int repeats = 15;
-  const auto work = work_of(options.pattern, world, bytes);
-  (void)microseconds_of(world, work, 4);
-  std::vector<double> once{microseconds_of(world, work, 4)};
-  world.all_reduce(once, {.op = tutti::Op::max});
-  const int calls = 2 * std::clamp(static_cast<int>(options.seconds * 1e6 / repeats / once[0] / 2), 1, 2500);
+// The fastest of a few, as the slowest rank sees it.
+double rough_microseconds(tutti::Group& world, const std::function<void(int)>& work) {
+  std::vector<double> times;
+  for (int i = 0; i < 4; ++i) times.push_back(microseconds_of(world, work, 2));
+  world.all_reduce(times, {.op = tutti::Op::max});
+  return *std::min_element(times.begin(), times.end());
+}
+
+void measure(tutti::Group& world, const std::string& pattern, double seconds, std::int64_t bytes) {
+  const auto work = work_of(pattern, world, bytes);
+  const double pairs = seconds * 1e6 / rough_microseconds(world, work) / 2;  // ping_pong goes there and back
+  const int repeats = static_cast<int>(std::clamp(pairs, 3.0, 15.0));
+  const int calls = 2 * static_cast<int>(std::clamp(pairs / repeats, 1.0, 2500.0));
   std::vector<double> times;
   for (int i = 0; i < repeats; ++i) times.push_back(microseconds_of(world, work, calls));
   world.all_reduce(times, {.op = tutti::Op::max});  // the slowest rank's time counts
   std::sort(times.begin(), times.end());
   if (world.rank() != 0) return;
-  fmt::print("{{\"pattern\": \"{}\", \"bytes\": {}, \"ranks\": {}, \"us\": {:.3f}, \"us_best\": {:.3f}}}\n",
-             options.pattern, bytes, world.size(), times[repeats / 2], times.front());
+  fmt::print("{{\"pattern\": \"{}\", \"bytes\": {}, \"ranks\": {}, \"calls\": {}, \"us\": {:.3f}}}\n", pattern, bytes,
+             world.size(), calls, times[times.size() / 2]);
   std::fflush(stdout);
+}
+
+// Each on a core of its own if there are enough, as far apart as can be: neighbours may be two halves of one core.
+void stay_on_a_core(int ranks) {
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  const char* const rank = getenv("RANK");
+  if (rank == nullptr || cores < ranks) return;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<std::size_t>(std::stoi(rank) * (cores / ranks)), &one);
+  sched_setaffinity(0, sizeof one, &one);  // where it is not allowed, it stays where it is
 }
 
 }  // namespace
@@ -147,6 +196,9 @@ void measure(tutti::Group& world, const Options& options, std::int64_t bytes) {
 int main(int argc, char** argv) {
   const Options options = parse(argc, argv);
   if (!examples::under_a_launcher()) return examples::start_ranks(options.ranks, argv);
+  stay_on_a_core(options.ranks);
   tutti::Group world = tutti::init({.init_method = examples::meeting_point()});
-  for (const std::int64_t bytes : options.sizes) measure(world, options, bytes);
+  for (const Series& series : options.series) {
+    for (const std::int64_t bytes : series.sizes) measure(world, series.pattern, options.seconds, bytes);
+  }
 }

@@ -99,6 +99,7 @@ class Rehearsal {
         return;
       }
       case Work::local: return compute(event, task);
+      case Work::call:
       case Work::join: return push(event.time, event.rank, event.task, false);
     }
   }

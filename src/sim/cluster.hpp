@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct Cluster {
   double call = 0;         // that a rank spends on a call before it begins with its plan
   Pace inside{
       CostModel{}.inside.seconds_per_byte};  // of a core, at each end of a message; between hosts the card besides
+  std::optional<Pace> inside_eager{};        // the same for messages that are sent at once, if they differ
   Pace reduce{CostModel{}.reduce_seconds_per_byte};
   Pace copy{1 / 8e9};
   /// What leaves the hosts shares a network core of hosts × bandwidth ÷ oversubscription.
@@ -38,6 +40,9 @@ struct Cluster {
   std::vector<SlowRank> slow{};
   int dead = -1;  // a rank that does nothing at all
 
+  [[nodiscard]] const Pace& pace_of(std::int64_t message_bytes) const {
+    return inside_eager && message_bytes <= eager_bytes_max ? *inside_eager : inside;
+  }
   [[nodiscard]] int hosts() const { return (ranks + ranks_per_host - 1) / ranks_per_host; }
   [[nodiscard]] int host_of(int rank) const { return rank / ranks_per_host; }
   [[nodiscard]] bool shares_cores() const { return cores > 0 && cores < ranks_per_host; }

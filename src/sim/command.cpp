@@ -17,8 +17,8 @@
 
 #include "launch/command.hpp"
 #include "launch/sizes.hpp"
+#include "sim/curves.hpp"
 #include "sim/experiment.hpp"
-#include "sim/plot.hpp"
 #include "sim/report.hpp"
 
 namespace tutti::sim {
@@ -31,12 +31,12 @@ std::string usual(const Pace& pace) { return fmt::format("{:.3g}", 1e-9 / pace.s
 struct Words {
   std::string verb = "all_reduce", ranks = "8", bytes = "1M", eager = "64K", dead, plot, table;
   std::vector<std::string> algorithms, slow;
-  int hosts = 0, ranks_per_host = 8, cores = 0;
+  int hosts = 0, ranks_per_host = 8, cores = 0, calls = 1;
   double latency = CostModel{}.between.latency * 1e6, bandwidth = 1e-9 / CostModel{}.between.seconds_per_byte;
   double inside_latency = CostModel{}.inside.latency * 1e6;
   double overhead = CostModel{}.overhead * 1e6, call = 0, turn = 0, wake = Cluster{}.wake * 1e6, oversubscription = 1;
   std::string inside_bandwidth = usual(Cluster{}.inside), reduce_bandwidth = usual(Cluster{}.reduce);
-  std::string copy_bandwidth = usual(Cluster{}.copy);
+  std::string copy_bandwidth = usual(Cluster{}.copy), eager_bandwidth;
   bool json = false, every_rank = false;
 };
 
@@ -74,6 +74,7 @@ Cluster cluster_of(const Words& words) {
   Cluster cluster;
   cluster.cores = words.cores;
   cluster.inside = parse_pace("--inside-bandwidth", words.inside_bandwidth);
+  if (!words.eager_bandwidth.empty()) cluster.inside_eager = parse_pace("--eager-bandwidth", words.eager_bandwidth);
   cluster.reduce = parse_pace("--reduce-bandwidth", words.reduce_bandwidth);
   cluster.copy = parse_pace("--copy-bandwidth", words.copy_bandwidth);
   cluster.speed = {
@@ -107,6 +108,8 @@ Experiment experiment_of(const Words& words) {
     if (name == "selected") experiment.selected_only = true;
     else if (name != "all") experiment.algorithms.push_back(algorithm_from_name(name));
   }
+  if (words.calls < 1) throw InvalidArgument(fmt::format("--calls {}: at least 1 is needed", words.calls));
+  experiment.calls = words.calls;
   experiment.every_rank = words.every_rank;
   if (!words.dead.empty()) {
     const std::size_t colon = words.dead.find(':');
@@ -132,33 +135,8 @@ void place(Cluster& cluster, const Words& words, std::int64_t ranks) {
 }
 
 void write_plot(const std::string& file, const Experiment& experiment, const std::vector<std::vector<Trial>>& calls) {
-  const bool over_ranks = calls.front().front().ranks != calls.back().front().ranks;
-  const Trial& last = calls.back().front();
-  Plot plot;
-  plot.title = fmt::format("{}: simulated time", name_of(experiment.verb));
-  plot.x_name = over_ranks ? "ranks" : "bytes";
-  plot.subtitle = over_ranks ? fmt::format("{}, {} ranks per host; {}", bytes_text(last.bytes),
-                                           experiment.cluster.ranks_per_host, describe_figures(experiment.cluster))
-                             : describe(experiment.cluster);
-  const std::size_t every = (calls.size() + 11) / 12;  // more marks than that would not fit
-  for (std::size_t i = 0; i < calls.size(); ++i) {
-    const std::vector<Trial>& trials = calls[i];
-    const double x = static_cast<double>(over_ranks ? trials[0].ranks : std::max<std::int64_t>(1, trials[0].bytes));
-    if (i % every == 0) {
-      plot.x_marks.push_back(x);
-      plot.x_labels.push_back(over_ranks ? std::to_string(trials[0].ranks) : bytes_text(trials[0].bytes));
-    }
-    for (const Trial& trial : trials) {
-      const std::string name(name_of(trial.choice.algorithm));
-      auto curve = std::find_if(plot.curves.begin(), plot.curves.end(), [&](const Curve& c) { return c.name == name; });
-      if (curve == plot.curves.end()) curve = plot.curves.insert(curve, {.name = name, .points = {}});
-      curve->points.push_back(
-          {.x = x, .y = std::max(trial.outcome.seconds, 1e-9), .ringed = trial.selected, .solid = trial.simulated});
-    }
-  }
-  std::sort(plot.curves.begin(), plot.curves.end(), [](const Curve& a, const Curve& b) { return a.name < b.name; });
   std::ofstream out(file);
-  out << svg_of(plot);
+  out << svg_of(plot_of(experiment, calls));
   out.close();
   if (!out) throw Error(fmt::format("--plot {}: the file cannot be written", file));
 }
@@ -196,6 +174,8 @@ void add_command(CLI::App& tutti) {
       ->capture_default_str();
   sim->add_option("--algorithm", words->algorithms, "all (default), selected, or names as in docs/algorithms.md")
       ->delimiter(',');
+  sim->add_option("--calls", words->calls, "so many, one after the other: the time is that of one, on average")
+      ->capture_default_str();
   sim->add_option("--table", words->table, "select by this table (TUTTI_TABLE); otherwise the figures below decide");
   const char* const topology = "Cluster";
   sim->add_option("--hosts", words->hosts, "hosts; instead of --ranks-per-host")->group(topology);
@@ -216,6 +196,9 @@ void add_command(CLI::App& tutti) {
   };
   pace("--inside-bandwidth", words->inside_bandwidth,
        "at which a core puts bytes in or takes them out, GB/s; by size of message: 4K:9,1M:5.5");
+  sim->add_option("--eager-bandwidth", words->eager_bandwidth,
+                  "the same for messages that do not wait for their receiver; otherwise as --inside-bandwidth")
+      ->group(topology);
   figure("--overhead", words->overhead, "that a rank spends per message, at each end, µs");
   figure("--call", words->call, "that a rank spends on a call before its first message, µs");
   pace("--reduce-bandwidth", words->reduce_bandwidth, "at which a core reduces, GB/s; or by size");

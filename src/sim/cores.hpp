@@ -3,8 +3,9 @@
 //
 // A rank keeps its core as long as it has something to do. Then it yields, and the rank that has waited longest for this core
 // gets it, after `turn`. If nobody waits, it looks around a few times more (Runtime::poll_or_sleep) and sleeps. Its core then
-// takes over a rank that waits for another core, or is idle; it takes `wake` until an idle core runs a rank. A rank that slept
-// runs on an idle core if its own is in use; one that is awake stays where it is.
+// is idle; it takes `wake` until an idle core runs a rank. A rank that slept runs on an idle core if its own is in use; one that is
+// awake stays where it is, for a while: systems move only those that wait for long, so an idle core takes over who still waits
+// for another one after `wake`.
 #pragma once
 
 #include <cstdint>
@@ -61,15 +62,15 @@ class Cores {
     core.waiting.pop_front();
     return next;
   }
-  /// When the core of a rank that has released it goes idle, unless somebody uses it again.
-  [[nodiscard]] std::optional<double> idle_from(std::uint32_t rank) const {
+  /// When the core of a rank that has released it looks for another rank, unless somebody uses it again.
+  [[nodiscard]] std::optional<double> looks_at(std::uint32_t rank) const {
     if (!shared_) return std::nullopt;
-    return cores_[places_[rank].core].idle_from;
+    return looks_at(cores_[places_[rank].core]);
   }
   /// That moment has come: the core takes over a rank that waits for another one.
   std::optional<Grant> take_over(std::uint32_t rank, double now) {
     const std::size_t own = places_[rank].core, first = first_core(static_cast<int>(rank));
-    if (cores_[own].used || cores_[own].idle_from != now) return std::nullopt;
+    if (cores_[own].used || looks_at(cores_[own]) != now) return std::nullopt;
     for (std::size_t other = first; other < first + static_cast<std::size_t>(cluster_.cores); ++other) {
       if (cores_[other].waiting.empty()) continue;
       const Grant next = turn_of(cores_[other].waiting.front(), now);
@@ -94,6 +95,7 @@ class Cores {
     std::size_t core = 0;
     double awake_until = 0;
   };
+  [[nodiscard]] double looks_at(const Core& core) const { return core.idle_from + cluster_.wake; }
   // Who only enters has come from the call before, and had the core for that.
   [[nodiscard]] Grant turn_of(std::uint32_t rank, double now) const {
     return {rank, places_[rank].awake_until > 0 ? now + cluster_.turn : now};

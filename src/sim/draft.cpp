@@ -8,26 +8,42 @@
 
 #include "base/hash.hpp"
 #include "plan/layout.hpp"
+#include "sim/touched.hpp"
 
 namespace tutti::sim {
 
 namespace {
 
-// Where a piece lies, comparable with others of the same plan: input and output are one memory when the call is in place.
+// Where a piece lies, comparable with those of all sub-requests: input and output are one memory when the call is in place.
 struct Address {
   int memory = 0;
   std::int64_t offset = 0;
   friend bool operator==(const Address&, const Address&) = default;
 };
 
-Address address_of(const Placement& place, const Piece& piece, std::int64_t more = 0) {
-  if (piece.space == Space::scratch) return {2, piece.offset + more};
-  if (!place.shared) return {piece.space == Space::input ? 0 : 1, piece.offset + more};
-  return {1, (piece.space == Space::input ? place.input_begin : place.output_begin) + piece.offset + more};
+// Where the spaces of a plan begin.
+struct Spaces {
+  Address input, output;
+  int scratch = 2;
+  static Spaces of(const Placement& place) {
+    if (!place.shared) return {.input = {0, 0}, .output = {1, 0}};
+    return {.input = {1, place.input_begin}, .output = {1, place.output_begin}};
+  }
+  [[nodiscard]] Address address_of(const Piece& piece, std::int64_t more = 0) const {
+    if (piece.space == Space::scratch) return {scratch, piece.offset + more};
+    const Address& base = piece.space == Space::input ? input : output;
+    return {base.memory, base.offset + piece.offset + more};
+  }
+};
+
+// Elements that a rank reads and writes in a call.
+std::int64_t memory_of(const Plan& plan) {
+  const Placement place = placement_of(plan.spec);
+  return plan.scratch_count + (place.shared ? place.shared_count : input_count(plan.spec) + output_count(plan.spec));
 }
 
 // The request that the engine makes of a call (Execution::begin_call).
-Spec spec_of(const Plan& plan, const Call& call, const Table& table, std::int64_t element_bytes) {
+Spec spec_of(const Plan& plan, const Call& call, const Spaces& spaces, const Table& table, std::int64_t element_bytes) {
   const auto me = std::find(call.members.begin(), call.members.end(), plan.spec.rank) - call.members.begin();
   Spec spec{.verb = call.verb,
             .rank = static_cast<int>(me),
@@ -41,11 +57,10 @@ Spec spec_of(const Plan& plan, const Call& call, const Table& table, std::int64_
     spec.counts = call.counts;
     own_block = std::accumulate(call.counts.begin(), call.counts.begin() + me, std::int64_t{0});
   }
-  const Placement place = placement_of(plan.spec);
   const bool joins = call.verb == Verb::all_gather || call.verb == Verb::gather;
   const bool splits = call.verb == Verb::reduce_scatter || call.verb == Verb::scatter;
   spec.in_place =
-      address_of(place, call.from, splits ? own_block : 0) == address_of(place, call.to, joins ? own_block : 0);
+      spaces.address_of(call.from, splits ? own_block : 0) == spaces.address_of(call.to, joins ? own_block : 0);
 
   const std::int64_t count =
       spec.counts.empty() ? spec.count : std::accumulate(spec.counts.begin(), spec.counts.end(), std::int64_t{0});
@@ -61,17 +76,18 @@ Spec spec_of(const Plan& plan, const Call& call, const Table& table, std::int64_
 
 class Writer {
  public:
-  Writer(std::int64_t element_bytes, const Table& table, Draft& draft)
-      : element_bytes_(element_bytes), table_(table), draft_(draft) {}
+  Writer(const Plan& plan, std::int64_t element_bytes, const Table& table, Draft& draft)
+      : element_bytes_(element_bytes), memory_(memory_of(plan)), table_(table), draft_(draft) {}
 
   // `world_of`: rank in the plan's group → rank in the world; empty: the same. The plan of a sub-request begins at `entry`
   // and ends at a join of its own, `exit`.
-  void write(const Plan& plan, const std::vector<int>& world_of, std::uint32_t entry, std::uint32_t* exit) {
+  void write(const Plan& plan, const std::vector<int>& world_of, const Spaces& spaces, std::uint32_t entry,
+             std::uint32_t* exit) {
     std::vector<std::uint32_t> first(plan.steps.size()), last(plan.steps.size());
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
       first[i] = static_cast<std::uint32_t>(draft_.nodes.size());
-      last[i] = plan.steps[i].act == Act::call ? write_call(plan, plan.steps[i]) : first[i];
-      if (plan.steps[i].act != Act::call) draft_.nodes.push_back(node_of(plan.steps[i], world_of));
+      last[i] = plan.steps[i].act == Act::call ? write_call(plan, plan.steps[i], spaces) : first[i];
+      if (plan.steps[i].act != Act::call) draft_.nodes.push_back(node_of(plan.steps[i], world_of, spaces));
       if (exit != nullptr && plan.steps[i].needs == 0) edge(entry, first[i]);
     }
     if (exit != nullptr) *exit = join();
@@ -84,23 +100,44 @@ class Writer {
   }
 
  private:
-  std::uint32_t write_call(const Plan& plan, const Step& step) {
+  std::uint32_t write_call(const Plan& plan, const Step& step, const Spaces& spaces) {
     const Call& call = plan.calls[static_cast<std::size_t>(step.call)];
     const std::uint32_t entry = join();
     std::uint32_t exit = entry;
-    write(make_plan(spec_of(plan, call, table_, element_bytes_)), call.members, entry, &exit);
+    const Spaces inner{
+        .input = spaces.address_of(call.from), .output = spaces.address_of(call.to), .scratch = ++scratches_};
+    write(make_plan(spec_of(plan, call, spaces, table_, element_bytes_)), call.members, inner, entry, &exit);
     return exit;
   }
-  Draft::Node node_of(const Step& step, const std::vector<int>& world_of) const {
+  Draft::Node node_of(const Step& step, const std::vector<int>& world_of, const Spaces& spaces) {
     const auto world = [&](int rank) { return world_of.empty() ? rank : world_of[static_cast<std::size_t>(rank)]; };
-    const std::int64_t to_bytes = step.to.count * element_bytes_;
+    const std::int64_t to_bytes = step.to.count * element_bytes_, since = bytes_since(step, spaces);
     switch (step.act) {
-      case Act::send: return {.work = Work::send, .peer = world(step.peer), .bytes = step.from.count * element_bytes_};
-      case Act::recv: return {.work = Work::recv, .peer = world(step.peer), .bytes = to_bytes};
+      case Act::send:
+        return {.work = Work::send,
+                .peer = world(step.peer),
+                .bytes = step.from.count * element_bytes_,
+                .bytes_since = since};
+      case Act::recv: return {.work = Work::recv, .peer = world(step.peer), .bytes = to_bytes, .bytes_since = since};
       case Act::reduce:
-      case Act::finish: return {.work = Work::local, .reduced_bytes = to_bytes};
-      default: return {.work = Work::local, .bytes = to_bytes};
+      case Act::finish: return {.work = Work::local, .reduced_bytes = to_bytes, .bytes_since = since};
+      default: return {.work = Work::local, .bytes = to_bytes, .bytes_since = since};
     }
+  }
+  // Since the pieces of a step were touched last, on average; what this call has not touched yet, the one before has.
+  std::int64_t bytes_since(const Step& step, const Spaces& spaces) {
+    std::int64_t sum = 0, pieces = 0;
+    const auto touch = [&](const Piece& piece) {
+      const Address address = spaces.address_of(piece);
+      sum += std::min(memory_, touched_.touch({address.memory, address.offset, piece.count}, memory_));
+      ++pieces;
+    };
+    const bool reads = step.act == Act::send || step.act == Act::copy || step.act == Act::reduce;
+    if (reads) touch(step.from);
+    if (step.act == Act::reduce) touch(step.with);
+    const bool again = reads && (step.to == step.from || (step.act == Act::reduce && step.to == step.with));
+    if (step.act != Act::send && !again) touch(step.to);
+    return sum / pieces * element_bytes_;
   }
   std::uint32_t join() {
     draft_.nodes.emplace_back();
@@ -109,8 +146,11 @@ class Writer {
   void edge(std::uint32_t before, std::uint32_t after) { draft_.edges.push_back({before, after}); }
 
   std::int64_t element_bytes_;
+  std::int64_t memory_;  // elements
   const Table& table_;
   Draft& draft_;
+  Touched touched_;
+  int scratches_ = 2;
 };
 
 // What a node waits for and what waits for it, as sums that do not depend on the order: equal sets have equal sums; that
@@ -129,7 +169,7 @@ Draft write_out(const Plan& plan, std::int64_t element_bytes, const Table& table
   Draft draft;
   draft.nodes.reserve(plan.steps.size());
   draft.edges.reserve(plan.unlocks.size());
-  Writer(element_bytes, table, draft).write(plan, {}, 0, nullptr);
+  Writer(plan, element_bytes, table, draft).write(plan, {}, Spaces::of(placement_of(plan.spec)), 0, nullptr);
   return draft;
 }
 
@@ -151,6 +191,7 @@ void join_twins(Draft& draft) {
       if (!alone) {
         draft.nodes[twin->second].bytes += node.bytes;
         draft.nodes[twin->second].reduced_bytes += node.reduced_bytes;
+        draft.nodes[twin->second].bytes_since = std::max(draft.nodes[twin->second].bytes_since, node.bytes_since);
         becomes[i] = gone;
         continue;
       }

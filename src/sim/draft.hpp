@@ -15,6 +15,7 @@ struct Draft {
     int peer = -1;  // rank in the world
     std::int64_t bytes = 0;
     std::int64_t reduced_bytes = 0;
+    std::int64_t bytes_since = 0;  // see Task
   };
   struct Edge {
     std::uint32_t before, after;

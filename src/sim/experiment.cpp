@@ -60,6 +60,7 @@ std::vector<Trial> run(const Experiment& experiment) {
     const auto workload = make_workload({.verb = experiment.verb,
                                          .bytes = experiment.bytes,
                                          .choice = candidate.choice,
+                                         .calls = experiment.calls,
                                          .every_rank = experiment.every_rank},
                                         cluster, table);
     trial.simulated = workload.has_value();

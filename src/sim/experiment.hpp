@@ -20,6 +20,7 @@ struct Experiment {
   Table table{};                        // by which algorithms are selected
   std::vector<Algorithm> algorithms{};  // empty: all that serve
   bool selected_only = false;
+  int calls = 1;  // one after the other; times are per call
   bool every_rank = false;
   bool silent_death = false;  // the dead rank's host is gone, too: nobody closes its connections
 };

@@ -31,8 +31,8 @@ Pace::Pace(std::vector<Point> points) : points_(std::move(points)) {
 }
 
 // Seconds per byte.
-double Pace::measured(std::int64_t piece_bytes, std::int64_t array_bytes) const {
-  const auto bytes = static_cast<double>(std::max(piece_bytes, array_bytes / 2));
+double Pace::measured(std::int64_t piece_bytes, std::int64_t bytes_since) const {
+  const auto bytes = static_cast<double>(std::max(piece_bytes, bytes_since / 2));
   const auto above =
       std::find_if(points_.begin(), points_.end(), [&](const Point& point) { return point.bytes >= bytes; });
   if (above == points_.end()) return seconds_per_byte_;

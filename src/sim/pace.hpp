@@ -9,8 +9,8 @@
 namespace tutti::sim {
 
 /// So many seconds for each byte, or as measured for some sizes, because what fits into a cache goes faster. Who measures with
-/// pieces of a size sends, copies or reduces from one such piece to another: twice that size has to fit. A call works on its
-/// array: if half of that is larger than a piece, the piece goes at the pace of this half.
+/// pieces of a size sends, copies or reduces from one such piece to another: twice that size has to fit. Whoever
+/// touches other bytes before it comes back to a piece goes at the pace of half of these bytes, if that is more than the piece.
 class Pace {
  public:
   struct Point {
@@ -20,15 +20,15 @@ class Pace {
   /// By ascending size. In between, the time is in proportion; below the first and above the last at the pace of that one.
   explicit Pace(std::vector<Point> points);
 
-  /// For a piece of an array.
-  [[nodiscard]] double seconds(std::int64_t bytes, std::int64_t array_bytes) const {
-    return static_cast<double>(bytes) * (points_.empty() ? seconds_per_byte_ : measured(bytes, array_bytes));
+  /// For a piece, with so many bytes touched since it was touched last, itself included.
+  [[nodiscard]] double seconds(std::int64_t bytes, std::int64_t bytes_since) const {
+    return static_cast<double>(bytes) * (points_.empty() ? seconds_per_byte_ : measured(bytes, bytes_since));
   }
   /// Of the largest size.
   [[nodiscard]] double seconds_per_byte() const { return seconds_per_byte_; }
 
  private:
-  [[nodiscard]] double measured(std::int64_t bytes, std::int64_t array_bytes) const;
+  [[nodiscard]] double measured(std::int64_t bytes, std::int64_t bytes_since) const;
 
   double seconds_per_byte_ = 0;
   std::vector<Point> points_;

@@ -29,9 +29,9 @@ TEST(Pace, BetweenMeasuredSizesTheTimeIsInProportion) {
   EXPECT_NEAR(pace.seconds_per_byte(), 1 / 4e9, tiny);
 }
 
-TEST(Pace, APieceOfALargeArrayIsNotFasterThanTheArray) {
+TEST(Pace, APieceThatWasTouchedLongAgoGoesAtThePaceOfWhatWasTouchedSince) {
   const Pace pace = parse_pace("--reduce-bandwidth", "1K:8,4K:4");
-  EXPECT_NEAR(pace.seconds(1024, 2048), 1024 / 8e9, tiny);  // both halves fit where a piece and its source fitted
+  EXPECT_NEAR(pace.seconds(1024, 2048), 1024 / 8e9, tiny);  // as when measured: a piece, and another one
   EXPECT_NEAR(pace.seconds(1024, 8192), 1024 / 4e9, tiny);
 }
 

@@ -32,6 +32,33 @@ std::uint32_t Exchanges::task(std::int32_t shift, std::uint32_t tag) const {
   return tasks_[found->begin + tag];
 }
 
+namespace {
+
+// `tasks` has one more than there are.
+void link(Program& program, const std::vector<Draft::Edge>& edges) {
+  const std::size_t count = program.size();
+  for (const Draft::Edge& edge : edges) {
+    ++program.tasks[edge.before + 1].unlock_begin;
+    ++program.tasks[edge.after].needs;
+  }
+  for (std::size_t i = 1; i <= count; ++i) program.tasks[i].unlock_begin += program.tasks[i - 1].unlock_begin;
+  program.unlocks.resize(edges.size());
+  std::vector<std::uint32_t> next(count);
+  for (std::size_t i = 0; i < count; ++i) next[i] = program.tasks[i].unlock_begin;
+  for (const Draft::Edge& edge : edges) program.unlocks[next[edge.before]++] = edge.after;
+}
+
+// How many messages there are for each peer, by its shift.
+std::unordered_map<std::int32_t, std::uint32_t> messages_of(const Program& program, Work direction) {
+  std::unordered_map<std::int32_t, std::uint32_t> counts;
+  for (std::size_t i = 0; i < program.size(); ++i) {
+    if (program.tasks[i].work == direction) ++counts[program.tasks[i].shift];
+  }
+  return counts;
+}
+
+}  // namespace
+
 Program compile(const Plan& plan, std::int64_t element_bytes, const Table& table) {
   Draft draft = write_out(plan, element_bytes, table);
   join_twins(draft);
@@ -47,20 +74,38 @@ Program compile(const Plan& plan, std::int64_t element_bytes, const Table& table
     task.work = node.work;
     task.bytes = node.bytes;
     task.reduced_bytes = node.reduced_bytes;
+    task.bytes_since = node.bytes_since;
     if (node.work != Work::send && node.work != Work::recv) continue;
     task.shift = (node.peer - plan.spec.rank + plan.spec.size) % plan.spec.size;
     task.tag = (node.work == Work::send ? sent : received)[node.peer]++;
   }
-  for (const Draft::Edge& edge : draft.edges) {
-    ++program.tasks[edge.before + 1].unlock_begin;
-    ++program.tasks[edge.after].needs;
-  }
-  for (std::size_t i = 1; i <= count; ++i) program.tasks[i].unlock_begin += program.tasks[i - 1].unlock_begin;
-  program.unlocks.resize(draft.edges.size());
-  std::vector<std::uint32_t> next(count);
-  for (std::size_t i = 0; i < count; ++i) next[i] = program.tasks[i].unlock_begin;
-  for (const Draft::Edge& edge : draft.edges) program.unlocks[next[edge.before]++] = edge.after;
+  link(program, draft.edges);
   return program;
+}
+
+Program repeated(const Program& program, int calls) {
+  auto sends = messages_of(program, Work::send), recvs = messages_of(program, Work::recv);
+  const auto size = static_cast<std::uint32_t>(program.size());
+  Program result;
+  std::vector<Draft::Edge> edges;
+  for (std::uint32_t call = 0; call < static_cast<std::uint32_t>(calls); ++call) {
+    const std::uint32_t begin = call * (size + 1), entry = begin - 1, exit = begin + size;
+    const bool first = call == 0, last = call + 1 == static_cast<std::uint32_t>(calls);
+    for (std::uint32_t i = 0; i < size; ++i) {
+      Task task = program.tasks[i];
+      if (task.work == Work::send) task.tag += call * sends[task.shift];
+      if (task.work == Work::recv) task.tag += call * recvs[task.shift];
+      if (task.needs == 0 && !first) edges.push_back({entry, begin + i});
+      for (const std::uint32_t next : program.unlocked_by(i)) edges.push_back({begin + i, begin + next});
+      if (program.unlocked_by(i).empty() && !last) edges.push_back({begin + i, exit});
+      task.needs = task.unlock_begin = 0;
+      result.tasks.push_back(task);
+    }
+    if (size == 0 && !first && !last) edges.push_back({entry, exit});
+    result.tasks.push_back({.work = last ? Work::join : Work::call});  // the last one is the end of all
+  }
+  link(result, edges);
+  return result;
 }
 
 }  // namespace tutti::sim

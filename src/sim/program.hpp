@@ -5,6 +5,7 @@
 //  1. Requests on subgroups are written out: their plans stand in place of the call, between two joins.
 //  2. Peers are counted from the own rank, so that ranks which do the same have equal programs and share one.
 //  3. Local steps that wait for the same steps and are waited for by the same are one task with the sum of their work.
+// Several calls one after the other are one program, too: a rank that is done with one enters the next.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@
 
 namespace tutti::sim {
 
-enum class Work : std::uint8_t { send, recv, local, join };
+enum class Work : std::uint8_t { send, recv, local, join, call };  // call: a rank enters the next one
 
 struct Task {
   Work work = Work::join;
@@ -26,7 +27,12 @@ struct Task {
   std::uint32_t tag = 0;           // the number of the message among those of this pair and direction
   std::int64_t bytes = 0;          // of the message; local: copied
   std::int64_t reduced_bytes = 0;
-  friend bool operator==(const Task&, const Task&) = default;
+  std::int64_t bytes_since = 0;  // that the rank has touched since it touched these last
+  /// Without bytes_since, which follows from the others, and is rounded.
+  friend bool operator==(const Task& a, const Task& b) {
+    return a.work == b.work && a.needs == b.needs && a.unlock_begin == b.unlock_begin && a.shift == b.shift &&
+           a.tag == b.tag && a.bytes == b.bytes && a.reduced_bytes == b.reduced_bytes;
+  }
 };
 
 /// The tasks of one direction by peer and tag.
@@ -59,5 +65,8 @@ struct Program {
 
 /// The program of `plan`. Plans of sub-requests are chosen by `table`, as the engine does.
 Program compile(const Plan& plan, std::int64_t element_bytes, const Table& table);
+
+/// So many calls of `program`, each entered when all of the one before has ended on this rank.
+Program repeated(const Program& program, int calls);
 
 }  // namespace tutti::sim

@@ -81,6 +81,50 @@ TEST(Program, ASubRequestStandsInPlaceOfItsCallAndWaitsForWhatItNeeds) {
   EXPECT_GT(sums_of(program).sends, 2);
 }
 
+TEST(Program, CallsFollowOneAnother) {
+  const CatalogRow* ring = find_algorithm(Verb::all_reduce, Algorithm::ring);
+  const Program once = compile(make_plan(spec_of(question_of(*ring, 4096), {.ranks = 4})), 4, {});
+  const Program thrice = repeated(once, 3);
+  ASSERT_EQ(thrice.size(), 3 * once.size() + 2);
+  EXPECT_EQ(sums_of(thrice).sent, 3 * sums_of(once).sent);
+  EXPECT_EQ(sums_of(thrice).reduced, 3 * sums_of(once).reduced);
+  std::size_t first = 0, first_of_one = 0;
+  for (std::size_t i = 0; i < thrice.size(); ++i) first += thrice.tasks[i].needs == 0 ? 1 : 0;
+  for (std::size_t i = 0; i < once.size(); ++i) first_of_one += once.tasks[i].needs == 0 ? 1 : 0;
+  EXPECT_EQ(first, first_of_one) << "only the first call begins by itself";
+  EXPECT_EQ(thrice.tasks[once.size()].work, Work::call);
+  EXPECT_EQ(thrice.unlocked_by(static_cast<std::uint32_t>(once.size())).size(), first_of_one);
+  // Each message has a number of its own.
+  const Exchanges sends({thrice.tasks.data(), thrice.size()}, Work::send);
+  const auto messages = static_cast<std::uint32_t>(sums_of(once).sends);
+  EXPECT_GT(sends.task(1, messages), once.size());
+  EXPECT_LT(sends.task(1, messages), sends.task(1, 2 * messages));
+}
+
+TEST(Program, CallsWithoutTasksAreEnteredAllTheSame) {
+  const CatalogRow* row = find_algorithm(Verb::barrier, Algorithm::dissemination);
+  const Program once = compile(make_plan(spec_of(question_of(*row, 0), {.ranks = 1})), 4, {});
+  ASSERT_EQ(once.size(), 0u);
+  const Program thrice = repeated(once, 3);
+  ASSERT_EQ(thrice.size(), 2u);
+  EXPECT_EQ(thrice.tasks[0].needs, 0u);
+  EXPECT_EQ(thrice.tasks[1].needs, 1u);
+}
+
+TEST(Program, KnowsWhatWasTouchedSinceAPieceWasTouched) {
+  // Direct: a block goes to each of three others, and theirs come in. The first time a block is touched, all the rest was in between.
+  const CatalogRow* direct = find_algorithm(Verb::all_gather, Algorithm::direct);
+  const std::int64_t block = 1 << 20, all = 5 * block;  // the input and four blocks of output
+  const Program program = compile(make_plan(spec_of(question_of(*direct, 4 * block), {.ranks = 4})), 4, {});
+  std::vector<std::int64_t> sent, received;
+  for (std::size_t i = 0; i < program.size(); ++i) {
+    if (program.tasks[i].work == Work::send) sent.push_back(program.tasks[i].bytes_since);
+    if (program.tasks[i].work == Work::recv) received.push_back(program.tasks[i].bytes_since);
+  }
+  EXPECT_EQ(sent, (std::vector<std::int64_t>{all, 2 * block, 2 * block}));
+  EXPECT_EQ(received, (std::vector<std::int64_t>{all, all, all}));
+}
+
 TEST(Draft, OnlyLocalWorkIsJoined) {
   Draft draft;
   draft.nodes = {{.work = Work::recv, .peer = 1, .bytes = 8}, {.work = Work::local, .bytes = 4},

@@ -41,6 +41,39 @@ TEST(Simulate, ACallCostsEachRankItsEntry) {
   EXPECT_NEAR(run(Verb::broadcast, Algorithm::binomial, 1000, cluster).seconds, 7e-6 + 14e-6, tiny);
 }
 
+TEST(Simulate, CallsOneAfterTheOtherOverlapAndCountAsOneOnAverage) {
+  Cluster cluster = cluster_of(3, 3);
+  cluster.call = 2e-6;
+  const auto calls = [&](Verb verb, Algorithm algorithm, int count) {
+    const Question question{.verb = verb, .bytes = 8, .choice = {.algorithm = algorithm}, .calls = count};
+    return simulate(*make_workload(question, cluster, {}), cluster);
+  };
+  // In a chain the first rank is done as soon as it has sent: it does not wait for the others.
+  const Outcome one = calls(Verb::broadcast, Algorithm::chain, 1), many = calls(Verb::broadcast, Algorithm::chain, 100);
+  EXPECT_LT(many.seconds, one.seconds / 3);
+  EXPECT_GT(many.seconds, 2e-6 + 2 * 1e-6) << "the rank in the middle enters, receives and sends";
+  EXPECT_EQ(many.messages, one.messages);
+  EXPECT_EQ(many.rank_bytes, one.rank_bytes);
+  EXPECT_EQ(many.rounds, one.rounds);
+  EXPECT_EQ(many.ended, 3);
+  // Nobody leaves a barrier early, so that nothing overlaps.
+  cluster = cluster_of(2, 2);
+  EXPECT_NEAR(calls(Verb::barrier, Algorithm::dissemination, 10).seconds,
+              calls(Verb::barrier, Algorithm::dissemination, 1).seconds, tiny);
+  cluster = cluster_of(1, 1);
+  cluster.call = 2e-6;
+  EXPECT_NEAR(calls(Verb::barrier, Algorithm::dissemination, 10).seconds, 2e-6, tiny);
+}
+
+TEST(Simulate, MessagesThatAreSentAtOnceMayHaveAPaceOfTheirOwn) {
+  Cluster cluster = cluster_of(2, 2);
+  const double eager = run(Verb::broadcast, Algorithm::binomial, 64 << 10, cluster).seconds;
+  const double longer = run(Verb::broadcast, Algorithm::binomial, 128 << 10, cluster).seconds;
+  cluster.inside_eager = Pace(0.5e-9);
+  EXPECT_LT(run(Verb::broadcast, Algorithm::binomial, 64 << 10, cluster).seconds, eager - 0.4e-9 * (64 << 10));
+  EXPECT_EQ(run(Verb::broadcast, Algorithm::binomial, 128 << 10, cluster).seconds, longer);
+}
+
 TEST(Simulate, AMessageThatComesBeforeItsReceiverHasEnteredIsTakenOnce) {
   Cluster cluster = cluster_of(4, 4);
   cluster.call = 7e-6;

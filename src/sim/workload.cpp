@@ -36,8 +36,14 @@ Spec of_rank(Spec spec, int rank) {
   return spec;
 }
 
-void index(Workload& workload) {
+// With what all workloads of a question have in common.
+Workload empty_workload(const Spec& spec, const Question& question) {
+  return {.ranks = spec.size, .period = spec.size, .calls = question.calls, .programs = {}, .program_of = {}};
+}
+
+void finish(Workload& workload) {
   for (Program& program : workload.programs) {
+    if (workload.calls > 1) program = repeated(program, workload.calls);
     const std::span<const Task> tasks{program.tasks.data(), program.size()};
     program.sends = Exchanges(tasks, Work::send);
     program.recvs = Exchanges(tasks, Work::recv);
@@ -45,7 +51,7 @@ void index(Workload& workload) {
 }
 
 Workload rotating_workload(const Spec& spec, const Question& question, const Cluster& cluster, const Table& table) {
-  Workload workload{.ranks = spec.size, .period = spec.size, .bytes = question.bytes, .programs = {}, .program_of = {}};
+  Workload workload = empty_workload(spec, question);
   workload.programs.push_back(compile(make_plan(spec), question.element_bytes, table));
   // A test compares all ranks for small sizes; here a few must do.
   for (const int rank : {1, spec.size / 2, spec.size - 1}) {
@@ -134,12 +140,12 @@ std::optional<Workload> make_workload(const Question& question, const Cluster& c
   const Spec spec = spec_of(question, cluster);
   if (rotates(spec)) {
     Workload workload = rotating_workload(spec, question, cluster, table);
-    if (workload.task_count() > question.tasks_max) return std::nullopt;
-    index(workload);
+    if (workload.task_count() * question.calls > question.tasks_max) return std::nullopt;
+    finish(workload);
     return workload;
   }
-  if (estimated_steps(spec, question, table) > question.tasks_max) return std::nullopt;
-  Workload workload{.ranks = spec.size, .period = spec.size, .bytes = question.bytes, .programs = {}, .program_of = {}};
+  if (estimated_steps(spec, question, table) * question.calls > question.tasks_max) return std::nullopt;
+  Workload workload = empty_workload(spec, question);
   std::unordered_multimap<std::uint64_t, std::uint32_t> known;
   for (int rank = 0; rank < spec.size; ++rank) {
     Program program = compile(make_plan(of_rank(spec, rank)), question.element_bytes, table);
@@ -154,7 +160,7 @@ std::optional<Workload> make_workload(const Question& question, const Cluster& c
     workload.program_of.push_back(static_cast<std::uint32_t>(workload.programs.size()));
     workload.programs.push_back(std::move(program));
   }
-  index(workload);
+  finish(workload);
   return workload;
 }
 

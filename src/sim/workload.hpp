@@ -19,8 +19,8 @@ namespace tutti::sim {
 
 struct Workload {
   int ranks = 1;
-  int period = 1;          // ranks that are simulated
-  std::int64_t bytes = 0;  // of the array that each rank works on
+  int period = 1;  // ranks that are simulated
+  int calls = 1;   // one after the other
   std::vector<Program> programs;
   std::vector<std::uint32_t> program_of;  // per simulated rank
   [[nodiscard]] const Program& of(int rank) const { return programs[program_of[static_cast<std::size_t>(rank)]]; }
@@ -39,6 +39,7 @@ struct Question {
   std::int64_t bytes = 0;  // of the whole array, all blocks together
   std::int64_t element_bytes = 4;
   Choice choice{};
+  int calls = 1;                     // one after the other
   bool every_rank = false;           // also where one host could stand for all
   std::int64_t tasks_max = 1 << 27;  // what would take more is not simulated
 };
