@@ -6,6 +6,7 @@
 // flow through: the receiver works on the first of them while the last are still on their way.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,7 +30,10 @@ struct Cluster {
   double call = 0;         // that a rank spends on a call before it begins with its plan
   Pace inside{
       CostModel{}.inside.seconds_per_byte};  // of a core, at each end of a message; between hosts the card besides
-  std::optional<Pace> inside_eager{};        // the same for messages that are sent at once, if they differ
+  /// The same for messages that are sent at once, if they differ. The ends of a longer one wait for each other now and then: their
+  /// cores work as long per byte as for short ones, and are free for other messages for the rest of the pace above. Where
+  /// ranks share cores somebody always has work, and the pace above is all work.
+  std::optional<Pace> inside_eager{};
   Pace reduce{CostModel{}.reduce_seconds_per_byte};
   Pace copy{1 / 8e9};
   /// What leaves the hosts shares a network core of hosts × bandwidth ÷ oversubscription.
@@ -40,8 +44,15 @@ struct Cluster {
   std::vector<SlowRank> slow{};
   int dead = -1;  // a rank that does nothing at all
 
+  /// At which a core puts in, or takes out, a message of so many bytes.
   [[nodiscard]] const Pace& pace_of(std::int64_t message_bytes) const {
-    return inside_eager && message_bytes <= eager_bytes_max ? *inside_eager : inside;
+    return inside_eager && (message_bytes <= eager_bytes_max || !shares_cores()) ? *inside_eager : inside;
+  }
+  /// That both ends of such a message wait for each other.
+  [[nodiscard]] double seconds_of_waiting(std::int64_t message_bytes, std::int64_t bytes_since) const {
+    if (!inside_eager || message_bytes <= eager_bytes_max || shares_cores()) return 0;
+    return std::max(
+        0.0, 2 * (inside.seconds(message_bytes, bytes_since) - inside_eager->seconds(message_bytes, bytes_since)));
   }
   [[nodiscard]] int hosts() const { return (ranks + ranks_per_host - 1) / ranks_per_host; }
   [[nodiscard]] int host_of(int rank) const { return rank / ranks_per_host; }

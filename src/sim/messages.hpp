@@ -41,6 +41,10 @@ class Messages {
     return std::max(0.0, network_.link(same_host(rank, task)).latency);
   }
 
+  [[nodiscard]] double seconds_of_waiting(std::uint32_t rank, const Task& task) const {
+    return same_host(rank, task) ? cluster_.seconds_of_waiting(task.bytes, task.bytes_since) : 0;
+  }
+
   /// The core of `rank` hands the bytes over from `begin` to `end`.
   void transmit(std::uint32_t rank, const Task& send, double begin, double end, std::uint32_t depth) {
     const End to = receive_of(rank, send);

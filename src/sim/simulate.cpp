@@ -188,11 +188,13 @@ class Simulation {
   // The core is done with what was there; the last bytes may still be on their way.
   void received(std::uint32_t rank, std::uint32_t index) {
     const Task& task = task_of(rank, index);
+    double end = now_;
     if (task.bytes > Network::first_bytes) {
       const double first = cluster_.pace_of(task.bytes).seconds(Network::first_bytes, task.bytes_since);
-      const double end = messages_.take_last({rank, index}) + first * ranks_[rank].slowness;
-      if (end > now_) return events_.push(end, Happening::landed, rank, index);
+      end = std::max(end, messages_.take_last({rank, index}) + first * ranks_[rank].slowness);
+      end += messages_.seconds_of_waiting(rank, task);
     }
+    if (end > now_) return events_.push(end, Happening::landed, rank, index);
     complete(rank, index);
   }
 
