@@ -6,6 +6,7 @@ import contextlib
 import math
 import os
 import pdb
+import shlex
 import socket
 import sys
 from collections.abc import Callable
@@ -24,6 +25,8 @@ class RankPdb(pdb.Pdb):
     def __init__(self, greeting: str, release: Callable[[], None], **files: Any):
         super().__init__(**files)
         self._terminal = find_terminal() if not files else None
+        if files.get("stdout") is sys.stdout:
+            self.prompt = "(Pdb) \n"  # mpirun and srun, which pass on what is typed, show whole lines only
         self._greeting = greeting
         self._release: Callable[[], None] | None = release
 
@@ -55,6 +58,15 @@ def _place(group: _native.Group) -> str:
     return f"rank {group.rank} of {group.size} on {socket.gethostname()}, process {os.getpid()}"
 
 
+def _attach_command(name: str) -> str:
+    """What one calls to type here; in a job of Slurm, from wherever that is known."""
+    command = f"{shlex.quote(sys.executable)} -m tutti.attach {name}"
+    job, node = os.environ.get("SLURM_JOB_ID"), os.environ.get("SLURMD_NODENAME")
+    if job is None or node is None:
+        return command
+    return f"srun --jobid={job} --overlap --nodelist={node} --nodes=1 --ntasks=1 --pty {command}"
+
+
 def _files_for_debugger(group: _native.Group) -> dict[str, Any]:
     """Nothing where there is a terminal; otherwise what pdb reads and writes."""
     if find_terminal() is not None:
@@ -63,9 +75,8 @@ def _files_for_debugger(group: _native.Group) -> dict[str, Any]:
         return {"stdin": sys.stdin, "stdout": sys.stdout}
 
     def announce(name: str) -> None:
-        command = f"{os.path.basename(sys.executable)} -m tutti.attach {name}"
         print(
-            f"{_place(group)}: waits at tutti.breakpoint for someone to type there: {command}",
+            f"{_place(group)}: waits at tutti.breakpoint for someone to type there: {_attach_command(name)}",
             file=sys.stderr,
             flush=True,
         )
@@ -85,7 +96,8 @@ def breakpoint(rank: int = 0, group: _native.Group | None = None) -> None:
 
     Works under tuttirun, torchrun, mpirun, srun and by hand. The debugger talks to the terminal from which the job was
     started, whichever rank it is on. Where there is none (a batch job, another host), it reads standard input; without
-    that, the rank says how to attach: ``python -m tutti.attach NAME`` on its host.
+    that, the rank says how to attach: ``python -m tutti.attach NAME`` on its host, in a job of Slurm with the srun that
+    brings one there.
 
     When the debugged rank first goes on (``c``, ``n``, ``s``, …) the others go on, too, so that one can step over
     collectives. ``q`` ends the rank, and with it the job.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import socket
 import stat
@@ -21,11 +22,15 @@ _CREDENTIALS = struct.Struct("3i")  # of SO_PEERCRED: process, user, group
 
 
 def _is_nothing(descriptor: int) -> bool:
-    """Whether it is closed, or /dev/null."""
+    """Whether it is closed, /dev/null, or a pipe that has come to its end, as ranks of a batch job get from srun."""
     try:
-        return os.fstat(descriptor).st_rdev == os.stat(os.devnull).st_rdev
+        if os.fstat(descriptor).st_rdev == os.stat(os.devnull).st_rdev:
+            return True
     except OSError:
         return True
+    waiting = select.poll()
+    waiting.register(descriptor, select.POLLIN)
+    return waiting.poll(0) == [(descriptor, select.POLLHUP)]
 
 
 def _parent_of(process: int) -> int:

@@ -51,9 +51,13 @@ start_cluster() {
   slurmctld -D -c >"$folder/slurmctld.out" 2>&1 &
   started+=($!)
   for node in $(hostname) zz-other; do
-    slurmd -D -N $node >"$folder/slurmd.$node.out" 2>&1 &
+    : | slurmd -D -N $node >"$folder/slurmd.$node.out" 2>&1 &   # a pipe: no terminal here is that of its tasks
     started+=($!)
   done
+  wait_until_idle
+}
+
+wait_until_idle() {
   for _ in $(seq 150); do
     for id in "${started[@]}"; do kill -0 "$id" 2>/dev/null || fail "a daemon of the cluster has ended"; done
     [ "$(timeout 5 sinfo -h -t idle -o %D 2>/dev/null)" = 2 ] && return
@@ -89,3 +93,9 @@ expect pmix 8 "local [0-3] of 4, node 0 of 1; Slurm \(PMIx\): met at .*, found b
 printf '#!/bin/sh\nexec "%s"\n' "$where_am_i" >"$folder/batch.sh"
 run submitted sbatch -N 2 -n 4 --overcommit --wait -o "$folder/batch.out" "$folder/batch.sh"
 expect_world batch 1 'alone: a group of one'
+
+# The debugger on one rank of a step.
+if [ -n "${TUTTI_PYTHON:-}" ]; then
+  run breakpoint "$TUTTI_PYTHON" "$source_folder/tests/launchers/breakpoint_under_srun.py" "$folder"
+  wait_until_idle   # a daemon that still clears up after a step does not end when told to
+fi

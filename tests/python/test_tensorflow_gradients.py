@@ -205,3 +205,51 @@ def test_ranks_that_disagree_on_taking_part_find_out_in_forward(verb, world, ran
         else:
             tutti.broadcast(x if rank == 0 else None, group=group)
         tutti.all_reduce(x, group=group)  # a rank whose call had returned learns in its next one
+
+
+# Functions of a tensor and a group that a tape outside of them may watch.
+def plain(x, group):
+    return tutti.all_reduce(x, group=group)
+
+
+def inner_function(x, group):
+    return tf.function(lambda x: tutti.all_reduce(x, group=group))(x) * 2.0
+
+
+def loop(x, group):
+    for _ in tf.range(3):
+        x = tutti.all_reduce(x, op="mean", group=group)
+    return x
+
+
+def branch(x, group):
+    return tf.cond(x[0] > 0.0, lambda: tutti.all_reduce(x, group=group), lambda: x)
+
+
+def run_function(function, x, *, tape_outside):
+    if not tape_outside:
+        return function(x)
+    return gradient_of(lambda x: tf.reduce_sum(function(x)), x)
+
+
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize("body", [plain, inner_function, loop, branch])
+def test_a_tape_outside_of_a_function_on_some_ranks_only_is_noticed_in_forward(body, world, rank, size):
+    group = world.split(color=0)
+    x = tf.constant([1.0, 2.0])
+    function = tutti.tensorflow.function(lambda x: body(x, group))
+    for tape_outside in (False, True, False, True):  # whatever they did before, as long as all did it
+        run_function(function, x, tape_outside=tape_outside)
+    with pytest.raises(tutti.Mismatch, match="gradient|differentiat"):
+        with tf.GradientTape() as tape:
+            if rank == 0:
+                tape.watch(x)
+            function(x)
+
+
+def test_a_tape_inside_of_a_function_and_one_outside_agree(world, rank, size):
+    x = tf.constant([1.0, 2.0])
+    reduce = tf.function(lambda x: tutti.all_reduce(x))
+    inside = tf.function(lambda x: gradient_of(lambda x: tf.reduce_sum(tutti.all_reduce(x)), x))
+    (gradient,) = run_function(reduce, x, tape_outside=True) if rank == 0 else inside(x)
+    assert gradient.numpy().tolist() == [size, size]

@@ -93,8 +93,21 @@ def _is_for_xla(graph: Any) -> bool:
     return GraphOrParentsInXlaContext(graph)
 
 
+def whether_differentiated(watched: bool) -> tf.Tensor:
+    """What a call of a graph tells the other ranks about its part in backward: a constant of the graph, because a tape
+    outside of the function is not known while it is traced. If there is one, TensorFlow builds the way back first and
+    then, of the same graph, the forward that it runs: what backward_comes changes is in this forward and not in the
+    one that runs without a tape."""
+    return tf.constant(watched)
+
+
+def backward_comes(differentiated: tf.Tensor) -> None:
+    """The way back through the call to which this constant belongs is being built."""
+    differentiated.op._set_attr("value", tf.compat.v1.AttrValue(tensor=tf.make_tensor_proto(True)))
+
+
 def run_in_graph(
-    call: Any, x: tf.Tensor, group: Any, timeout: float | None, *, part: bool, differentiated: bool
+    call: Any, x: tf.Tensor, group: Any, timeout: float | None, *, part: bool, differentiated: tf.Tensor
 ) -> tf.Tensor:
     """The result of the call as a tensor of the graph. `part`: see _operation.operate."""
     if call.learns_sizes:
@@ -102,7 +115,10 @@ def run_in_graph(
         raise InvalidArgument(f"{call.verb}: inside tf.function the sizes of all ranks must be given with {name}")
     twin = group.twin()
     (result,) = _in_order(
-        lambda source: [_run(call, source, twin, timeout, part, differentiated)], call.verb, [x], [x.dtype]
+        lambda source, differentiated: [_run(call, source, twin, timeout, part, bool(differentiated))],
+        call.verb,
+        [x, differentiated],
+        [x.dtype],
     )
     result.set_shape(x.shape if part else static_shape(call, x.shape, group))
     return result

@@ -11,7 +11,7 @@ from .. import _native
 from .._dispatch import with_sizes
 from . import _order
 from ._eager import run_now
-from ._graph import going_back, refuse_graph, run_in_graph, ticket_office
+from ._graph import backward_comes, going_back, refuse_graph, run_in_graph, ticket_office, whether_differentiated
 
 
 def operate(
@@ -31,19 +31,21 @@ def operate(
             call = with_sizes(call, x, group)
         call.adjoint(None, group.rank, group.size)  # what has no gradient is refused before anything is sent
 
+    differentiated = watched if is_eager else whether_differentiated(watched)
+
     def run(x: tf.Tensor) -> tf.Tensor:
         if is_eager:
-            return run_now(call, x, group, timeout, part=part, tells=tells, differentiated=watched)
-        return run_in_graph(call, x, group, timeout, part=part, differentiated=watched)
+            return run_now(call, x, group, timeout, part=part, tells=tells, differentiated=differentiated)
+        return run_in_graph(call, x, group, timeout, part=part, differentiated=differentiated)
 
     if not (x.dtype.is_floating or x.dtype.is_complex) or (is_eager and not _order.anything_is_recorded()):
         return run(x)
     # In a graph nobody knows yet whether a tape will watch when it runs.
-    return _recorded(call, x, run, group, timeout, takes_part=watched or not is_eager)
+    return _recorded(call, x, run, group, timeout, takes_part=watched or not is_eager, told=differentiated)
 
 
 def _recorded(
-    call: Any, x: tf.Tensor, run: Callable, group: Any, timeout: float | None, *, takes_part: bool
+    call: Any, x: tf.Tensor, run: Callable, group: Any, timeout: float | None, *, takes_part: bool, told: Any
 ) -> tf.Tensor:
     shape = x.shape if x.shape.is_fully_defined() else tf.shape(x)  # not x itself, which need not be kept for this
 
@@ -51,15 +53,18 @@ def _recorded(
 
     @tf.custom_gradient
     def recorded(x: tf.Tensor, place: tf.Tensor) -> Any:
-        y = run(x)
+        y, passed_on = run(x), place + place
         compared = (x, y) if call.op.name in ("min", "max") else None
 
         def backward(dy: Any, later: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            if not isinstance(told, bool):
+                backward_comes(told)
+                later += passed_on  # zero; but a loop is made anew only if backward wants what it computed
             dy = tf.convert_to_tensor(dy)  # gradients of tf.gather are tf.IndexedSlices
             with going_back(office):
                 return _pull_back(call, dy, shape, compared, group, timeout), later
 
-        return (y, tf.identity(place)), backward
+        return (y, passed_on), backward
 
     with _order.next_place(takes_part=takes_part) as place:
         y, place.passed_on = recorded(x, place.given)

@@ -57,21 +57,23 @@ def copy_sources(repository, target):
             shutil.copy2(repository / name, target / name)
 
 
-def cmake_of(repository):
+def tools_of(repository):
+    """CMake and compiler of build/release, by the names they have there: a compiler cache tells g++ from c++."""
     cache = repository / "build/release/CMakeCache.txt"
-    found = re.search(r"^CMAKE_COMMAND:INTERNAL=(.+)$", cache.read_text() if cache.exists() else "", re.MULTILINE)
-    return {"CMAKE_EXECUTABLE": found.group(1)} if found else {}
+    known = dict(re.findall(r"^(\w+):\w+=(.+)$", cache.read_text() if cache.exists() else "", re.MULTILINE))
+    names = {"CMAKE_EXECUTABLE": "CMAKE_COMMAND", "CXX": "CMAKE_CXX_COMPILER"}
+    return {variable: known[name] for variable, name in names.items() if name in known}
 
 
 def build_and_install(repository, folder, python, build_python):
     """The wheel, built with the tools that `build_python` has, in a new environment of `python`."""
     environment = Environment(folder / "environment", folder / "sources")
     copy_sources(repository, environment.sources)
-    # The CMake and the flags of build/release, where warnings are errors: ccache has it all.
+    # With the flags of build/release, where warnings are errors: ccache has it all.
     command = [build_python, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", folder / "dist",
                "--config-settings", "cmake.define.CMAKE_COMPILE_WARNING_AS_ERROR=ON", environment.sources]
     with open(folder / "build.log", "w") as log:
-        status = subprocess.run([str(word) for word in command], env={**os.environ, **cmake_of(repository)}, stdin=subprocess.DEVNULL,
+        status = subprocess.run([str(word) for word in command], env={**os.environ, **tools_of(repository)}, stdin=subprocess.DEVNULL,
                                 stdout=log, stderr=subprocess.STDOUT, timeout=1400).returncode
     assert status == 0, (folder / "build.log").read_text()[-5000:]
     [wheel] = (folder / "dist").glob("tutti-*.whl")
