@@ -93,6 +93,30 @@ Started start_sendrecv(const std::shared_ptr<Member>& member, const Call& call, 
   return started;
 }
 
+/// The same, but tries for a moment to be over.
+Started run_sendrecv(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms) {
+  using Message = GroupCore::Message;
+  const auto message = [&](Verb verb, const View& data, int peer) {
+    return Message{.verb = verb,
+                   .data = data,
+                   .peer = peer,
+                   .tag = call.tag,
+                   .timeout = terms.timeout,
+                   .differentiated = terms.differentiated};
+  };
+  const Message sent = message(Verb::send, terms.input, call.destination);
+  const Message received = message(Verb::recv, terms.output, call.source);
+  if (call.source < 0) fill_with_zeros(terms.output);
+  GroupCore& core = member->core();
+  const GroupCore::Entry entry(core, "sendrecv");
+  auto left = core.run_exchange(call.destination < 0 ? nullptr : &sent, call.source < 0 ? nullptr : &received);
+  Started started{.member = member};
+  for (auto* operation : {&left.receiving, &left.sending}) {
+    if (*operation) started.operations.push_back(std::move(*operation));
+  }
+  return started;
+}
+
 bool is_plain(const Call& c, const Terms& t) {
   return !c.reverse && !c.is_sendrecv && c.axis == 0 && c.concat_axis == 0 && !c.stack && !c.uneven &&
          c.structure == 0 && c.sizes.empty() && c.recv_sizes.empty() && c.pairs.empty() && !t.differentiated &&
@@ -194,7 +218,7 @@ Started start_call(const std::shared_ptr<Member>& called, const Call& call, cons
 
 Started run_for_a_moment(const std::shared_ptr<Member>& called, const Call& call, const Terms& given) {
   const auto member = call.reverse ? called->reversed() : called;
-  if (call.is_sendrecv) return start_sendrecv(member, call, given);
+  if (call.is_sendrecv) return run_sendrecv(member, call, given);
   Started started{.member = member};
   if (run_again(member, call, given, nullptr, started)) return started;
   GroupCore& core = member->core();

@@ -88,6 +88,11 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   /// A blocking one. Returns nothing if it is over already, as small ones between neighbours often are; `source` is then
   /// whom a message came from.
   std::shared_ptr<Operation> run_message(const Message& message, int& source);
+  /// A blocking exchange of two messages, either of which may be missing. What is not over yet goes on.
+  struct Exchange {
+    std::shared_ptr<Operation> sending, receiving;
+  };
+  Exchange run_exchange(const Message* sent, const Message* received);
   void abort(std::string_view reason);
   /// This rank takes no part in the group's next call, for reasons that its caller found: the call takes its number here, and
   /// the others raise Aborted with the reason instead of waiting.
@@ -152,6 +157,8 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void check_message_here(const Message& message) const;
   void launch_message(Operation& operation, const Message& message);
   void write_down(Operation& operation, const Message& message) const;
+  enum class Waiting : std::uint8_t { not_at_all, for_a_moment };
+  std::shared_ptr<Operation> pass(const Message& message, int& source, Waiting waiting);
   void address(Transfer& transfer, const Message& message, std::byte* memory) const;
   void hand_over(Transfer& transfer, Verb verb);
   [[nodiscard]] bool is_over(const Transfer& transfer, const Message& message) const;

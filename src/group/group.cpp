@@ -209,15 +209,20 @@ Work Group::irecv(View data, int from, const MessageOptions& o) {
   return start(Receive{.data = data, .from = from, .tag = o.tag, .timeout = o.timeout});
 }
 void Group::sendrecv(View data, int to, View out, int from, const MessageOptions& o) {
-  // Not entrusted to anyone: this thread waits for both.
-  const auto begin = [&](const GroupCore::Message& message) {
-    const GroupCore::Entry entry(entered(), "sendrecv");
-    return Work(core_->start_message(message));
-  };
-  Work receiving = begin({.verb = Verb::recv, .data = out, .peer = from, .tag = o.tag, .timeout = o.timeout});
-  Work sending = begin({.verb = Verb::send, .data = data, .peer = to, .tag = o.tag, .timeout = o.timeout});
-  receiving.wait();
-  sending.wait();
+  GroupCore& core = entered();
+  GroupCore::Exchange left;
+  {
+    const GroupCore::Entry entry(core, "sendrecv");
+    const GroupCore::Message sent{.data = data, .peer = to, .tag = o.tag, .timeout = o.timeout};
+    const GroupCore::Message received{
+        .verb = Verb::recv, .data = out, .peer = from, .tag = o.tag, .timeout = o.timeout};
+    left = core.run_exchange(&sent, &received);
+  }
+  // Not entrusted to anyone: this thread waits for both, also if the first goes wrong.
+  Work receiving = left.receiving ? Work(std::move(left.receiving)) : Work();
+  Work sending = left.sending ? Work(std::move(left.sending)) : Work();
+  if (receiving.valid()) receiving.wait();
+  if (sending.valid()) sending.wait();
 }
 
 Work Group::start(const AllReduce& c) { return start(request_of(c), c.timeout); }

@@ -152,10 +152,28 @@ bool GroupCore::is_over(const Transfer& transfer, const Message& message) const 
          sent.flags == signature_of(message).flags;
 }
 
-// The transport keeps messages in order, whoever watches over them.
 std::shared_ptr<Operation> GroupCore::run_message(const Message& message, int& source) {
   const auto guard = runtime_->lock();
   check_message_here(message);
+  return pass(message, source, Waiting::for_a_moment);
+}
+
+// What is sent at once need not wait for what is received. Otherwise both are under way before anyone waits.
+GroupCore::Exchange GroupCore::run_exchange(const Message* sent, const Message* received) {
+  const auto guard = runtime_->lock();
+  for (const Message* message : {sent, received}) {
+    if (message != nullptr) check_message_here(*message);
+  }
+  Exchange left;
+  int source = 0;
+  if (sent != nullptr) left.sending = pass(*sent, source, Waiting::not_at_all);
+  if (received == nullptr) return left;
+  left.receiving = pass(*received, source, left.sending ? Waiting::not_at_all : Waiting::for_a_moment);
+  return left;
+}
+
+// The transport keeps messages in order, whoever watches over them.
+std::shared_ptr<Operation> GroupCore::pass(const Message& message, int& source, Waiting waiting) {
   if (!quick_ || proposed_ || !message.data.is_contiguous()) {
     auto operation = make_operation({}, message.timeout);
     launch_message(*operation, message);
@@ -164,11 +182,12 @@ std::shared_ptr<Operation> GroupCore::run_message(const Message& message, int& s
   if (!message_) message_ = take_operation();
   Transfer& transfer = message_->transfer;
   address(transfer, message, static_cast<std::byte*>(message.data.data()));
-  const bool oversubscribed = runtime_->is_oversubscribed(), undisturbed = is_undisturbed();
-  if (message.verb == Verb::send || !undisturbed ||
+  const bool oversubscribed = runtime_->is_oversubscribed();
+  const bool waits = waiting == Waiting::for_a_moment && is_undisturbed();
+  if (message.verb == Verb::send || !waits ||
       !runtime_->transport().recv_at_once(transfer, oversubscribed ? 1 : looks_at_once)) {
     hand_over(transfer, message.verb);
-    if (transfer.state == Transfer::State::pending && undisturbed) {
+    if (transfer.state == Transfer::State::pending && waits) {
       Passing passing{runtime_->transport(), transfer, oversubscribed ? 1 : looks_for_a_message};
       static_cast<void>(poll_for_a_moment(passing, oversubscribed));
     }
