@@ -9,35 +9,14 @@ import sys
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "tests/python"))
-from terminal import Terminal  # noqa: E402
-
-PROGRAM = """
-import sys
-import tutti
-
-world = tutti.init(timeout=60)
-secret = 1000 + world.rank
-tutti.breakpoint(int(sys.argv[1]))
-total = tutti.all_reduce(secret)
-print(f"rank {world.rank}: total {total}", flush=True)
-"""
+from terminal import DEBUGGED, Terminal  # noqa: E402
 
 SRUN = ["srun", "--mpi=none", "-n", "2", "--overcommit"]
 
 
 def debug_at_a_terminal(rank, environment, command):
-    """Somebody who looks at a variable, steps over a collective in which the other rank takes part, and goes on."""
     terminal = Terminal([*command, str(rank)], environment)
-    terminal.expect(rf"rank {rank} of 2 on")
-    terminal.expect(r"total = tutti.all_reduce\(secret\)")
-    terminal.expect(r"\(Pdb\) ")
-    terminal.type("p secret * 2")
-    terminal.expect(str(2 * (1000 + rank)))
-    terminal.type("n")
-    terminal.expect("print")
-    terminal.type("p 'here', total")
-    terminal.expect("'here', 2001")
-    terminal.type("c")
+    terminal.debug(rank)
     status = terminal.close()
     assert status == 0 and f"rank {rank}: total 2001" in terminal.transcript, (status, terminal.transcript)
 
@@ -67,7 +46,7 @@ def attach_from_outside(rank, environment, command):
 
 def main():
     program = pathlib.Path(sys.argv[1]) / "debugged.py"
-    program.write_text(PROGRAM)
+    program.write_text(DEBUGGED.replace("timeout=20", "timeout=60"))
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "python"), "OMP_NUM_THREADS": "1"}
     words = [sys.executable, str(program)]
     debug_at_a_terminal(0, environment, [*SRUN, "-N", "1", *words])

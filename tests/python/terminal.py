@@ -10,6 +10,19 @@ import termios
 import time
 
 
+# What is debugged, with the rank as its argument.
+DEBUGGED = """
+import sys
+import tutti
+
+world = tutti.init(timeout=20)
+secret = 1000 + world.rank
+tutti.breakpoint(int(sys.argv[1]))
+total = tutti.all_reduce(secret)
+print(f"rank {world.rank}: total {total}", flush=True)
+"""
+
+
 class Terminal:
     """A pseudo-terminal that controls one job, and somebody who reads and types."""
 
@@ -55,6 +68,19 @@ class Terminal:
         self.seen += text
         self.transcript += text
         return bool(text)
+
+    def debug(self, rank):
+        """Somebody who looks at `secret` on that rank, steps over a collective in which the others take part, and goes on."""
+        self.expect(rf"rank {rank} of 2 on")
+        self.expect(r"total = tutti.all_reduce\(secret\)")
+        self.expect(r"\(Pdb\) ")
+        self.type("p secret * 2")
+        self.expect(str(2 * (1000 + rank)))
+        self.type("n")
+        self.expect("print")
+        self.type("p 'here', total")
+        self.expect("'here', 2001")
+        self.type("c")
 
     def type(self, line):
         os.write(self.master, f"{line}\n".encode())
