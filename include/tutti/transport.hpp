@@ -75,10 +75,7 @@ class Transport {
   virtual void recv(Transfer& transfer) = 0;
   /// A point-to-point receive that may be done at once: false if its message does not come for as long as it takes to look
   /// `looks` times, or if others are under way. Nothing has happened then, and recv() goes the usual way.
-  virtual bool recv_at_once(Transfer& transfer, int looks) {
-    static_cast<void>(transfer), static_cast<void>(looks);
-    return false;
-  }
+  virtual bool recv_at_once(Transfer& /*transfer*/, int /*looks*/) { return false; }
   virtual void cancel(Transfer& transfer) = 0;  // → idle; what arrives for it later is discarded
   /// Forgets what arrived for this group and was never received (a call that was given up, a group that is gone).
   virtual void forget(std::uint64_t group, std::uint64_t up_to_sequence) = 0;

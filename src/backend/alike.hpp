@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include <tutti/request.hpp>
 
@@ -23,31 +24,24 @@ inline bool alike(const View& a, const View& b) {
   return true;
 }
 
-/// How two arrays lie to each other: at what distance, and whether apart. Worked out once for many of the same shapes and strides.
+/// How two arrays lie to each other. Worked out once for many of the same shapes and strides.
 class Position {
  public:
   Position() = default;
   Position(const View& input, const View& output)
-      : distance_(distance(input, output)),
-        input_(reach_of(input)),
-        output_(reach_of(output)),
-        apart_(apart(distance_)) {}
+      : input_(extent_of(input)),
+        output_(extent_of(output)),
+        distance_(distance_between(input, output)),
+        apart_(are_apart(input_, output_, distance_)) {}
   /// At the same distance, or apart like them.
   [[nodiscard]] bool holds_for(const View& input, const View& output) const {
-    const std::ptrdiff_t between = distance(input, output);
-    return between == distance_ || (apart_ && apart(between));
+    const std::int64_t distance = distance_between(input, output);
+    return distance == distance_ || (apart_ && are_apart(input_, output_, distance));
   }
 
  private:
-  static std::ptrdiff_t distance(const View& input, const View& output) {
-    return static_cast<const std::byte*>(input.data()) - static_cast<const std::byte*>(output.data());
-  }
-  [[nodiscard]] bool apart(std::ptrdiff_t distance) const {
-    return distance + input_.high <= output_.low || output_.high <= distance + input_.low;
-  }
-
-  std::ptrdiff_t distance_ = 0;
-  Reach input_, output_;
+  Extent input_, output_;
+  std::int64_t distance_ = 0;
   bool apart_ = true;
 };
 

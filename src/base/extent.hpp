@@ -9,37 +9,36 @@
 namespace tutti {
 
 /// In bytes from the view's first element.
-struct Reach {
-  std::int64_t low = 0;
-  std::int64_t high = 0;
+struct Extent {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
 };
 
 /// Empty for a view without elements.
-inline Reach reach_of(const View& view) {
+inline Extent extent_of(const View& view) {
   if (view.count() == 0) return {};
   const auto element_bytes = static_cast<std::int64_t>(size_of(view.dtype()));
-  Reach reach{.high = element_bytes};
+  Extent extent{.end = element_bytes};
   for (std::size_t i = 0; i < view.shape().size(); ++i) {
     const std::int64_t along = (view.shape()[i] - 1) * view.strides()[i] * element_bytes;
-    (along < 0 ? reach.low : reach.high) += along;
+    (along < 0 ? extent.begin : extent.end) += along;
   }
-  return reach;
+  return extent;
 }
 
-struct Extent {
-  std::uintptr_t begin = 0;
-  std::uintptr_t end = 0;
-};
+/// Bytes from where `b` begins to where `a` does.
+inline std::int64_t distance_between(const View& a, const View& b) {
+  return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(a.data()) -
+                                   reinterpret_cast<std::uintptr_t>(b.data()));
+}
 
-inline Extent extent_of(const View& view) {
-  const auto first = reinterpret_cast<std::uintptr_t>(view.data());
-  const Reach reach = reach_of(view);
-  return {first + static_cast<std::uintptr_t>(reach.low), first + static_cast<std::uintptr_t>(reach.high)};
+/// Whether they have no byte in common, at this distance.
+inline bool are_apart(const Extent& a, const Extent& b, std::int64_t distance) {
+  return distance + a.end <= b.begin || b.end <= distance + a.begin;
 }
 
 inline bool overlap(const View& a, const View& b) {
-  const Extent x = extent_of(a), y = extent_of(b);
-  return x.begin < y.end && y.begin < x.end;
+  return !are_apart(extent_of(a), extent_of(b), distance_between(a, b));
 }
 
 }  // namespace tutti

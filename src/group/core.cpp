@@ -39,14 +39,12 @@ GroupCore::~GroupCore() {
 
 GroupCore::Entry::Entry(GroupCore& core, std::string_view what) : core_(core) {
   core_.runtime_->check_alive();
-  // A load and a store: threads that come within the same nanoseconds are kept in order by the runtime's lock anyway.
-  if (core_.inside_.load(std::memory_order_acquire)) {
+  if (core_.inside_.exchange(true, std::memory_order_acquire)) {
     throw InvalidArgument(
         fmt::format("{}: {} was called while another thread is inside a call on the same group; use one group "
                     "per thread, or one thread at a time",
                     core_.who(), what));
   }
-  core_.inside_.store(true, std::memory_order_relaxed);
 }
 
 int GroupCore::rank_of(int world_rank) const {

@@ -56,7 +56,7 @@ bool Receiver::read(Peer& peer) {
     peer.in.release(record);
   }
   if (count == 0) return false;
-  if (peer.in.read_lines() - peer.read_lines_told >= peer.in.lines() / 8) tell_progress(peer);
+  tell_progress(peer);
   return true;
 }
 
@@ -68,8 +68,7 @@ bool Receiver::take_at_once(Peer& peer, Transfer& receive, int looks) {
   if (record.kind != RecordKind::brief || peer.current.kind != Current::Kind::none) return false;
   const auto head = read_body<BriefHead>(record);
   const auto bytes = static_cast<std::int64_t>(record.bytes - sizeof head);
-  Envelope& last = peer.last_received;
-  const Envelope& wanted = receive.envelope;
+  const Envelope &last = peer.last_received, &wanted = receive.envelope;
   if (last.lane != point_to_point_lane || last.group != wanted.group || last.epoch != wanted.epoch ||
       head.tag != wanted.tag || bytes != wanted.bytes || bytes > setup_.options.eager_bytes_max)
     return false;
@@ -81,12 +80,13 @@ bool Receiver::take_at_once(Peer& peer, Transfer& receive, int looks) {
   peer.in.release(record);
   peer.unreturned_bytes += credit_cost(bytes);
   give_credit_back(peer, credit_cost(bytes));
-  if (peer.in.read_lines() - peer.read_lines_told >= peer.in.lines() / 8) tell_progress(peer);
+  tell_progress(peer);
   return true;
 }
 
 // Seldom: the line crosses to the sender, which looks at it only when its ring seems full.
 void Receiver::tell_progress(Peer& peer) {
+  if (peer.in.read_lines() - peer.read_lines_told < peer.in.lines() / 8) return;
   peer.read_lines_told = peer.in.read_lines();
   peer.ours->read_lines.store(peer.read_lines_told, std::memory_order_release);
   shm::ring(*peer.bell);
