@@ -37,16 +37,13 @@ std::vector<Question> questions_about_shared_memory(int ranks, bool crowded) {
   const Kind reduced_in_common{.verb = Verb::all_reduce, .in_place = true, .memory = Memory::empty};
   const Kind broadcast{.verb = Verb::broadcast}, gathered{.verb = Verb::all_gather};
   const Kind exchanged{.verb = Verb::all_to_all}, scattered{.verb = Verb::reduce_scatter};
-  std::vector<Question> asked{
+  return {
       {.limit = "chunk_bytes",
        .values = {32 * KiB, 64 * KiB, 128 * KiB, 256 * KiB},
        .cells = cells(ranks, {reduced, broadcast}, {1 * MiB, 8 * MiB})},
-      {.limit = "one_shot_ranks_max",
-       .values = {ranks - 1, ranks},
-       .cells = cells(ranks, {reduced}, {1 * MiB, 8 * MiB})},
       {.limit = one_shot,
-       .values = {16 * KiB, 64 * KiB, 128 * KiB, 512 * KiB},
-       .cells = cells(ranks, {reduced}, {4 * KiB, 16 * KiB, 64 * KiB})},
+       .values = {4 * KiB, 16 * KiB, 64 * KiB, 128 * KiB, 512 * KiB},
+       .cells = cells(ranks, {reduced}, {1 * KiB, 4 * KiB, 16 * KiB, 64 * KiB})},
       {.limit = "direct_copy_bytes_min",
        .values = {32 * KiB, 64 * KiB, 256 * KiB, never},
        .cells = cells(ranks, {gathered, exchanged}, {64 * KiB * ranks, 256 * KiB * ranks})},
@@ -56,19 +53,13 @@ std::vector<Question> questions_about_shared_memory(int ranks, bool crowded) {
       {.limit = "direct_reduce_bytes_min",
        .values = {256 * KiB, 1 * MiB, 4 * MiB},
        .cells = cells(ranks, {reduced_in_common}, {512 * KiB, 2 * MiB})},
-      {.limit = "pull_bytes_max",
-       .values = {0, 2 * MiB, 16 * MiB},
-       .cells = cells(ranks, {reduced_apart}, {1 * MiB, 2 * MiB, 8 * MiB})},
       {.limit = "stream_bytes_min",
        .values = {1 * MiB, 4 * MiB, 16 * MiB, never},
-       .cells = cells(ranks, {reduced_apart, scattered}, {8 * MiB, 32 * MiB})},
+       .cells = cells(ranks, {scattered}, {8 * MiB, 32 * MiB})},
       {.limit = "stream_copy_bytes_min",
        .values = {4 * MiB, 32 * MiB, never},
-       .cells = cells(ranks, {broadcast, gathered}, {16 * MiB, 64 * MiB})},
+       .cells = cells(ranks, {broadcast, gathered, reduced_apart}, {16 * MiB, 64 * MiB})},
   };
-  // Two ranks decide by their number alone, once that is settled.
-  if (ranks == 2) std::erase_if(asked, [&](const Question& one) { return one.limit == one_shot; });
-  return asked;
 }
 
 std::int64_t& limit_of(SharedLimits& limits, std::string_view name) {

@@ -13,21 +13,16 @@ struct SharedLimits {
   std::int64_t slot_bytes = 256 << 10;  // of each of a rank's two slots; the largest piece that moves at once
   std::int64_t chunk_bytes =
       128 << 10;  // arrays are cut into pieces of about this size, one in flight while the next is put in
-  /// Up to here, in bytes of all ranks together, everyone reduces everything by itself; beyond, everyone reduces a slice and
-  /// the others fetch it.
-  std::int64_t one_shot_bytes_max = 16 << 10;
+  /// Up to here, in bytes of all ranks together, everyone reads what all others left; beyond, lines of a slot go to one reader,
+  /// who reduces what is there with that of the other slots, and answers in the same place.
+  std::int64_t one_shot_bytes_max = 4 << 10;
   std::int64_t one_shot_bytes_max_crowded = 128
                                             << 10;  // … where ranks share cores: to wait for others costs most there
-  std::int64_t one_shot_ranks_max = 2;              // so few ranks do so at any size
   /// From here on members first tell each other where their arrays lie, and then read (and, in arenas, write) them there.
   std::int64_t direct_copy_bytes_min = 64 << 10;  // what one member takes of another
   /// … out of memory that is not in an arena: larger, slots are faster, whose content is taken out of the caches.
   std::int64_t read_bytes_max = 8 << 20;
   std::int64_t direct_reduce_bytes_min = 256 << 10;  // of a reduction, when all arrays lie in arenas
-  /// An all_reduce out of place of this many bytes, both ends included, reads slices out of the others' memory, where that is
-  /// permitted.
-  std::int64_t pull_bytes_min = 1 << 20;
-  std::int64_t pull_bytes_max = 2 << 20;
   /// Larger results are written past the caches: of reductions out of place, and of copies.
   std::int64_t stream_bytes_min = 4 << 20;
   std::int64_t stream_copy_bytes_min = 32 << 20;
@@ -42,17 +37,14 @@ struct SharedLimit {
   std::int64_t most;
 };
 inline constexpr std::int64_t any_bytes = INT64_MAX;
-inline constexpr std::array<SharedLimit, 12> shared_limits = {{
+inline constexpr std::array<SharedLimit, 9> shared_limits = {{
     {"slot_bytes", &SharedLimits::slot_bytes, 4 << 10, 64 << 20},  // committed twice by every rank in every group
     {"chunk_bytes", &SharedLimits::chunk_bytes, 4 << 10, 64 << 20},
     {"one_shot_bytes_max", &SharedLimits::one_shot_bytes_max, 0, any_bytes},
     {"one_shot_bytes_max_crowded", &SharedLimits::one_shot_bytes_max_crowded, 0, any_bytes},
-    {"one_shot_ranks_max", &SharedLimits::one_shot_ranks_max, 0, any_bytes},
     {"direct_copy_bytes_min", &SharedLimits::direct_copy_bytes_min, 4 << 10, any_bytes},
     {"read_bytes_max", &SharedLimits::read_bytes_max, 0, any_bytes},
     {"direct_reduce_bytes_min", &SharedLimits::direct_reduce_bytes_min, 4 << 10, any_bytes},
-    {"pull_bytes_min", &SharedLimits::pull_bytes_min, 4 << 10, any_bytes},
-    {"pull_bytes_max", &SharedLimits::pull_bytes_max, 0, any_bytes},
     {"stream_bytes_min", &SharedLimits::stream_bytes_min, 0, any_bytes},
     {"stream_copy_bytes_min", &SharedLimits::stream_copy_bytes_min, 0, any_bytes},
 }};

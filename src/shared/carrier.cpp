@@ -56,8 +56,8 @@ void Carrier::prepare(const BodyStart& start, const Movement& movement, const st
   }
   adds_few_floats_ = move_.in_door && start.dtype == DType::float32 && start.op == Op::Kind::sum;
   adds_floats_of_two_ = adds_few_floats_ && move_.taking == Taking::reduce && move_.reduce_ranks == 2 &&
-                        spec.size == 2 && !move_.in_blocks && !move_.two_shot && !spec.finish;
-  const bool copies = move_.taking == Taking::copy || move_.two_shot;
+                        spec.size == 2 && !move_.in_blocks && !move_.answers && !spec.finish;
+  const bool copies = move_.taking == Taking::copy || move_.answers;
   const std::int64_t taken = joins_ ? received_blocks_.offset(spec.size) : output_count_;
   may_stream_ = move_.taking != Taking::nothing &&
                 taken * element_ >= (copies ? limits.stream_copy_bytes_min : limits.stream_bytes_min);
@@ -105,15 +105,6 @@ void Carrier::copy_own(std::int64_t round) const {
            own.count * element_);
 }
 
-// Nobody looks at this rank's own slice before it is reduced, and this rank finds it in its input.
-void Carrier::leave_slices(Part piece, std::byte* message) const {
-  const std::byte* const from = start_.input + piece.begin * element_;
-  const Part own = slice(spec_->rank, piece.count);
-  const std::int64_t end = own.begin + own.count;
-  copy_bytes(message, from, own.begin * element_);
-  copy_bytes(message + end * element_, from + end * element_, (piece.count - end) * element_);
-}
-
 void Carrier::leave_blocks(std::int64_t round, std::byte* message) const {
   for (int i = 1; i < spec_->size; ++i) {
     const int peer = (spec_->rank + i) % spec_->size;
@@ -121,14 +112,6 @@ void Carrier::leave_blocks(std::int64_t round, std::byte* message) const {
     copy_bytes(message + peer * move_.stride, start_.input + (sent_blocks_.offset(peer) + piece.begin) * element_,
                piece.count * element_);
   }
-}
-
-// Slices end between cache lines, so that no line of a slot is written by one rank and read by two.
-Carrier::Part Carrier::slice(int owner, std::int64_t count) const {
-  const std::int64_t line = 64 / element_;
-  const std::int64_t each = ((count + spec_->size - 1) / spec_->size + line - 1) / line * line;
-  const std::int64_t begin = std::min(owner * each, count);
-  return {begin, std::min(each, count - begin)};
 }
 
 /// `piece` of the arrays, which starts at `slot_offset` bytes in the slots.
@@ -145,7 +128,7 @@ void Carrier::reduce_to(std::byte* to, Part piece, std::int64_t slot_offset, int
   }
   if (reduced_.size() == 1) {
     if (to != reduced_[0]) std::memcpy(to, reduced_[0], static_cast<std::size_t>(piece.count * element_));
-  } else if (streams_ && !move_.two_shot && !spec_->finish) {
+  } else if (streams_ && !move_.answers && !spec_->finish) {
     stream_reduction(to, piece.count);
     return;
   } else if (adds_few_floats_) {
@@ -166,14 +149,6 @@ void Carrier::stream_reduction(std::byte* to, std::int64_t count) {
     kernel::copy_streaming(to + done * element_, result, static_cast<std::size_t>(now * element_));
     for (const void*& operand : reduced_) operand = static_cast<const std::byte*>(operand) + now * element_;
   }
-}
-
-void Carrier::reduce(std::int64_t round, int half) {
-  const Part chunk = part(spec_->count, round);
-  const Part own = slice(spec_->rank, chunk.count);
-  // This rank alone reads its slice of its own slot, so the result may take its place.
-  reduce_to(message_of(spec_->rank, half) + own.begin * element_, {chunk.begin + own.begin, own.count},
-            own.begin * element_, half);
 }
 
 }  // namespace tutti::shared

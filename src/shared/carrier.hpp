@@ -57,15 +57,15 @@ class Carrier {
 
   // What Steps asks for.
   inline void leave(std::int64_t round, int half);
-  [[nodiscard]] int reduce_sources() const { return spec_->size - 1; }
-  [[nodiscard]] int reduce_source(int i) const { return (spec_->rank + 1 + i) % spec_->size; }
-  void reduce(std::int64_t round, int half);
+  [[nodiscard]] int answer_sources() const { return spec_->size - 1; }
+  [[nodiscard]] int answer_source(int i) const { return (spec_->rank + 1 + i) % spec_->size; }
+  void answer(std::int64_t round, int half);
   [[nodiscard]] int take_sources() const { return source_count_; }
   [[nodiscard]] int take_source(int i) const {
     switch (move_.sources) {
       case Sources::one: return move_.one;
       case Sources::lower: return i;
-      default: return reduce_source(i);
+      default: return answer_source(i);
     }
   }
   /// In round 0 everyone is expected, with or without elements: signatures are compared then.
@@ -90,6 +90,8 @@ class Carrier {
   [[nodiscard]] inline std::byte* landing_of(int rank) const;    // where they go
   [[nodiscard]] const std::byte* copy_of_sent(const std::byte* input);
   void leave_slices(Part piece, std::byte* message) const;
+  void answer_slice(Part piece, std::int64_t slot_offset, int half);
+  void take_answer(std::int64_t round, int half, int peer) const;
   void leave_blocks(std::int64_t round, std::byte* message) const;
   inline void copy_out(std::byte* to, const std::byte* from, std::int64_t bytes) const;
   static void copy_streaming(std::byte* to, const std::byte* from, std::int64_t bytes);

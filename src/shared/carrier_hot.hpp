@@ -48,7 +48,7 @@ inline void Carrier::leave(std::int64_t round, int half) {
   std::byte* const message = message_of(spec_->rank, half);
   if (move_.in_blocks) return leave_blocks(round, message);
   const Part piece = part(message_count_, round);
-  if (move_.two_shot) return leave_slices(piece, message);
+  if (move_.answers) return leave_slices(piece, message);
   copy_bytes(message, start_.input + piece.begin * element_, piece.count * element_);
 }
 
@@ -59,13 +59,9 @@ inline void Carrier::copy_out(std::byte* to, const std::byte* from, std::int64_t
 
 inline void Carrier::take(std::int64_t round, int half, int peer) {
   if (move_.taking == Taking::nothing) return;
-  const std::byte* message = message_of(peer, half);
-  if (move_.two_shot) {
-    const Part chunk = part(spec_->count, round);
-    const Part theirs = slice(peer, chunk.count);
-    copy_out(start_.output + (chunk.begin + theirs.begin) * element_, message + theirs.begin * element_,
-             theirs.count * element_);
-  } else if (move_.taking == Taking::copy) {
+  if (move_.answers) return take_answer(round, half, peer);
+  if (move_.taking == Taking::copy) {
+    const std::byte* message = message_of(peer, half);
     const Part piece = part(taken_from(peer), round);
     if (move_.in_blocks) message += spec_->rank * move_.stride;
     copy_out(landing_of(peer) + piece.begin * element_, message, piece.count * element_);
@@ -74,9 +70,8 @@ inline void Carrier::take(std::int64_t round, int half, int peer) {
 
 inline void Carrier::finish(std::int64_t round, int half) {
   if (copies_own_) copy_own(round);
-  if (move_.two_shot) {
-    if (move_.taking == Taking::reduce) take(round, half, spec_->rank);
-  } else if (adds_floats_of_two_) {
+  if (move_.answers) return;
+  if (adds_floats_of_two_) {
     add_floats_of_two();
   } else if (move_.taking == Taking::reduce) {
     const Part piece = part(output_count_, round);

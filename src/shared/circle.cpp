@@ -76,10 +76,10 @@ class Circle::SharedBody final : public Body {
   };
   // A part without slots: of all (a meeting), or of nobody.
   struct DoorWork {
-    [[nodiscard]] static int reduce_sources() { return 0; }
-    [[nodiscard]] static int reduce_source(int) { return -1; }
-    void reduce(std::int64_t, int) { body.direct.carry_out(); }  // a pull: the own slice
-    [[nodiscard]] int take_sources() const { return met && !pulls() ? 0 : body.start.spec->size - 1; }
+    [[nodiscard]] static int answer_sources() { return 0; }
+    [[nodiscard]] static int answer_source(int) { return -1; }
+    static void answer(std::int64_t, int) {}
+    [[nodiscard]] int take_sources() const { return met ? 0 : body.start.spec->size - 1; }
     [[nodiscard]] int take_source(int i) const { return (body.start.spec->rank + 1 + i) % body.start.spec->size; }
     static bool expects(int, std::int64_t) { return true; }
     void meet(int peer, int) { body.circle.meet(body, peer); }
@@ -93,14 +93,12 @@ class Circle::SharedBody final : public Body {
       body.whereabouts[static_cast<std::size_t>(body.start.spec->rank)] = here;
     }
     void take(std::int64_t, int, int peer) {
-      if (met) return body.direct.fetch_slice(peer);
       std::memcpy(&body.whereabouts[static_cast<std::size_t>(peer)], body.circle.greeting_of(peer).payload,
                   sizeof(Whereabout));
     }
     void finish(std::int64_t, int) {
-      if (met && !pulls()) body.direct.carry_out();
+      if (met) body.direct.carry_out();
     }
-    [[nodiscard]] bool pulls() const { return body.direct.way() == DirectWay::pull; }
     SharedBody& body;
     bool met = false;
   };
@@ -222,7 +220,6 @@ inline void Circle::begin(SharedBody& body) {
                 .leaves = meeting,
                 .in_slots = false,
                 .hears_all = meeting,
-                .two_shot = !meeting && body.direct.way() == DirectWay::pull,
                 .after_meeting = !meeting});
 }
 
@@ -234,8 +231,8 @@ inline void Circle::begin_slots(SharedBody& body) {
                 .rounds = m.rounds,
                 .leaves = m.leaves,
                 .in_slots = !m.in_door,
-                .hears_all = m.two_shot || body.slot_work.take_sources() == parts_.size - 1,
-                .two_shot = m.two_shot});
+                .hears_all = m.answers || body.slot_work.take_sources() == parts_.size - 1,
+                .answers = m.answers});
   body.slot_work.begin(body.start.input, body.start.output, steps_.door());
 }
 

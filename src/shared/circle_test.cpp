@@ -12,7 +12,7 @@ namespace tutti::shared {
 namespace {
 
 constexpr SharedLimits small_limits{
-    .slot_bytes = 512, .chunk_bytes = 512, .one_shot_bytes_max = 384, .one_shot_ranks_max = 2};
+    .slot_bytes = 512, .chunk_bytes = 512, .one_shot_bytes_max = 384};
 
 constexpr Verb all_verbs[] = {Verb::all_reduce,     Verb::reduce,  Verb::broadcast,  Verb::all_gather,
                               Verb::gather,         Verb::scatter, Verb::all_to_all, Verb::scan,
@@ -53,8 +53,7 @@ void run(Members& members, Sample& sample, Random& random) {
 TEST(Circle, ReadsAndWritesLargeArraysWhereTheyLieIfAllAllowIt) {
   Random random(17);
   SharedLimits limits = small_limits;
-  limits.direct_copy_bytes_min = limits.direct_reduce_bytes_min = limits.pull_bytes_min = 1000;
-  limits.pull_bytes_max = 2500;
+  limits.direct_copy_bytes_min = limits.direct_reduce_bytes_min = 1000;
   limits.stream_bytes_min = limits.stream_copy_bytes_min = 1200;
   limits.read_bytes_max = 2000;
   for (const auto arrays : {Members::Arrays::elsewhere, Members::Arrays::in_common, Members::Arrays::readable}) {
@@ -81,7 +80,7 @@ TEST(Circle, ReadsAndWritesLargeArraysWhereTheyLieIfAllAllowIt) {
 TEST(Circle, BodiesThatAreDoneAreStartedAgainForOtherArrays) {
   Random random(23);
   SharedLimits limits = small_limits;
-  limits.direct_copy_bytes_min = limits.direct_reduce_bytes_min = limits.pull_bytes_min = 1000;
+  limits.direct_copy_bytes_min = limits.direct_reduce_bytes_min = 1000;
   limits.stream_bytes_min = limits.stream_copy_bytes_min = 1200;
   for (const auto arrays : {Members::Arrays::elsewhere, Members::Arrays::in_common, Members::Arrays::readable}) {
     for (int size = 2; size <= 4; ++size) {
@@ -115,8 +114,7 @@ class EveryVerb : public testing::TestWithParam<Verb> {};
 TEST_P(EveryVerb, GivesWhatItsDefinitionSaysForAllTypesCountsRanksAndRoots) {
   Random random(7);
   SharedLimits limits = small_limits;
-  limits.direct_copy_bytes_min = limits.direct_reduce_bytes_min = limits.pull_bytes_min = 1000;
-  limits.pull_bytes_max = 2500;
+  limits.direct_copy_bytes_min = limits.direct_reduce_bytes_min = 1000;
   limits.stream_bytes_min = limits.stream_copy_bytes_min = 1200;
   limits.read_bytes_max = 2000;
   for (int size = 1; size <= 5; ++size) {

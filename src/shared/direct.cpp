@@ -13,7 +13,6 @@ namespace tutti::shared {
 namespace {
 
 constexpr std::int64_t piece_bytes = 32 << 10;   // of a reduction: the result is still near when it is written again
-constexpr std::int64_t pulled_bytes = 64 << 10;  // of each peer at once: what a system call costs counts little
 
 std::int64_t count_of(const Spec& spec, int rank) {
   return spec.counts.empty() ? spec.count : spec.counts[static_cast<std::size_t>(rank)];
@@ -45,12 +44,6 @@ bool copies(Verb verb) {
          verb == Verb::all_to_all || verb == Verb::permute;
 }
 
-bool pulls(const Spec& spec, std::int64_t element_bytes, const Reach& reach) {
-  const std::int64_t bytes = spec.count * element_bytes;
-  return spec.verb == Verb::all_reduce && reach.cross_memory && bytes >= reach.limits.pull_bytes_min &&
-         bytes <= reach.limits.pull_bytes_max;
-}
-
 }  // namespace
 
 bool is_worth_meeting(const Spec& spec, std::int64_t element_bytes, const Reach& reach) {
@@ -59,9 +52,7 @@ bool is_worth_meeting(const Spec& spec, std::int64_t element_bytes, const Reach&
   if (spec.verb == Verb::all_to_all && !spec.counts.empty()) return false;  // nobody knows the others' counts
   const std::int64_t longest = longest_of(spec);
   if (copies(spec.verb)) return longest * element_bytes >= limits.direct_copy_bytes_min;
-  if (spec.verb == Verb::all_reduce) {
-    return longest * element_bytes >= limits.direct_reduce_bytes_min || pulls(spec, element_bytes, reach);
-  }
+  if (spec.verb == Verb::all_reduce) return longest * element_bytes >= limits.direct_reduce_bytes_min;
   return spec.verb == Verb::reduce_scatter && longest * spec.size * element_bytes >= limits.direct_reduce_bytes_min;
 }
 
@@ -91,10 +82,7 @@ DirectWay direct_way(const Spec& spec, std::int64_t element_bytes, const std::ve
     outputs = outputs && there.output_offset != 0;
     in_place = in_place || there.in_place != 0;
   }
-  if (spec.verb == Verb::all_reduce) {
-    if (inputs && outputs) return DirectWay::push;
-    return !in_place && pulls(spec, element_bytes, reach) ? DirectWay::pull : DirectWay::none;
-  }
+  if (spec.verb == Verb::all_reduce) return inputs && outputs ? DirectWay::push : DirectWay::none;
   if (spec.verb == Verb::reduce_scatter) return inputs ? DirectWay::copy : DirectWay::none;
   const bool exchanges = spec.verb == Verb::all_to_all || spec.verb == Verb::permute;
   if (exchanges && in_place) return DirectWay::none;  // what arrives would run over what others still read
@@ -123,8 +111,6 @@ void Direct::begin(const BodyStart& start, DirectWay way, const std::vector<Wher
 void Direct::carry_out() {
   if (way_ == DirectWay::push) {
     push_slice();
-  } else if (way_ == DirectWay::pull) {
-    pull_slice();
   } else if (spec_->verb == Verb::reduce_scatter) {
     reduce_own_block();
   } else {
@@ -134,10 +120,10 @@ void Direct::carry_out() {
 
 // Slices end between cache lines. In place is fine: of anybody's input only the owner reads a slice, and nothing is written over it
 // before the owner has reduced it.
-Direct::Part Direct::slice_of(int rank) const {
+Direct::Part Direct::own_slice() const {
   const std::int64_t line = 64 / element_, size = spec_->size;
   const std::int64_t each = ((spec_->count + size - 1) / size + line - 1) / line * line;
-  const std::int64_t begin = std::min(rank * each, spec_->count);
+  const std::int64_t begin = std::min(spec_->rank * each, spec_->count);
   return {begin, std::min(each, spec_->count - begin)};
 }
 
@@ -220,13 +206,13 @@ void Direct::reduce_own_block() {
 }
 
 void Direct::push_slice() {
-  const Part slice = slice_of(spec_->rank);
+  const Part slice = own_slice();
   const std::int64_t piece = piece_bytes / element_;
   for (std::int64_t done = 0; done < slice.count; done += piece) {
     const std::int64_t at = slice.begin + done, count = std::min(piece, slice.count - done);
     const auto bytes = static_cast<std::size_t>(count * element_);
     std::byte* own = start_->output + at * element_;
-    std::byte* result = streams_ ? pulled_.reserve(piece_bytes) : own;
+    std::byte* result = streams_ ? result_.reserve(piece_bytes) : own;
     reduce(result, at, count);
     if (streams_) kernel::copy_streaming(own, result, bytes);
     for (int i = 1; i < spec_->size; ++i) {
@@ -235,37 +221,6 @@ void Direct::push_slice() {
       streams_ ? kernel::copy_streaming(theirs, result, bytes) : static_cast<void>(std::memcpy(theirs, result, bytes));
     }
   }
-}
-
-void Direct::pull_slice() {
-  const Part slice = slice_of(spec_->rank);
-  const std::int64_t piece = pulled_bytes / element_;
-  std::byte* pulled = pulled_.reserve(static_cast<std::size_t>(pulled_bytes * (spec_->size - 1)));
-  for (std::int64_t done = 0; done < slice.count; done += piece) {
-    const std::int64_t at = slice.begin + done, count = std::min(piece, slice.count - done);
-    std::byte* next = pulled;
-    operands_.clear();
-    for (int rank = 0; rank < spec_->size; ++rank) {
-      if (rank == spec_->rank) {
-        operands_.push_back(start_->input + at * element_);
-        continue;
-      }
-      copy_from(rank, at, count, next);
-      operands_.push_back(next);
-      next += pulled_bytes;
-    }
-    std::byte* to = start_->output + at * element_;
-    kernel::reduce_many(start_->op, start_->dtype, to, operands_, count);
-    if (spec_->finish) kernel::divide(start_->dtype, to, to, start_->divisor, count);
-  }
-}
-
-void Direct::fetch_slice(int peer) {
-  const Part slice = slice_of(peer);
-  if (slice.count == 0) return;
-  commons_->read(peer,
-                 (*all_)[static_cast<std::size_t>(peer)].output + static_cast<std::uint64_t>(slice.begin * element_),
-                 start_->output + slice.begin * element_, static_cast<std::size_t>(slice.count * element_));
 }
 
 }  // namespace tutti::shared

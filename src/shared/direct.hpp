@@ -5,9 +5,7 @@
 // directly, and how:
 //   copies        what a rank takes of another is read in place: mapped if it lies in an arena, by process_vm_readv otherwise
 //   reductions    if all inputs and outputs lie in arenas, everyone reduces a slice of all inputs and writes it to all outputs
-//                 (two-shot push): each input is read once, each output written once; reduce_scatter only reads.
-//                 An all_reduce of arrays elsewhere: everyone reads its slice of all inputs, reduces it into its output, and
-//                 reads the other slices out of the others' outputs (two-shot pull)
+//                 (push): each input is read once, each output written once; reduce_scatter only reads
 // Then everyone does its part, and the call ends when all are through. Peers write arena memory only.
 #pragma once
 
@@ -41,7 +39,7 @@ bool is_worth_meeting(const Spec& spec, std::int64_t element_bytes, const Reach&
 
 Whereabout whereabout_of(const BodyStart& start, Commons& commons, std::uint64_t stamp);
 
-enum class DirectWay : std::uint8_t { none, copy, push, pull };
+enum class DirectWay : std::uint8_t { none, copy, push };
 
 /// What the arrays permit: the same on all ranks.
 DirectWay direct_way(const Spec& spec, std::int64_t element_bytes, const std::vector<Whereabout>& all,
@@ -52,23 +50,20 @@ class Direct {
   void begin(const BodyStart& start, DirectWay way, const std::vector<Whereabout>& all, Commons& commons,
              std::int64_t stream_bytes_min);
   [[nodiscard]] DirectWay way() const { return way_; }
-  /// This rank's part, in one go; of a pull: its own slice.
+  /// This rank's part, in one go.
   void carry_out();
-  /// The second half of a pull: the slice that the peer has reduced.
-  void fetch_slice(int peer);
 
  private:
   struct Part {  // elements
     std::int64_t begin = 0;
     std::int64_t count = 0;
   };
-  [[nodiscard]] Part slice_of(int rank) const;
+  [[nodiscard]] Part own_slice() const;
   void copy_from(int peer, std::int64_t begin, std::int64_t count, std::byte* to) const;
   [[nodiscard]] std::byte* input_of(int rank, std::int64_t begin, std::int64_t count) const;
   [[nodiscard]] std::byte* output_of(int rank, std::int64_t begin, std::int64_t count) const;
   void copy_blocks() const;
   void push_slice();
-  void pull_slice();
   void reduce_own_block();
   void reduce(std::byte* to, std::int64_t begin, std::int64_t count);
 
@@ -80,7 +75,7 @@ class Direct {
   DirectWay way_ = DirectWay::none;
   std::vector<const void*> operands_;
   bool streams_ = false;
-  AlignedBuffer pulled_;  // pieces of the others' inputs, or of a result on its way past the caches
+  AlignedBuffer result_;  // a piece of it on its way past the caches
 };
 
 }  // namespace tutti::shared

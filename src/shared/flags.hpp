@@ -6,13 +6,13 @@
 // nobody may conclude from one stamp that an earlier round took place. Therefore
 //   1. "this is here" is told by a flag that *equals* the stamp of the round;
 //   2. "this is over" is told by a flag that has *reached* it.
-// Each rank writes its own flags and slots only.
+// Each rank writes its own flags and slots only, but for answers.
 //
 //   doors[i]    first flag of a body: round 0 has been left in the slot, or in the door itself; with the signature's digest
 //   posted[h]   a later round has been left in slot h
-//   reduced[h]  this rank's slice of that round is reduced, and lies in slot h
+//   answered[h] what the others left for this rank in their slots h in that round has been replaced by its answer
 //   abandoned[i] this rank gave that body up: what it lent to the others in place may have changed since
-//   taken       this rank reads nothing any more that belongs to this stamp or an earlier one
+//   taken       this rank reads (or answers) nothing any more that belongs to this stamp or an earlier one
 //
 // Flags that are written at different times lie 128 bytes apart, as processors fetch lines in pairs; doors, which are such pairs, twice
 // that, as they fetch the next pair, too.
@@ -44,7 +44,7 @@ struct Flags {
   };
   Door doors[Policy::doors];
   Line posted[slot_count];
-  Line reduced[slot_count];
+  Line answered[slot_count];
   Line taken;
   struct alignas(128) {
     Word stamps[Policy::doors]{};

@@ -71,6 +71,14 @@ void set_parts(const Spec& spec, Movement& m) {
   m.in_blocks = spec.verb == Verb::reduce_scatter || spec.verb == Verb::scatter || spec.verb == Verb::all_to_all;
 }
 
+/// Half as many lines travel then; but to answer takes a step more, which counts for small messages.
+bool is_answered(const Spec& spec, std::int64_t bytes, const SharedLimits& limits) {
+  if (bytes * spec.size <= limits.one_shot_bytes_max) return false;
+  // The other of two is through with many pieces sooner if it only leaves them.
+  if (spec.verb == Verb::reduce) return spec.size > 2 || bytes <= limits.chunk_bytes;
+  return spec.verb == Verb::all_reduce;
+}
+
 }  // namespace
 
 Movement movement_of(const Spec& spec, std::int64_t element_bytes, const SharedLimits& limits) {
@@ -88,10 +96,8 @@ Movement movement_of(const Spec& spec, std::int64_t element_bytes, const SharedL
     m.stride = longest * element_bytes;
     return m;
   }
-  const bool reduces_all = spec.verb == Verb::all_reduce || spec.verb == Verb::reduce;
-  m.two_shot = reduces_all && spec.size > limits.one_shot_ranks_max &&
-               longest * element_bytes * spec.size > limits.one_shot_bytes_max;
-  if (m.two_shot) m.leaves = true;  // the root's array, too, is needed by the owners of slices
+  m.answers = is_answered(spec, longest * element_bytes, limits);
+  if (m.answers) m.leaves = true;  // the root's array, too, is needed by the owners of slices
 
   const std::int64_t room = limits.slot_bytes / parts / line_bytes * line_bytes;
   const std::int64_t piece = std::clamp(limits.chunk_bytes / parts / line_bytes * line_bytes, line_bytes, room);
@@ -113,7 +119,7 @@ Movement movement_of(const Spec& spec, std::int64_t element_bytes, const SharedL
 
 const char* name_of(const Movement& movement) {
   if (movement.in_door) return "one line over shared memory";
-  if (movement.two_shot) return "two-shot over shared memory";
+  if (movement.answers) return "two-shot over shared memory";
   return movement.in_blocks ? "blocks through shared memory" : "one-shot over shared memory";
 }
 

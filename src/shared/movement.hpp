@@ -4,6 +4,9 @@
 // A rank's *message* is what it has for the others: one array that all readers read (all_reduce, all_gather, …), or one block
 // for each of them (all_to_all, scatter, reduce_scatter), which then share the slot: reader k finds its part at k × stride.
 // Round r carries elements [r × chunk, (r + 1) × chunk) of the message, or of each of its blocks.
+//
+// Large reductions for all are *answered* (steps.hpp): a slice of each slot goes to its owner, who reduces it with those of the
+// other slots, and comes back with the result.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +26,7 @@ struct Movement {
   bool leaves = false;     // has a message
   bool in_blocks = false;  // … of one block for each reader
   bool in_door = false;    // … that fits into the door
-  bool two_shot = false;   // owners reduce slices; `sources` then are those whose slices are fetched
+  bool answers = false;    // … that is answered in slices (two-shot); `sources` then are those whose answers are taken
   Sources sources = Sources::none;
   Taking taking = Taking::nothing;
   int one = -1;             // Sources::one
@@ -34,7 +37,7 @@ struct Movement {
   std::uint64_t span = 1;   // stamps set aside, the same on every rank
 };
 
-/// What moves on `spec.rank`. chunk, stride, in_door, two_shot and span come out alike on every rank.
+/// What moves on `spec.rank`. chunk, stride, in_door, answers and span come out alike on every rank.
 Movement movement_of(const Spec& spec, std::int64_t element_bytes, const SharedLimits& limits);
 
 /// "one-shot in shared memory".

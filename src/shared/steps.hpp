@@ -1,12 +1,14 @@
-// steps.hpp: the protocol: which round may be left, reduced, or taken now, and which flag says so.
+// steps.hpp: the protocol: which round may be left, answered, or taken now, and which flag says so.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A body goes through its rounds; in each, a rank *leaves* its piece in its slot, *reduces* its slice where slices are owned
-// (two-shot), and *takes* what it needs of the others. Invariants:
-//   1. a slot or door is written only when every peer's `taken` has reached what it held before;
+// A body goes through its rounds; in each, a rank *leaves* its piece in its slot and *takes* what it needs out of the others' slots.
+// Or it *answers*: it replaces, in the others' slots, what they left for it, and they take the answers out of their own. Then the
+// lines of a slot end where they are written next, and half as many of them travel. Invariants:
+//   1. a slot or door is written by its owner only when every peer has answered, or its `taken` has reached, what it held before;
 //   2. a rank leaves round r of a body only after it took round r−2, and round 0 only after its earlier bodies ended;
-//   3. a peer's piece is read only while the flag equals the round's stamp: then by 1 it stays until this rank has taken it.
-// No deadlock: of all rounds that any rank has yet to leave, reduce or take, the earliest can always go on.
+//   3. a peer's piece is read, or answered, only while the flag equals the round's stamp: then by 1 it stays until this rank has
+//      answered or taken it.
+// No deadlock: of all rounds that any rank has yet to leave, answer or take, the earliest can always go on.
 //
 // Templated on the atomics, so that a test can run the very same code through every interleaving.
 #pragma once
@@ -27,8 +29,8 @@ struct Run {
   std::int64_t rounds = 1;
   bool leaves = true;     // something for the others, in every round
   bool in_slots = true;   // … in the slots; otherwise in the door
-  bool hears_all = true;  // takes (or, two-shot, reduces) from every peer
-  bool two_shot = false;
+  bool hears_all = true;  // reads what every peer left
+  bool answers = false;
   bool after_meeting = false;  // the second part of a body whose first took one round
 };
 
@@ -43,8 +45,8 @@ class Steps {
 
   void begin(const Run& run) {
     run_ = run;
-    left_ = reduced_ = taken_ = 0;
-    reduce_source_ = take_source_ = 0;
+    left_ = answered_ = taken_ = 0;
+    answer_source_ = take_source_ = 0;
     heard_all_ = true;
     // Whatever bodies were left out before this one: their pieces will not be read here.
     if (own_taken_ != run.first - 1) tell_taken(run.first - 1);
@@ -56,7 +58,7 @@ class Steps {
     moved_ = published_ = false;
     for (;;) {
       bool again = leave(work);
-      if (run_.two_shot) again |= reduce(work);
+      if (run_.answers) again |= answer(work);
       again |= take(work);
       if (taken_ == run_.rounds) return true;
       if (!again) return false;
@@ -99,9 +101,9 @@ class Steps {
       for (int peer = 0; peer < size(); ++peer) {
         if (peer != rank_ && !reached(seat(peer).taken.stamp.load(acquire), awaited)) visit(peer);
       }
-    } else if (run_.two_shot && reduced_ == taken_) {
-      for (int i = 0; i < work.reduce_sources(); ++i) {
-        if (!is_left(work.reduce_source(i), reduced_)) visit(work.reduce_source(i));
+    } else if (run_.answers && answered_ == taken_) {
+      for (int i = 0; i < work.answer_sources(); ++i) {
+        if (!is_left(work.answer_source(i), answered_)) visit(work.answer_source(i));
       }
     } else {
       for (int i = 0; i < work.take_sources(); ++i) {
@@ -180,8 +182,8 @@ class Steps {
     return seat(peer).posted[half_of(round)].stamp.load(acquire) == stamp_of(round);
   }
   [[nodiscard]] bool is_ready(int peer, std::int64_t round) const {
-    if (!run_.two_shot) return is_left(peer, round);
-    return seat(peer).reduced[half_of(round)].stamp.load(acquire) == stamp_of(round);
+    if (!run_.answers) return is_left(peer, round);
+    return seat(peer).answered[half_of(round)].stamp.load(acquire) == stamp_of(round);
   }
 
   // Invariant 2, read from the other side.
@@ -191,26 +193,26 @@ class Steps {
   }
 
   template <class Work>
-  bool reduce(Work& work) {
-    if (reduced_ == left_) return false;
-    for (; reduce_source_ < work.reduce_sources(); ++reduce_source_) {
-      const int peer = work.reduce_source(reduce_source_);
-      if (!is_left(peer, reduced_)) return false;
-      if (reduced_ == 0) work.meet(peer, door());
+  bool answer(Work& work) {
+    if (answered_ == left_) return false;
+    for (; answer_source_ < work.answer_sources(); ++answer_source_) {
+      const int peer = work.answer_source(answer_source_);
+      if (!is_left(peer, answered_)) return false;
+      if (answered_ == 0) work.meet(peer, door());
       moved_ = true;
     }
-    heard_all(reduced_);
-    work.reduce(reduced_, half_of(reduced_));
-    seat(rank_).reduced[half_of(reduced_)].stamp.store(stamp_of(reduced_), release);
-    reduce_source_ = 0;
-    ++reduced_;
+    heard_all(answered_);
+    work.answer(answered_, half_of(answered_));
+    seat(rank_).answered[half_of(answered_)].stamp.store(stamp_of(answered_), release);
+    answer_source_ = 0;
+    ++answered_;
     moved_ = published_ = true;
     return true;
   }
 
   template <class Work>
   bool take(Work& work) {
-    if (taken_ == (run_.two_shot ? reduced_ : left_)) return false;
+    if (taken_ == (run_.answers ? answered_ : left_)) return false;
     for (; take_source_ < work.take_sources(); ++take_source_) {
       const int peer = work.take_source(take_source_);
       if (!work.expects(peer, taken_)) {
@@ -218,11 +220,13 @@ class Steps {
         continue;
       }
       if (!is_ready(peer, taken_)) return false;
-      if (taken_ == 0 && !run_.two_shot) work.meet(peer, door());
+      if (taken_ == 0 && !run_.answers) work.meet(peer, door());
       work.take(taken_, half_of(taken_), peer);
       moved_ = true;
     }
-    if (!run_.two_shot && heard_all_) heard_all(taken_);
+    if (!run_.answers && heard_all_) heard_all(taken_);
+    // Once all have answered, nobody but this rank looks at what it left.
+    if (run_.answers && work.take_sources() == size() - 1) in_slot_[half_of(taken_)] = low_taken_;
     work.finish(taken_, half_of(taken_));
     heard_all_ = true;
     take_source_ = 0;
@@ -240,8 +244,8 @@ class Steps {
   int rank_ = 0;
   std::vector<Seat*> seats_;
   Run run_;
-  std::int64_t left_ = 0, reduced_ = 0, taken_ = 0;  // rounds
-  int reduce_source_ = 0, take_source_ = 0;          // how far this round has come through its sources
+  std::int64_t left_ = 0, answered_ = 0, taken_ = 0;  // rounds
+  int answer_source_ = 0, take_source_ = 0;          // how far this round has come through its sources
   bool heard_all_ = true;                            // no source was passed over in this round
   bool moved_ = false, published_ = false;
   // Across bodies.

@@ -32,11 +32,9 @@ struct Model : ModelAtomics {
 // What a rank has in common memory.
 struct Desk {
   Flags<Model> flags;
-  ModelPlain<std::uint64_t> input, output;  // of its caller; the slice that it reduces
+  ModelPlain<std::uint64_t> input;  // its caller's
 };
 using Desks = std::deque<Desk>;
-
-enum class Way { in_place, pull };
 
 std::uint64_t value_of(std::uint64_t call, int rank) { return call * 10 + static_cast<std::uint64_t>(rank); }
 
@@ -44,15 +42,15 @@ struct Work {
   Desks& desks;
   int rank;
   std::uint64_t call;
-  Way way;
   Run run{};
   bool met = false;
 
   [[nodiscard]] int others() const { return static_cast<int>(desks.size()) - 1; }
   [[nodiscard]] Desk& desk(int of) const { return desks[static_cast<std::size_t>(of)]; }
-  [[nodiscard]] static int reduce_sources() { return 0; }
-  [[nodiscard]] static int reduce_source(int) { return -1; }
-  [[nodiscard]] int take_sources() const { return met && way != Way::pull ? 0 : others(); }
+  [[nodiscard]] static int answer_sources() { return 0; }
+  [[nodiscard]] static int answer_source(int) { return -1; }
+  static void answer(std::int64_t, int) {}
+  [[nodiscard]] int take_sources() const { return met ? 0 : others(); }
   [[nodiscard]] int take_source(int i) const { return (rank + 1 + i) % (others() + 1); }
   static bool expects(int, std::int64_t) { return true; }
   static void meet(int, int) {}
@@ -62,18 +60,10 @@ struct Work {
     if (!met) place(rank).set(value_of(call, rank));
   }
   void take(std::int64_t, int, int peer) {
-    if (!met) return require(place(peer).get() == value_of(call, peer), "a place of another call");
-    require(desk(peer).output.get() == call, "a slice of another call");
-  }
-  void reduce(std::int64_t, int) {
-    read_inputs();
-    desk(rank).output.set(call);
+    require(place(peer).get() == value_of(call, peer), "a place of another call");
   }
   void finish(std::int64_t, int) {
-    if (met && way != Way::pull) read_inputs();
-  }
-  void read_inputs() {
-    for (int i = 0; i < others(); ++i) {
+    for (int i = 0; met && i < others(); ++i) {
       const int peer = take_source(i);
       require(desk(peer).input.get() == value_of(call, peer), "an array of another call");
     }
@@ -103,12 +93,11 @@ void call_once(Steps<Model>& steps, Work work, bool waits_for_all) {
         .leaves = false,
         .in_slots = false,
         .hears_all = false,
-        .two_shot = work.way == Way::pull,
         .after_meeting = true},
        waits_for_all);
 }
 
-Verdict calls(int size, std::uint64_t count, Way way, bool wait_for_all = true) {
+Verdict calls(int size, std::uint64_t count, bool wait_for_all = true) {
   Checker checker;
   Desks desks(static_cast<std::size_t>(size));
   std::vector<Checker::Program> programs;
@@ -118,11 +107,9 @@ Verdict calls(int size, std::uint64_t count, Way way, bool wait_for_all = true) 
       for (Desk& desk : desks) seats.push_back(&desk.flags);
       Steps<Model> steps(rank, seats);
       for (std::uint64_t call = 1; call <= count; ++call) {
-        call_once(steps, {.desks = desks, .rank = rank, .call = call, .way = way}, wait_for_all);
+        call_once(steps, {.desks = desks, .rank = rank, .call = call}, wait_for_all);
       }
-      Desk& own = desks[static_cast<std::size_t>(rank)];  // its caller's again
-      own.input.set(0);
-      own.output.set(0);
+      desks[static_cast<std::size_t>(rank)].input.set(0);  // its caller's again
     });
   }
   return checker.run(programs);
@@ -132,16 +119,13 @@ Verdict calls(int size, std::uint64_t count, Way way, bool wait_for_all = true) 
 bool is_soak() { return std::getenv("TUTTI_SOAK") != nullptr; }
 
 TEST(StepsDirect, ArraysAreReadInPlaceBeforeTheirCallersWriteThemAgain) {
-  const Verdict verdict = calls(2, is_soak() ? 2 : 1, Way::in_place);
+  const Verdict verdict = calls(2, is_soak() ? 2 : 1);
   EXPECT_THAT(verdict.failure, IsEmpty());
   EXPECT_GT(verdict.states, 100U) << "hardly anything was tried";
 }
 
-TEST(StepsDirect, SlicesAreFetchedFromWhereTheyWereReduced) { EXPECT_THAT(calls(2, 1, Way::pull).failure, IsEmpty()); }
-
 TEST(StepsDirect, ACallThatReturnsBeforeAllAreThroughIsFound) {
-  for (const Way way : {Way::in_place, Way::pull})
-    EXPECT_THAT(calls(2, 1, way, false).failure, testing::AnyOf(HasSubstr("a race"), HasSubstr("another call")));
+  EXPECT_THAT(calls(2, 1, false).failure, testing::AnyOf(HasSubstr("a race"), HasSubstr("another call")));
 }
 
 }  // namespace

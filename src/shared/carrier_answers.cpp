@@ -1,0 +1,61 @@
+// carrier_answers.cpp: slices are reduced by their owners, and answered in the slots where they were left.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "shared/carrier.hpp"
+#include "shared/carrier_hot.hpp"
+
+namespace tutti::shared {
+namespace {
+
+constexpr std::int64_t answer_bytes = 16 << 10;  // at once: what is read and what is written stay in the first cache
+
+}  // namespace
+
+// Slices end between cache lines, so that no line of a slot is written by one rank and read by two.
+Carrier::Part Carrier::slice(int owner, std::int64_t count) const {
+  const std::int64_t line = 64 / element_;
+  const std::int64_t each = ((count + spec_->size - 1) / spec_->size + line - 1) / line * line;
+  const std::int64_t begin = std::min(owner * each, count);
+  return {begin, std::min(each, count - begin)};
+}
+
+// Nobody looks at this rank's own slice before it is reduced, and this rank finds it in its input.
+void Carrier::leave_slices(Part piece, std::byte* message) const {
+  const std::byte* const from = start_.input + piece.begin * element_;
+  const Part own = slice(spec_->rank, piece.count);
+  const std::int64_t end = own.begin + own.count;
+  copy_bytes(message, from, own.begin * element_);
+  copy_bytes(message + end * element_, from + end * element_, (piece.count - end) * element_);
+}
+
+void Carrier::answer(std::int64_t round, int half) {
+  const Part chunk = part(spec_->count, round);
+  const Part own = slice(spec_->rank, chunk.count);
+  const std::int64_t piece = answer_bytes / element_;
+  for (std::int64_t at = own.begin; at < own.begin + own.count; at += piece) {
+    answer_slice({chunk.begin + at, std::min(piece, own.begin + own.count - at)}, at * element_, half);
+  }
+}
+
+void Carrier::answer_slice(Part piece, std::int64_t slot_offset, int half) {
+  const bool everyone_takes = spec_->verb == Verb::all_reduce;
+  const bool takes = everyone_takes || spec_->rank == spec_->root;
+  const auto in_slot_of = [&](int rank) { return message_of(rank, half) + slot_offset; };
+  std::byte* const own = start_.output + piece.begin * element_;
+  std::byte* const result = !takes ? in_slot_of(spec_->root) : streams_ ? in_slot_of(spec_->rank) : own;
+  reduce_to(result, piece, slot_offset, half);
+  for (int i = 0; everyone_takes && i < answer_sources(); ++i) {
+    copy_bytes(in_slot_of(answer_source(i)), result, piece.count * element_);
+  }
+  if (takes && streams_) copy_streaming(own, result, piece.count * element_);
+}
+
+void Carrier::take_answer(std::int64_t round, int half, int peer) const {
+  const Part chunk = part(spec_->count, round);
+  const Part theirs = slice(peer, chunk.count);
+  copy_out(start_.output + (chunk.begin + theirs.begin) * element_,
+           message_of(spec_->rank, half) + theirs.begin * element_, theirs.count * element_);
+}
+
+}  // namespace tutti::shared
