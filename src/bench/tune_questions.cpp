@@ -41,6 +41,9 @@ std::vector<Question> questions_about_shared_memory(int ranks, bool crowded) {
       {.limit = "chunk_bytes",
        .values = {32 * KiB, 64 * KiB, 128 * KiB, 256 * KiB},
        .cells = cells(ranks, {reduced, broadcast}, {1 * MiB, 8 * MiB})},
+      {.limit = "one_way_chunk_bytes",
+       .values = {16 * KiB, 32 * KiB, 128 * KiB},
+       .cells = cells(ranks, {broadcast, Kind{.verb = Verb::reduce}}, {64 * KiB, 256 * KiB, 1 * MiB})},
       {.limit = one_shot,
        .values = {4 * KiB, 16 * KiB, 64 * KiB, 128 * KiB, 512 * KiB},
        .cells = cells(ranks, {reduced}, {1 * KiB, 4 * KiB, 16 * KiB, 64 * KiB})},
@@ -55,10 +58,10 @@ std::vector<Question> questions_about_shared_memory(int ranks, bool crowded) {
        .cells = cells(ranks, {reduced_in_common}, {512 * KiB, 2 * MiB})},
       {.limit = "stream_bytes_min",
        .values = {1 * MiB, 4 * MiB, 16 * MiB, never},
-       .cells = cells(ranks, {scattered}, {8 * MiB, 32 * MiB})},
+       .cells = cells(ranks, {reduced_apart, scattered}, {8 * MiB, 32 * MiB})},
       {.limit = "stream_copy_bytes_min",
        .values = {4 * MiB, 32 * MiB, never},
-       .cells = cells(ranks, {broadcast, gathered, reduced_apart}, {16 * MiB, 64 * MiB})},
+       .cells = cells(ranks, {broadcast, gathered}, {16 * MiB, 64 * MiB})},
   };
 }
 

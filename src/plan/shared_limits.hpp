@@ -13,6 +13,9 @@ struct SharedLimits {
   std::int64_t slot_bytes = 256 << 10;  // of each of a rank's two slots; the largest piece that moves at once
   std::int64_t chunk_bytes =
       128 << 10;  // arrays are cut into pieces of about this size, one in flight while the next is put in
+  /// … but for what goes to a root or comes from it: in pieces of this size at most both sides are at it sooner, and stay in
+  /// their caches.
+  std::int64_t one_way_chunk_bytes = 32 << 10;
   /// Up to here, in bytes of all ranks together, everyone reads what all others left; beyond, lines of a slot go to one reader,
   /// who reduces what is there with that of the other slots, and answers in the same place.
   std::int64_t one_shot_bytes_max = 4 << 10;
@@ -23,7 +26,7 @@ struct SharedLimits {
   /// … out of memory that is not in an arena: larger, slots are faster, whose content is taken out of the caches.
   std::int64_t read_bytes_max = 8 << 20;
   std::int64_t direct_reduce_bytes_min = 256 << 10;  // of a reduction, when all arrays lie in arenas
-  /// Larger results are written past the caches: of reductions out of place, and of copies.
+  /// Larger results are written past the caches: of reductions out of place and of gather, and of other copies.
   std::int64_t stream_bytes_min = 4 << 20;
   std::int64_t stream_copy_bytes_min = 32 << 20;
   friend bool operator==(const SharedLimits&, const SharedLimits&) = default;
@@ -37,9 +40,10 @@ struct SharedLimit {
   std::int64_t most;
 };
 inline constexpr std::int64_t any_bytes = INT64_MAX;
-inline constexpr std::array<SharedLimit, 9> shared_limits = {{
+inline constexpr std::array<SharedLimit, 10> shared_limits = {{
     {"slot_bytes", &SharedLimits::slot_bytes, 4 << 10, 64 << 20},  // committed twice by every rank in every group
     {"chunk_bytes", &SharedLimits::chunk_bytes, 4 << 10, 64 << 20},
+    {"one_way_chunk_bytes", &SharedLimits::one_way_chunk_bytes, 4 << 10, 64 << 20},
     {"one_shot_bytes_max", &SharedLimits::one_shot_bytes_max, 0, any_bytes},
     {"one_shot_bytes_max_crowded", &SharedLimits::one_shot_bytes_max_crowded, 0, any_bytes},
     {"direct_copy_bytes_min", &SharedLimits::direct_copy_bytes_min, 4 << 10, any_bytes},

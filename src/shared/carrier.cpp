@@ -57,7 +57,7 @@ void Carrier::prepare(const BodyStart& start, const Movement& movement, const st
   adds_few_floats_ = move_.in_door && start.dtype == DType::float32 && start.op == Op::Kind::sum;
   adds_floats_of_two_ = adds_few_floats_ && move_.taking == Taking::reduce && move_.reduce_ranks == 2 &&
                         spec.size == 2 && !move_.in_blocks && !move_.answers && !spec.finish;
-  const bool copies = move_.taking == Taking::copy || move_.answers;
+  const bool copies = move_.taking == Taking::copy && spec.verb != Verb::gather;
   const std::int64_t taken = joins_ ? received_blocks_.offset(spec.size) : output_count_;
   may_stream_ = move_.taking != Taking::nothing &&
                 taken * element_ >= (copies ? limits.stream_copy_bytes_min : limits.stream_bytes_min);

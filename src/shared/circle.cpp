@@ -21,6 +21,7 @@ SharedLimits rounded(SharedLimits limits, int size) {
   limits.slot_bytes = std::max<std::int64_t>(limits.slot_bytes, std::int64_t{64} * size);
   limits.slot_bytes = (limits.slot_bytes + 127) / 128 * 128;
   limits.chunk_bytes = std::clamp<std::int64_t>(limits.chunk_bytes, 64, limits.slot_bytes);
+  limits.one_way_chunk_bytes = std::min(limits.one_way_chunk_bytes, limits.chunk_bytes);
   return limits;
 }
 
@@ -132,7 +133,10 @@ Circle::~Circle() { parts_.commons->free(reinterpret_cast<std::byte*>(own_)); }
 std::uint64_t Circle::seat_offset() const { return parts_.commons->offset_of(reinterpret_cast<std::byte*>(own_)); }
 
 void Circle::connect(const std::vector<std::uint64_t>& offsets, bool crowded) {
-  if (crowded) parts_.limits.one_shot_bytes_max = parts_.limits.one_shot_bytes_max_crowded;
+  if (crowded) {  // to wait for each other is what costs most
+    parts_.limits.one_shot_bytes_max = parts_.limits.one_shot_bytes_max_crowded;
+    parts_.limits.one_way_chunk_bytes = parts_.limits.chunk_bytes;
+  }
   std::vector<Flags<Native>*> flags;
   std::vector<const Native::LongWord*> taken;
   places_.clear();
@@ -293,6 +297,7 @@ void Circle::progress() {
 // written last, and take as long to come back as a message to go. Roots may take turns, so whether this rank left anything in
 // this call does not matter. Of the door only the second line: who waits already looks at the first, and would take it away again.
 inline void Circle::expect_next(const SharedBody& body) {
+  if (body.movement.answers) return;  // they have come back
   constexpr std::int64_t line = 64, lines_max = 8;
   if (body.movement.in_door) {
     Native::Greeting& next = own_->flags.doors[(body.identity.turn + 1) % Native::doors].greeting;

@@ -75,8 +75,17 @@ void set_parts(const Spec& spec, Movement& m) {
 bool is_answered(const Spec& spec, std::int64_t bytes, const SharedLimits& limits) {
   if (bytes * spec.size <= limits.one_shot_bytes_max) return false;
   // The other of two is through with many pieces sooner if it only leaves them.
-  if (spec.verb == Verb::reduce) return spec.size > 2 || bytes <= limits.chunk_bytes;
+  if (spec.verb == Verb::reduce) return spec.size > 2 || bytes <= 2 * limits.one_way_chunk_bytes;
   return spec.verb == Verb::all_reduce;
+}
+
+/// Of a message, or of all its blocks together.
+std::int64_t bytes_of_piece(const Spec& spec, const Movement& m, std::int64_t bytes, const SharedLimits& limits) {
+  constexpr std::int64_t copies_max = 32;  // longer copies gain nothing
+  const bool copied = spec.verb == Verb::broadcast || spec.verb == Verb::gather;
+  const std::int64_t fine = limits.one_way_chunk_bytes;
+  const bool one_way = (copied && bytes <= copies_max * fine) || (spec.verb == Verb::reduce && !m.answers);
+  return one_way ? std::clamp(bytes / 2, fine / 8, fine) : limits.chunk_bytes;
 }
 
 }  // namespace
@@ -100,7 +109,8 @@ Movement movement_of(const Spec& spec, std::int64_t element_bytes, const SharedL
   if (m.answers) m.leaves = true;  // the root's array, too, is needed by the owners of slices
 
   const std::int64_t room = limits.slot_bytes / parts / line_bytes * line_bytes;
-  const std::int64_t piece = std::clamp(limits.chunk_bytes / parts / line_bytes * line_bytes, line_bytes, room);
+  const std::int64_t piece = std::clamp(
+      bytes_of_piece(spec, m, longest * element_bytes, limits) / parts / line_bytes * line_bytes, line_bytes, room);
   m.stride = room;
   m.chunk = piece / element_bytes;
   if (private_counts) {
