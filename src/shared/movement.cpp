@@ -85,7 +85,8 @@ std::int64_t bytes_of_piece(const Spec& spec, const Movement& m, std::int64_t by
   const bool copied = spec.verb == Verb::broadcast || spec.verb == Verb::gather;
   const std::int64_t fine = limits.one_way_chunk_bytes;
   const bool one_way = (copied && bytes <= copies_max * fine) || (spec.verb == Verb::reduce && !m.answers);
-  return one_way ? std::clamp(bytes / 2, fine / 8, fine) : limits.chunk_bytes;
+  const std::int64_t half = divided_up(bytes, 2 * line_bytes) * line_bytes;
+  return one_way ? std::clamp(half, fine / 8, fine) : limits.chunk_bytes;
 }
 
 }  // namespace
