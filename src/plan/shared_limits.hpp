@@ -10,12 +10,11 @@ namespace tutti {
 
 /// They change how bytes move, never the order of a reduction.
 struct SharedLimits {
-  std::int64_t slot_bytes = 256 << 10;  // of each of a rank's two slots; the largest piece that moves at once
-  std::int64_t chunk_bytes =
-      128 << 10;  // arrays are cut into pieces of about this size, one in flight while the next is put in
+  std::int64_t slot_bytes = 128 << 10;   // of each of a rank's four slots; the largest piece that moves at once
+  std::int64_t chunk_bytes = 128 << 10;  // arrays are cut into pieces of about this size, some in flight at a time
   /// … but for what goes to a root or comes from it: in pieces of this size at most both sides are at it sooner, and stay in
   /// their caches.
-  std::int64_t one_way_chunk_bytes = 32 << 10;
+  std::int64_t one_way_chunk_bytes = 64 << 10;
   /// Up to here, in bytes of all ranks together, everyone reads what all others left; beyond, lines of a slot go to one reader,
   /// who reduces what is there with that of the other slots, and answers in the same place.
   std::int64_t one_shot_bytes_max = 4 << 10;
@@ -26,8 +25,9 @@ struct SharedLimits {
   /// … out of memory that is not in an arena: larger, slots are faster, whose content is taken out of the caches.
   std::int64_t read_bytes_max = 8 << 20;
   std::int64_t direct_reduce_bytes_min = 256 << 10;  // of a reduction, when all arrays lie in arenas
-  /// Larger results are written past the caches: of reductions out of place and of gather, and of other copies.
-  std::int64_t stream_bytes_min = 4 << 20;
+  /// Larger results are written past the caches: of reductions out of place (0: if the arrays of all ranks fill more than half of
+  /// the last cache), and of copies.
+  std::int64_t stream_bytes_min = 0;
   std::int64_t stream_copy_bytes_min = 32 << 20;
   friend bool operator==(const SharedLimits&, const SharedLimits&) = default;
 };
@@ -41,7 +41,7 @@ struct SharedLimit {
 };
 inline constexpr std::int64_t any_bytes = INT64_MAX;
 inline constexpr std::array<SharedLimit, 10> shared_limits = {{
-    {"slot_bytes", &SharedLimits::slot_bytes, 4 << 10, 64 << 20},  // committed twice by every rank in every group
+    {"slot_bytes", &SharedLimits::slot_bytes, 4 << 10, 64 << 20},  // committed four times by every rank in every group
     {"chunk_bytes", &SharedLimits::chunk_bytes, 4 << 10, 64 << 20},
     {"one_way_chunk_bytes", &SharedLimits::one_way_chunk_bytes, 4 << 10, 64 << 20},
     {"one_shot_bytes_max", &SharedLimits::one_shot_bytes_max, 0, any_bytes},

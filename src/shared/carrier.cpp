@@ -57,10 +57,14 @@ void Carrier::prepare(const BodyStart& start, const Movement& movement, const st
   adds_few_floats_ = move_.in_door && start.dtype == DType::float32 && start.op == Op::Kind::sum;
   adds_floats_of_two_ = adds_few_floats_ && move_.taking == Taking::reduce && move_.reduce_ranks == 2 &&
                         spec.size == 2 && !move_.in_blocks && !move_.answers && !spec.finish;
-  const bool copies = move_.taking == Taking::copy && spec.verb != Verb::gather;
-  const std::int64_t taken = joins_ ? received_blocks_.offset(spec.size) : output_count_;
-  may_stream_ = move_.taking != Taking::nothing &&
-                taken * element_ >= (copies ? limits.stream_copy_bytes_min : limits.stream_bytes_min);
+  may_stream_ = move_.taking != Taking::nothing && is_long(limits);
+}
+
+// What is copied into one array of many pieces, as by gather, is not read by its owner meanwhile.
+bool Carrier::is_long(const SharedLimits& limits) const {
+  const std::int64_t taken = (joins_ ? received_blocks_.offset(spec_->size) : output_count_) * element_;
+  if (move_.taking == Taking::reduce) return taken >= limits.stream_bytes_min;
+  return taken >= limits.stream_copy_bytes_min / (spec_->verb == Verb::gather ? 4 : 1);
 }
 
 void Carrier::prepare_permute() {
@@ -115,12 +119,12 @@ void Carrier::leave_blocks(std::int64_t round, std::byte* message) const {
 }
 
 /// `piece` of the arrays, which starts at `slot_offset` bytes in the slots.
-void Carrier::reduce_to(std::byte* to, Part piece, std::int64_t slot_offset, int half) {
+void Carrier::reduce_to(std::byte* to, Part piece, std::int64_t slot_offset, int slot) {
   if (piece.count == 0) return;
   reduced_.clear();
   for (int rank = 0; rank < move_.reduce_ranks; ++rank) {
     reduced_.push_back(rank == spec_->rank ? start_.input + piece.begin * element_
-                                           : message_of(rank, half) + slot_offset);
+                                           : message_of(rank, slot) + slot_offset);
   }
   if (reduced_.empty()) {
     kernel::fill_identity(start_.op, start_.dtype, to, piece.count);  // exscan, rank 0

@@ -39,7 +39,7 @@ class BlockOffsets {
 /// A member's seat, as this process sees it.
 struct Place {
   Seat* seat = nullptr;
-  std::byte* slots[slot_count] = {};
+  std::byte* slots[Native::slots] = {};
 };
 
 class Carrier {
@@ -56,10 +56,10 @@ class Carrier {
   }
 
   // What Steps asks for.
-  inline void leave(std::int64_t round, int half);
+  inline void leave(std::int64_t round, int slot);
   [[nodiscard]] int answer_sources() const { return spec_->size - 1; }
   [[nodiscard]] int answer_source(int i) const { return (spec_->rank + 1 + i) % spec_->size; }
-  void answer(std::int64_t round, int half);
+  void answer(std::int64_t round, int slot);
   [[nodiscard]] int take_sources() const { return source_count_; }
   [[nodiscard]] int take_source(int i) const {
     switch (move_.sources) {
@@ -72,8 +72,8 @@ class Carrier {
   [[nodiscard]] bool expects(int peer, std::int64_t round) const {
     return round == 0 || !private_counts_ || spec_->recv_counts[static_cast<std::size_t>(peer)] > round * move_.chunk;
   }
-  inline void take(std::int64_t round, int half, int peer);
-  inline void finish(std::int64_t round, int half);
+  inline void take(std::int64_t round, int slot, int peer);
+  inline void finish(std::int64_t round, int slot);
 
  private:
   struct Part {  // of a message, in elements
@@ -85,21 +85,22 @@ class Carrier {
     return {begin, std::clamp<std::int64_t>(total - begin, 0, move_.chunk)};
   }
   [[nodiscard]] Part slice(int owner, std::int64_t count) const;
-  [[nodiscard]] inline std::byte* message_of(int rank, int half) const;
+  [[nodiscard]] inline std::byte* message_of(int rank, int slot) const;
   [[nodiscard]] inline std::int64_t taken_from(int rank) const;  // elements
   [[nodiscard]] inline std::byte* landing_of(int rank) const;    // where they go
   [[nodiscard]] const std::byte* copy_of_sent(const std::byte* input);
   void leave_slices(Part piece, std::byte* message) const;
-  void answer_slice(Part piece, std::int64_t slot_offset, int half);
-  void take_answer(std::int64_t round, int half, int peer) const;
+  void answer_slice(Part piece, std::int64_t slot_offset, int slot);
+  void take_answer(std::int64_t round, int slot, int peer) const;
   void leave_blocks(std::int64_t round, std::byte* message) const;
   inline void copy_out(std::byte* to, const std::byte* from, std::int64_t bytes) const;
   static void copy_streaming(std::byte* to, const std::byte* from, std::int64_t bytes);
   void copy_own(std::int64_t round) const;
   inline void add_floats_of_two();
-  void reduce_to(std::byte* to, Part piece, std::int64_t slot_offset, int half);
+  void reduce_to(std::byte* to, Part piece, std::int64_t slot_offset, int slot);
   void stream_reduction(std::byte* to, std::int64_t count);
   void prepare_blocks();
+  [[nodiscard]] bool is_long(const SharedLimits& limits) const;
   void prepare_permute();
 
   BodyStart start_;

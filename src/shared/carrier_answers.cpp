@@ -8,7 +8,7 @@
 namespace tutti::shared {
 namespace {
 
-constexpr std::int64_t answer_bytes = 16 << 10;  // at once: what is read and what is written stay in the first cache
+constexpr std::int64_t answer_bytes = 8 << 10;  // at once: what is read and what is written stay in the first cache
 
 }  // namespace
 
@@ -29,33 +29,33 @@ void Carrier::leave_slices(Part piece, std::byte* message) const {
   copy_bytes(message + end * element_, from + end * element_, (piece.count - end) * element_);
 }
 
-void Carrier::answer(std::int64_t round, int half) {
+void Carrier::answer(std::int64_t round, int slot) {
   const Part chunk = part(spec_->count, round);
   const Part own = slice(spec_->rank, chunk.count);
   const std::int64_t piece = answer_bytes / element_;
   for (std::int64_t at = own.begin; at < own.begin + own.count; at += piece) {
-    answer_slice({chunk.begin + at, std::min(piece, own.begin + own.count - at)}, at * element_, half);
+    answer_slice({chunk.begin + at, std::min(piece, own.begin + own.count - at)}, at * element_, slot);
   }
 }
 
-void Carrier::answer_slice(Part piece, std::int64_t slot_offset, int half) {
+void Carrier::answer_slice(Part piece, std::int64_t slot_offset, int slot) {
   const bool everyone_takes = spec_->verb == Verb::all_reduce;
   const bool takes = everyone_takes || spec_->rank == spec_->root;
-  const auto in_slot_of = [&](int rank) { return message_of(rank, half) + slot_offset; };
+  const auto in_slot_of = [&](int rank) { return message_of(rank, slot) + slot_offset; };
   std::byte* const own = start_.output + piece.begin * element_;
   std::byte* const result = !takes ? in_slot_of(spec_->root) : streams_ ? in_slot_of(spec_->rank) : own;
-  reduce_to(result, piece, slot_offset, half);
+  reduce_to(result, piece, slot_offset, slot);
   for (int i = 0; everyone_takes && i < answer_sources(); ++i) {
     copy_bytes(in_slot_of(answer_source(i)), result, piece.count * element_);
   }
   if (takes && streams_) copy_streaming(own, result, piece.count * element_);
 }
 
-void Carrier::take_answer(std::int64_t round, int half, int peer) const {
+void Carrier::take_answer(std::int64_t round, int slot, int peer) const {
   const Part chunk = part(spec_->count, round);
   const Part theirs = slice(peer, chunk.count);
   copy_out(start_.output + (chunk.begin + theirs.begin) * element_,
-           message_of(spec_->rank, half) + theirs.begin * element_, theirs.count * element_);
+           message_of(spec_->rank, slot) + theirs.begin * element_, theirs.count * element_);
 }
 
 }  // namespace tutti::shared

@@ -1,7 +1,7 @@
 // carrier_hot.hpp: what a call of a few bytes passes through, where the compiler sees all of it.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Such a call takes some 200 ns, half of which a cache line travels: the rest is worth being inlined. For circle.cpp.
+// Such a call takes some 200 ns, slot of which a cache line travels: the rest is worth being inlined. For circle.cpp.
 #pragma once
 
 #include <cstring>
@@ -29,9 +29,9 @@ inline void Carrier::begin(const std::byte* input, std::byte* output, int door) 
   copies_own_ = own_count_ > 0 && start_.input + own_from_ * element_ != output + own_to_ * element_;
 }
 
-inline std::byte* Carrier::message_of(int rank, int half) const {
+inline std::byte* Carrier::message_of(int rank, int slot) const {
   const Place& place = (*places_)[static_cast<std::size_t>(rank)];
-  return move_.in_door ? place.seat->flags.doors[door_].greeting.payload : place.slots[half];
+  return move_.in_door ? place.seat->flags.doors[door_].greeting.payload : place.slots[slot];
 }
 
 inline std::int64_t Carrier::taken_from(int rank) const {
@@ -43,9 +43,9 @@ inline std::byte* Carrier::landing_of(int rank) const {
 }
 
 // The input's part goes into the slot while, in place, its output has not been written yet: rounds are taken after they are left.
-inline void Carrier::leave(std::int64_t round, int half) {
+inline void Carrier::leave(std::int64_t round, int slot) {
   if (!move_.leaves) return;
-  std::byte* const message = message_of(spec_->rank, half);
+  std::byte* const message = message_of(spec_->rank, slot);
   if (move_.in_blocks) return leave_blocks(round, message);
   const Part piece = part(message_count_, round);
   if (move_.answers) return leave_slices(piece, message);
@@ -57,18 +57,18 @@ inline void Carrier::copy_out(std::byte* to, const std::byte* from, std::int64_t
   copy_bytes(to, from, bytes);
 }
 
-inline void Carrier::take(std::int64_t round, int half, int peer) {
+inline void Carrier::take(std::int64_t round, int slot, int peer) {
   if (move_.taking == Taking::nothing) return;
-  if (move_.answers) return take_answer(round, half, peer);
+  if (move_.answers) return take_answer(round, slot, peer);
   if (move_.taking == Taking::copy) {
-    const std::byte* message = message_of(peer, half);
+    const std::byte* message = message_of(peer, slot);
     const Part piece = part(taken_from(peer), round);
     if (move_.in_blocks) message += spec_->rank * move_.stride;
     copy_out(landing_of(peer) + piece.begin * element_, message, piece.count * element_);
   }
 }
 
-inline void Carrier::finish(std::int64_t round, int half) {
+inline void Carrier::finish(std::int64_t round, int slot) {
   if (copies_own_) copy_own(round);
   if (move_.answers) return;
   if (adds_floats_of_two_) {
@@ -77,7 +77,7 @@ inline void Carrier::finish(std::int64_t round, int half) {
     const Part piece = part(output_count_, round);
     const std::int64_t begin = move_.in_blocks ? sent_blocks_.offset(spec_->rank) + piece.begin : piece.begin;
     reduce_to(start_.output + piece.begin * element_, {begin, piece.count},
-              move_.in_blocks ? spec_->rank * move_.stride : 0, half);
+              move_.in_blocks ? spec_->rank * move_.stride : 0, slot);
   } else if (zeros_) {
     const Part piece = part(output_count_, round);
     kernel::fill_zero(start_.dtype, start_.output + piece.begin * element_, piece.count);

@@ -3,6 +3,7 @@
 #include "shared/circle.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -16,11 +17,19 @@ namespace {
 // Some hundred nanoseconds: what a cache line takes to come over, with room. Pointless if whoever is awaited needs this core.
 constexpr int looks_per_poll = 64;
 
-SharedLimits rounded(SharedLimits limits, int size) {
+// Of this machine; some virtual ones do not tell.
+std::int64_t last_cache_bytes() {
+  constexpr std::int64_t common = 32 << 20;
+  const long told = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return told > 0 ? told : common;
+}
+
+SharedLimits settled(SharedLimits limits, int size) {
   // Every member has at least one line of each slot.
   limits.slot_bytes = std::max<std::int64_t>(limits.slot_bytes, std::int64_t{64} * size);
   limits.slot_bytes = (limits.slot_bytes + 127) / 128 * 128;
   limits.chunk_bytes = std::clamp<std::int64_t>(limits.chunk_bytes, 64, limits.slot_bytes);
+  if (limits.stream_bytes_min == 0) limits.stream_bytes_min = last_cache_bytes() / 4 / size;  // inputs and outputs
   limits.one_way_chunk_bytes = std::min(limits.one_way_chunk_bytes, limits.chunk_bytes);
   return limits;
 }
@@ -68,8 +77,8 @@ class Circle::SharedBody final : public Body {
   // What Steps asks for, in each part; and on first contact the look at a peer's signature.
   struct SlotWork : Carrier {
     explicit SlotWork(SharedBody& owner) : body(owner) {}
-    void leave(std::int64_t round, int half) {
-      Carrier::leave(round, half);
+    void leave(std::int64_t round, int slot) {
+      Carrier::leave(round, slot);
       if (round == 0) body.circle.greet(body);
     }
     void meet(int peer, int) { body.circle.meet(body, peer); }
@@ -123,7 +132,7 @@ class Circle::SharedBody final : public Body {
 };
 
 Circle::Circle(const Parts& parts) : parts_(parts) {
-  parts_.limits = rounded(parts.limits, parts.size);
+  parts_.limits = settled(parts.limits, parts.size);
   std::byte* block = parts_.commons->allocate(Seat::bytes(parts_.limits));
   own_ = new (block) Seat();
 }
@@ -144,7 +153,9 @@ void Circle::connect(const std::vector<std::uint64_t>& offsets, bool crowded) {
     auto* seat = rank == parts_.rank ? own_
                                      : reinterpret_cast<Seat*>(parts_.commons->at(
                                            rank, offsets[static_cast<std::size_t>(rank)], Seat::bytes(parts_.limits)));
-    places_.push_back({.seat = seat, .slots = {seat->slot(0, parts_.limits), seat->slot(1, parts_.limits)}});
+    Place place{.seat = seat};
+    for (int i = 0; i < Native::slots; ++i) place.slots[i] = seat->slot(i, parts_.limits);
+    places_.push_back(place);
     flags.push_back(&seat->flags);
     taken.push_back(&seat->flags.taken.stamp);
   }
@@ -304,7 +315,7 @@ inline void Circle::expect_next(const SharedBody& body) {
     if (body.slot_work.first_message_bytes() > first_line_bytes) shm::expect_write(next.payload + first_line_bytes);
     return;
   }
-  std::byte* const slot = places_[static_cast<std::size_t>(parts_.rank)].slots[(body.identity.turn + 1) % slot_count];
+  std::byte* const slot = places_[static_cast<std::size_t>(parts_.rank)].slots[Steps<Native>::first_slot(body.identity.turn + 1)];
   const std::int64_t bytes = std::min(body.slot_work.first_message_bytes(), lines_max * line);
   for (std::int64_t at = 0; at < bytes; at += line) shm::expect_write(slot + at);
 }

@@ -178,10 +178,10 @@ TEST(Circle, RunsAsFarAheadAsItsSlotsAllow) {
   std::vector<Body*> root, other;
   for (auto& sample : samples) root.push_back(&members[0].start(sample.start(0)));
   for (int i = 0; i < 5; ++i) root.back()->poll();
-  EXPECT_TRUE(root[0]->poll()) << "in two pieces, which fill both slots";
-  EXPECT_FALSE(root[1]->poll());
+  EXPECT_TRUE(root[1]->poll()) << "in two pieces each, which fill the slots";
+  EXPECT_FALSE(root[2]->poll());
   std::vector<int> awaited;
-  root[1]->add_waiting_for(awaited);
+  root[2]->add_waiting_for(awaited);
   EXPECT_EQ(awaited, std::vector{1});
   for (auto& sample : samples) other.push_back(&members[1].start(sample.start(1)));
   std::vector<Body*> all(root);

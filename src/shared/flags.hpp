@@ -9,8 +9,8 @@
 // Each rank writes its own flags and slots only, but for answers.
 //
 //   doors[i]    first flag of a body: round 0 has been left in the slot, or in the door itself; with the signature's digest
-//   posted[h]   a later round has been left in slot h
-//   answered[h] what the others left for this rank in their slots h in that round has been replaced by its answer
+//   posted[s]   a later round has been left in slot s
+//   answered[s] what the others left for this rank in their slots s in that round has been replaced by its answer
 //   abandoned[i] this rank gave that body up: what it lent to the others in place may have changed since
 //   taken       this rank reads (or answers) nothing any more that belongs to this stamp or an earlier one
 //
@@ -26,12 +26,12 @@ namespace tutti::shared {
 using Stamp = std::uint64_t;
 
 inline constexpr int step_bits = 26;
-inline constexpr int slot_count = 2;
 
 /// Stamps may wrap around; those that meet are never far apart.
 constexpr bool reached(Stamp seen, Stamp wanted) { return static_cast<std::int64_t>(seen - wanted) >= 0; }
 
-/// `Policy::LongWord` is an atomic word, `Policy::Greeting` what lies beside a door's stamp, `Policy::doors` their number.
+/// `Policy::LongWord` is an atomic word, `Policy::Greeting` what lies beside a door's stamp; `Policy::doors` and
+/// `Policy::slots` are their numbers.
 template <class Policy>
 struct Flags {
   using Word = typename Policy::LongWord;
@@ -43,8 +43,8 @@ struct Flags {
     Word stamp{0};
   };
   Door doors[Policy::doors];
-  Line posted[slot_count];
-  Line answered[slot_count];
+  Line posted[Policy::slots];
+  Line answered[Policy::slots];
   Line taken;
   struct alignas(128) {
     Word stamps[Policy::doors]{};

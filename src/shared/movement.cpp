@@ -81,12 +81,12 @@ bool is_answered(const Spec& spec, std::int64_t bytes, const SharedLimits& limit
 
 /// Of a message, or of all its blocks together.
 std::int64_t bytes_of_piece(const Spec& spec, const Movement& m, std::int64_t bytes, const SharedLimits& limits) {
-  constexpr std::int64_t copies_max = 32;  // longer copies gain nothing
+  constexpr std::int64_t pieces_max = 16;  // of copies: longer ones gain nothing
   const bool copied = spec.verb == Verb::broadcast || spec.verb == Verb::gather;
   const std::int64_t fine = limits.one_way_chunk_bytes;
-  const bool one_way = (copied && bytes <= copies_max * fine) || (spec.verb == Verb::reduce && !m.answers);
+  const bool one_way = (copied && bytes <= pieces_max * fine) || (spec.verb == Verb::reduce && !m.answers);
   const std::int64_t half = divided_up(bytes, 2 * line_bytes) * line_bytes;
-  return one_way ? std::clamp(half, fine / 8, fine) : limits.chunk_bytes;
+  return one_way ? std::clamp(half, fine / 16, fine) : limits.chunk_bytes;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// seat.hpp: what one member keeps in its memory for a circle: flags, a log of signatures, two slots.
+// seat.hpp: what one member keeps in its memory for a circle: flags, a log of signatures, slots.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,7 +18,7 @@
 namespace tutti::shared {
 
 struct Native : shm::MachineAtomics {
-  static constexpr int doors = 8;
+  static constexpr int doors = 8, slots = 4;
   /// Digests of this body's signature and of that before, so that ranks which disagreed without noticing find out next
   /// time; and the message, if it is short.
   struct Greeting {
@@ -68,11 +68,11 @@ struct Seat {
   SignatureLog log;
 
   [[nodiscard]] static std::size_t bytes(const SharedLimits& limits) {
-    return slots_begin() + slot_count * static_cast<std::size_t>(limits.slot_bytes);
+    return slots_begin() + Native::slots * static_cast<std::size_t>(limits.slot_bytes);
   }
-  [[nodiscard]] std::byte* slot(int half, const SharedLimits& limits) {
+  [[nodiscard]] std::byte* slot(int index, const SharedLimits& limits) {
     return reinterpret_cast<std::byte*>(this) + slots_begin() +
-           static_cast<std::size_t>(half) * static_cast<std::size_t>(limits.slot_bytes);
+           static_cast<std::size_t>(index) * static_cast<std::size_t>(limits.slot_bytes);
   }
 
  private:

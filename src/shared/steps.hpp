@@ -5,7 +5,7 @@
 // Or it *answers*: it replaces, in the others' slots, what they left for it, and they take the answers out of their own. Then the
 // lines of a slot end where they are written next, and half as many of them travel. Invariants:
 //   1. a slot or door is written by its owner only when every peer has answered, or its `taken` has reached, what it held before;
-//   2. a rank leaves round r of a body only after it took round r−2, and round 0 only after its earlier bodies ended;
+//   2. a rank leaves round r of a body only after it took round r−slots, and round 0 only after its earlier bodies ended;
 //   3. a peer's piece is read, or answered, only while the flag equals the round's stamp: then by 1 it stays until this rank has
 //      answered or taken it.
 // No deadlock: of all rounds that any rank has yet to leave, answer or take, the earliest can always go on.
@@ -121,8 +121,12 @@ class Steps {
     return all;
   }
 
-  [[nodiscard]] int half_of(std::int64_t round) const {
-    return static_cast<int>((run_.turn + static_cast<std::uint64_t>(round)) % slot_count);
+  /// Where a body begins: the next one starts half-way round.
+  [[nodiscard]] static int first_slot(std::uint64_t turn) {
+    return static_cast<int>(turn % 2) * (Policy::slots / 2);
+  }
+  [[nodiscard]] int slot_of(std::int64_t round) const {
+    return static_cast<int>((first_slot(run_.turn) + round) % Policy::slots);
   }
   [[nodiscard]] int door() const { return static_cast<int>(run_.turn % Policy::doors); }
 
@@ -135,7 +139,7 @@ class Steps {
 
   // What was in the places that the round is to be left in.
   [[nodiscard]] Stamp held_before(std::int64_t round) const {
-    const Stamp slot = run_.leaves && run_.in_slots ? in_slot_[half_of(round)] : low_taken_;
+    const Stamp slot = run_.leaves && run_.in_slots ? in_slot_[slot_of(round)] : low_taken_;
     const Stamp door_stamp = round == 0 ? in_door_[door()] : low_taken_;
     return reached(slot, door_stamp) ? slot : door_stamp;
   }
@@ -160,17 +164,17 @@ class Steps {
 
   template <class Work>
   bool leave(Work& work) {
-    if (left_ == run_.rounds || left_ == taken_ + slot_count) return false;
+    if (left_ == run_.rounds || left_ == taken_ + Policy::slots) return false;
     if (!all_took(held_before(left_))) return false;
-    const int half = half_of(left_);
+    const int slot = slot_of(left_);
     const Stamp stamp = stamp_of(left_);
-    work.leave(left_, half);
-    if (run_.leaves && run_.in_slots) in_slot_[half] = stamp;
+    work.leave(left_, slot);
+    if (run_.leaves && run_.in_slots) in_slot_[slot] = stamp;
     if (left_ == 0) {
       in_door_[door()] = stamp;
       seat(rank_).doors[door()].stamp.store(stamp, release);
     } else if (run_.leaves) {
-      seat(rank_).posted[half].stamp.store(stamp, release);
+      seat(rank_).posted[slot].stamp.store(stamp, release);
     }
     ++left_;
     moved_ = published_ = true;
@@ -179,16 +183,16 @@ class Steps {
 
   [[nodiscard]] bool is_left(int peer, std::int64_t round) const {
     if (round == 0) return seat(peer).doors[door()].stamp.load(acquire) == run_.first;
-    return seat(peer).posted[half_of(round)].stamp.load(acquire) == stamp_of(round);
+    return seat(peer).posted[slot_of(round)].stamp.load(acquire) == stamp_of(round);
   }
   [[nodiscard]] bool is_ready(int peer, std::int64_t round) const {
     if (!run_.answers) return is_left(peer, round);
-    return seat(peer).answered[half_of(round)].stamp.load(acquire) == stamp_of(round);
+    return seat(peer).answered[slot_of(round)].stamp.load(acquire) == stamp_of(round);
   }
 
   // Invariant 2, read from the other side.
   void heard_all(std::int64_t round) {
-    const Stamp implied = round < 2 ? run_.first - 1 : stamp_of(round - 2);
+    const Stamp implied = round < Policy::slots ? run_.first - 1 : stamp_of(round - Policy::slots);
     if (run_.hears_all && reached(implied, low_taken_)) low_taken_ = implied;
   }
 
@@ -202,8 +206,8 @@ class Steps {
       moved_ = true;
     }
     heard_all(answered_);
-    work.answer(answered_, half_of(answered_));
-    seat(rank_).answered[half_of(answered_)].stamp.store(stamp_of(answered_), release);
+    work.answer(answered_, slot_of(answered_));
+    seat(rank_).answered[slot_of(answered_)].stamp.store(stamp_of(answered_), release);
     answer_source_ = 0;
     ++answered_;
     moved_ = published_ = true;
@@ -221,13 +225,13 @@ class Steps {
       }
       if (!is_ready(peer, taken_)) return false;
       if (taken_ == 0 && !run_.answers) work.meet(peer, door());
-      work.take(taken_, half_of(taken_), peer);
+      work.take(taken_, slot_of(taken_), peer);
       moved_ = true;
     }
     if (!run_.answers && heard_all_) heard_all(taken_);
     // Once all have answered, nobody but this rank looks at what it left.
-    if (run_.answers && work.take_sources() == size() - 1) in_slot_[half_of(taken_)] = low_taken_;
-    work.finish(taken_, half_of(taken_));
+    if (run_.answers && work.take_sources() == size() - 1) in_slot_[slot_of(taken_)] = low_taken_;
+    work.finish(taken_, slot_of(taken_));
     heard_all_ = true;
     take_source_ = 0;
     ++taken_;
@@ -249,7 +253,7 @@ class Steps {
   bool heard_all_ = true;                            // no source was passed over in this round
   bool moved_ = false, published_ = false;
   // Across bodies.
-  Stamp in_slot_[slot_count] = {}, in_door_[Policy::doors] = {};  // stamps of what was left there last
+  Stamp in_slot_[Policy::slots] = {}, in_door_[Policy::doors] = {};  // stamps of what was left there last
   Stamp low_taken_ = 0;                                           // every peer's `taken` has reached this
   Stamp own_taken_ = 0;
   int laggard_ = 0;  // the peer that was not yet there when last looked

@@ -23,7 +23,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 struct Model : ModelAtomics {
-  static constexpr int doors = 2;
+  static constexpr int doors = 2, slots = 2;
   struct Greeting {
     ModelPlain<std::uint64_t> payload;  // stands for where the array lies
   };

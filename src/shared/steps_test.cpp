@@ -25,14 +25,14 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 struct Model : ModelAtomics {
-  static constexpr int doors = 2;
+  static constexpr int doors = 2, slots = 2;
   struct Greeting {};
 };
 struct ModelOfThree : Model {
   static constexpr int doors = 1;
 };
 struct ModelOfDoors : ModelAtomics {
-  static constexpr int doors = 2;
+  static constexpr int doors = 2, slots = 2;
   struct Greeting {
     ModelPlain<std::uint64_t> payload;
   };
@@ -50,7 +50,7 @@ struct Weakened : Model {
 template <class Policy>
 struct Desk {
   Flags<Policy> flags;
-  ModelPlain<std::uint64_t> slots[slot_count];
+  ModelPlain<std::uint64_t> slots[Policy::slots];
 };
 template <class Policy>
 using Desks = std::deque<Desk<Policy>>;
@@ -78,33 +78,33 @@ struct Work {
   static bool expects(int, std::int64_t) { return true; }
   static void meet(int, int) {}
 
-  void leave(std::int64_t round, int half) {
+  void leave(std::int64_t round, int slot) {
     if (way == Way::door) {
       if constexpr (requires { desks[0].flags.doors[0].greeting.payload; }) {
         door(rank).set(value_of(run.first, round, rank));
       }
     } else if (run.leaves) {
-      desks[static_cast<std::size_t>(rank)].slots[half].set(value_of(run.first, round, rank));
+      desks[static_cast<std::size_t>(rank)].slots[slot].set(value_of(run.first, round, rank));
     }
   }
-  void answer(std::int64_t round, int half) {
+  void answer(std::int64_t round, int slot) {
     const int peer = answer_source(0);
-    check(round, half, peer);
-    desks[static_cast<std::size_t>(peer)].slots[half].set(answer_to(value_of(run.first, round, peer)));
+    check(round, slot, peer);
+    desks[static_cast<std::size_t>(peer)].slots[slot].set(answer_to(value_of(run.first, round, peer)));
   }
-  void take(std::int64_t round, int half, int peer) {
-    if (way != Way::answered) return check(round, half, peer);
-    const std::uint64_t found = desks[static_cast<std::size_t>(rank)].slots[half].get();
+  void take(std::int64_t round, int slot, int peer) {
+    if (way != Way::answered) return check(round, slot, peer);
+    const std::uint64_t found = desks[static_cast<std::size_t>(rank)].slots[slot].get();
     Checker::current().require(found == answer_to(value_of(run.first, round, rank)), "an answer of another round");
   }
   static void finish(std::int64_t, int) {}
 
-  void check(std::int64_t round, int half, int peer) {
+  void check(std::int64_t round, int slot, int peer) {
     std::uint64_t found = 0;
     if (way == Way::door) {
       if constexpr (requires { desks[0].flags.doors[0].greeting.payload; }) found = door(peer).get();
     } else {
-      found = desks[static_cast<std::size_t>(peer)].slots[half].get();
+      found = desks[static_cast<std::size_t>(peer)].slots[slot].get();
     }
     Checker::current().require(found == value_of(run.first, round, peer), "a piece of another round");
   }
