@@ -36,7 +36,7 @@ std::vector<Question> questions_about_shared_memory(int ranks, bool crowded) {
   const Kind reduced_apart{.verb = Verb::all_reduce};
   const Kind reduced_in_common{.verb = Verb::all_reduce, .in_place = true, .memory = Memory::empty};
   const Kind broadcast{.verb = Verb::broadcast}, gathered{.verb = Verb::all_gather};
-  const Kind exchanged{.verb = Verb::all_to_all}, scattered{.verb = Verb::reduce_scatter};
+  const Kind exchanged{.verb = Verb::all_to_all};
   return {
       {.limit = "chunk_bytes",
        .values = {32 * KiB, 64 * KiB, 128 * KiB, 256 * KiB},
@@ -58,10 +58,10 @@ std::vector<Question> questions_about_shared_memory(int ranks, bool crowded) {
        .cells = cells(ranks, {reduced_in_common}, {512 * KiB, 2 * MiB})},
       {.limit = "stream_bytes_min",
        .values = {0, 4 * MiB, 16 * MiB, never},
-       .cells = cells(ranks, {reduced_apart, scattered}, {8 * MiB, 32 * MiB})},
-      {.limit = "stream_copy_bytes_min",
-       .values = {4 * MiB, 32 * MiB, never},
-       .cells = cells(ranks, {broadcast, gathered}, {16 * MiB, 64 * MiB})},
+       .cells = cells(ranks, {reduced_apart, gathered}, {8 * MiB, 32 * MiB})},
+      {.limit = "stream_gather_bytes_min",
+       .values = {2 * MiB, 8 * MiB, 32 * MiB},
+       .cells = cells(ranks, {Kind{.verb = Verb::gather}}, {4 * MiB, 16 * MiB})},
   };
 }
 

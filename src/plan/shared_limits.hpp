@@ -25,10 +25,10 @@ struct SharedLimits {
   /// … out of memory that is not in an arena: larger, slots are faster, whose content is taken out of the caches.
   std::int64_t read_bytes_max = 8 << 20;
   std::int64_t direct_reduce_bytes_min = 256 << 10;  // of a reduction, when all arrays lie in arenas
-  /// Larger results are written past the caches: of reductions out of place (0: if the arrays of all ranks fill more than half of
-  /// the last cache), and of copies.
+  /// Larger results are written past the caches, but for those in place and of broadcast. 0: if the arrays of all ranks fill more
+  /// than half of the last cache.
   std::int64_t stream_bytes_min = 0;
-  std::int64_t stream_copy_bytes_min = 32 << 20;
+  std::int64_t stream_gather_bytes_min = 8 << 20;  // … of gather: its root is the only one who writes
   friend bool operator==(const SharedLimits&, const SharedLimits&) = default;
 };
 
@@ -50,7 +50,7 @@ inline constexpr std::array<SharedLimit, 10> shared_limits = {{
     {"read_bytes_max", &SharedLimits::read_bytes_max, 0, any_bytes},
     {"direct_reduce_bytes_min", &SharedLimits::direct_reduce_bytes_min, 4 << 10, any_bytes},
     {"stream_bytes_min", &SharedLimits::stream_bytes_min, 0, any_bytes},
-    {"stream_copy_bytes_min", &SharedLimits::stream_copy_bytes_min, 0, any_bytes},
+    {"stream_gather_bytes_min", &SharedLimits::stream_gather_bytes_min, 0, any_bytes},
 }};
 
 }  // namespace tutti

@@ -60,11 +60,10 @@ void Carrier::prepare(const BodyStart& start, const Movement& movement, const st
   may_stream_ = move_.taking != Taking::nothing && is_long(limits);
 }
 
-// What is copied into one array of many pieces, as by gather, is not read by its owner meanwhile.
 bool Carrier::is_long(const SharedLimits& limits) const {
-  const std::int64_t taken = (joins_ ? received_blocks_.offset(spec_->size) : output_count_) * element_;
-  if (move_.taking == Taking::reduce) return taken >= limits.stream_bytes_min;
-  return taken >= limits.stream_copy_bytes_min / (spec_->verb == Verb::gather ? 4 : 1);
+  if (spec_->verb == Verb::broadcast) return false;
+  const std::int64_t taken = joins_ ? received_blocks_.offset(spec_->size) : output_count_;
+  return taken * element_ >= (spec_->verb == Verb::gather ? limits.stream_gather_bytes_min : limits.stream_bytes_min);
 }
 
 void Carrier::prepare_permute() {

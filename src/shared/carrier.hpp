@@ -50,6 +50,10 @@ class Carrier {
   /// One of them.
   inline void begin(const std::byte* input, std::byte* output, int door);
 
+  /// Whether the result will be written past the caches. In place its lines are there anyway: they were just read.
+  [[nodiscard]] bool streams(const std::byte* input, const std::byte* output) const {
+    return may_stream_ && input != output;
+  }
   /// Of this rank's message in round 0, from the place's beginning to the last byte.
   [[nodiscard]] std::int64_t first_message_bytes() const {
     return move_.in_blocks ? spec_->size * move_.stride : std::min(message_count_, move_.chunk) * element_;

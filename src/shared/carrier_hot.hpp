@@ -23,8 +23,7 @@ inline void Carrier::begin(const std::byte* input, std::byte* output, int door) 
   start_.input = input;
   start_.output = output;
   door_ = door;
-  // In place the lines of a result are in the caches anyway: they were just read.
-  streams_ = may_stream_ && (input != output || spec_->verb == Verb::broadcast);
+  streams_ = streams(input, output);
   if (private_counts_ && input == output) start_.input = copy_of_sent(input);
   copies_own_ = own_count_ > 0 && start_.input + own_from_ * element_ != output + own_to_ * element_;
 }

@@ -96,7 +96,9 @@ class Circle::SharedBody final : public Body {
     void leave(std::int64_t, int) {
       // Whoever waits for this line looks at it all the time: it is written in one go.
       const Whereabout here =
-          met ? Whereabout{} : whereabout_of(body.start, *body.circle.parts_.commons, body.last_stamp());
+          met ? Whereabout{}
+              : whereabout_of(body.start, *body.circle.parts_.commons, body.last_stamp(),
+                              body.slot_work.streams(body.start.input, body.start.output));
       body.circle.greet(body);
       if (met) return;
       std::memcpy(body.circle.greeting_of(body.start.spec->rank).payload, &here, sizeof here);

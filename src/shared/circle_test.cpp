@@ -54,7 +54,7 @@ TEST(Circle, ReadsAndWritesLargeArraysWhereTheyLieIfAllAllowIt) {
   Random random(17);
   SharedLimits limits = small_limits;
   limits.direct_copy_bytes_min = limits.direct_reduce_bytes_min = 1000;
-  limits.stream_bytes_min = limits.stream_copy_bytes_min = 1200;
+  limits.stream_bytes_min = limits.stream_gather_bytes_min = 1200;
   limits.read_bytes_max = 2000;
   for (const auto arrays : {Members::Arrays::elsewhere, Members::Arrays::in_common, Members::Arrays::readable}) {
     for (int size = 2; size <= 4; ++size) {
@@ -81,7 +81,7 @@ TEST(Circle, BodiesThatAreDoneAreStartedAgainForOtherArrays) {
   Random random(23);
   SharedLimits limits = small_limits;
   limits.direct_copy_bytes_min = limits.direct_reduce_bytes_min = 1000;
-  limits.stream_bytes_min = limits.stream_copy_bytes_min = 1200;
+  limits.stream_bytes_min = limits.stream_gather_bytes_min = 1200;
   for (const auto arrays : {Members::Arrays::elsewhere, Members::Arrays::in_common, Members::Arrays::readable}) {
     for (int size = 2; size <= 4; ++size) {
       Members members(size, limits, arrays);
@@ -115,7 +115,7 @@ TEST_P(EveryVerb, GivesWhatItsDefinitionSaysForAllTypesCountsRanksAndRoots) {
   Random random(7);
   SharedLimits limits = small_limits;
   limits.direct_copy_bytes_min = limits.direct_reduce_bytes_min = 1000;
-  limits.stream_bytes_min = limits.stream_copy_bytes_min = 1200;
+  limits.stream_bytes_min = limits.stream_gather_bytes_min = 1200;
   limits.read_bytes_max = 2000;
   for (int size = 1; size <= 5; ++size) {
     const auto arrays = static_cast<Members::Arrays>(size % 3);

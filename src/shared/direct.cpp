@@ -12,7 +12,7 @@
 namespace tutti::shared {
 namespace {
 
-constexpr std::int64_t piece_bytes = 8 << 10;   // of a reduction: the result is still near when it is written again
+constexpr std::int64_t piece_bytes = 8 << 10;   // of a reduction: the result is still in the first cache when it is written again
 
 std::int64_t count_of(const Spec& spec, int rank) {
   return spec.counts.empty() ? spec.count : spec.counts[static_cast<std::size_t>(rank)];
@@ -56,7 +56,7 @@ bool is_worth_meeting(const Spec& spec, std::int64_t element_bytes, const Reach&
   return spec.verb == Verb::reduce_scatter && longest * spec.size * element_bytes >= limits.direct_reduce_bytes_min;
 }
 
-Whereabout whereabout_of(const BodyStart& start, Commons& commons, std::uint64_t stamp) {
+Whereabout whereabout_of(const BodyStart& start, Commons& commons, std::uint64_t stamp, bool streams) {
   const Spec& spec = *start.spec;
   const std::size_t element = size_of(start.dtype);
   const auto offered = [&](const std::byte* data, std::int64_t count) -> std::uint64_t {
@@ -69,18 +69,21 @@ Whereabout whereabout_of(const BodyStart& start, Commons& commons, std::uint64_t
   here.input_offset = offered(start.input, inputs_of(spec));
   if (reduces(spec.verb)) here.output_offset = offered(start.output, outputs_of(spec));
   here.in_place = start.input == start.output ? 1 : 0;
+  here.streams = streams ? 1 : 0;
   return here;
 }
 
 DirectWay direct_way(const Spec& spec, std::int64_t element_bytes, const std::vector<Whereabout>& all,
                      const Reach& reach) {
-  bool inputs = true, outputs = true, in_place = false;  // in arenas; anybody's
+  bool inputs = true, outputs = true;      // in arenas
+  bool in_place = false, streams = false;  // anybody's
   for (int rank = 0; rank < spec.size; ++rank) {
     const Whereabout& there = all[static_cast<std::size_t>(rank)];
     const bool has_input = !(spec.verb == Verb::broadcast || spec.verb == Verb::scatter) || rank == spec.root;
     if (has_input) inputs = inputs && there.input_offset != 0;
     outputs = outputs && there.output_offset != 0;
     in_place = in_place || there.in_place != 0;
+    streams = streams || there.streams != 0;
   }
   if (spec.verb == Verb::all_reduce) return inputs && outputs ? DirectWay::push : DirectWay::none;
   if (spec.verb == Verb::reduce_scatter) return inputs ? DirectWay::copy : DirectWay::none;
@@ -91,7 +94,8 @@ DirectWay direct_way(const Spec& spec, std::int64_t element_bytes, const std::ve
   const bool through_slots =
       spec.verb == Verb::broadcast || spec.verb == Verb::gather || (spec.verb == Verb::all_gather && spec.size > 2);
   const bool reads = reach.cross_memory && !through_slots &&
-                     (spec.verb == Verb::scatter || longest_of(spec) * element_bytes <= reach.limits.read_bytes_max);
+                     (spec.verb == Verb::scatter ||
+                      (!streams && longest_of(spec) * element_bytes <= reach.limits.read_bytes_max));
   return inputs || reads ? DirectWay::copy : DirectWay::none;
 }
 

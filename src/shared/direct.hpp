@@ -27,6 +27,7 @@ struct Whereabout {
   std::uint64_t input_offset = 0;   // in its arena, plus 1; 0: not there
   std::uint64_t output_offset = 0;  // likewise
   std::uint64_t in_place = 0;
+  std::uint64_t streams = 0;  // its result is best taken out of slots, and written past the caches
 };
 static_assert(sizeof(Whereabout) <= inline_bytes);
 
@@ -37,7 +38,7 @@ struct Reach {
 };
 bool is_worth_meeting(const Spec& spec, std::int64_t element_bytes, const Reach& reach);
 
-Whereabout whereabout_of(const BodyStart& start, Commons& commons, std::uint64_t stamp);
+Whereabout whereabout_of(const BodyStart& start, Commons& commons, std::uint64_t stamp, bool streams);
 
 enum class DirectWay : std::uint8_t { none, copy, push };
 
