@@ -25,14 +25,14 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 struct Model : ModelAtomics {
-  static constexpr int doors = 2, slots = 2;
+  static constexpr int doors = 2, slots = 2, ranks = 2;
   struct Greeting {};
 };
 struct ModelOfThree : Model {
-  static constexpr int doors = 1;
+  static constexpr int doors = 1, slots = 1, ranks = 3;
 };
 struct ModelOfDoors : ModelAtomics {
-  static constexpr int doors = 2, slots = 2;
+  static constexpr int doors = 2, slots = 2, ranks = 2;
   struct Greeting {
     ModelPlain<std::uint64_t> payload;
   };
@@ -46,11 +46,11 @@ struct Weakened : Model {
   };
 };
 
-// One rank's memory. What is answered has a line for each peer: here there is one.
+// One rank's memory. What is answered has a line for each peer, in their order; everything else is in the first.
 template <class Policy>
 struct Desk {
   Flags<Policy> flags;
-  ModelPlain<std::uint64_t> slots[Policy::slots];
+  ModelPlain<std::uint64_t> slots[Policy::slots][Policy::ranks - 1];
 };
 template <class Policy>
 using Desks = std::deque<Desk<Policy>>;
@@ -84,18 +84,23 @@ struct Work {
         door(rank).set(value_of(run.first, round, rank));
       }
     } else if (run.leaves) {
-      desks[static_cast<std::size_t>(rank)].slots[slot].set(value_of(run.first, round, rank));
+      for (int line = 0; line < (way == Way::answered ? others() : 1); ++line) {
+        desk(rank).slots[slot][line].set(value_of(run.first, round, rank));
+      }
     }
   }
   void answer(std::int64_t round, int slot) {
-    const int peer = answer_source(0);
-    check(round, slot, peer);
-    desks[static_cast<std::size_t>(peer)].slots[slot].set(answer_to(value_of(run.first, round, peer)));
+    for (int i = 0; i < others(); ++i) {
+      const int peer = answer_source(i);
+      auto& line = desk(peer).slots[slot][line_for(rank, peer)];
+      require(line.get() == value_of(run.first, round, peer), "a piece of another round");
+      line.set(answer_to(value_of(run.first, round, peer)));
+    }
   }
   void take(std::int64_t round, int slot, int peer) {
     if (way != Way::answered) return check(round, slot, peer);
-    const std::uint64_t found = desks[static_cast<std::size_t>(rank)].slots[slot].get();
-    Checker::current().require(found == answer_to(value_of(run.first, round, rank)), "an answer of another round");
+    const std::uint64_t found = desk(rank).slots[slot][line_for(peer, rank)].get();
+    require(found == answer_to(value_of(run.first, round, rank)), "an answer of another round");
   }
   static void finish(std::int64_t, int) {}
 
@@ -104,12 +109,15 @@ struct Work {
     if (way == Way::door) {
       if constexpr (requires { desks[0].flags.doors[0].greeting.payload; }) found = door(peer).get();
     } else {
-      found = desks[static_cast<std::size_t>(peer)].slots[slot].get();
+      found = desk(peer).slots[slot][0].get();
     }
-    Checker::current().require(found == value_of(run.first, round, peer), "a piece of another round");
+    require(found == value_of(run.first, round, peer), "a piece of another round");
   }
+  [[nodiscard]] Desk<Policy>& desk(int of) const { return desks[static_cast<std::size_t>(of)]; }
+  static int line_for(int reader, int owner) { return reader < owner ? reader : reader - 1; }
+  static void require(bool holds, const char* otherwise) { Checker::current().require(holds, otherwise); }
   auto& door(int of) {
-    return desks[static_cast<std::size_t>(of)].flags.doors[run.turn % Policy::doors].greeting.payload;
+    return desk(of).flags.doors[run.turn % Policy::doors].greeting.payload;
   }
 };
 
@@ -193,6 +201,15 @@ TEST(Steps, OneShotCallsFollowEachOther) {
   EXPECT_THAT(one_shots<Model>(2, 4).failure, IsEmpty());
 }
 
+TEST(Steps, AnsweredCallsFollowEachOther) {
+  const auto calls = [](auto& member, int) {
+    member.run(1, 1, Way::answered);
+    member.run(2, 1, Way::answered);
+    if (is_soak()) member.run(3, 1, Way::one_shot);  // in the slot of the first: nobody has said that it was taken
+  };
+  EXPECT_THAT(check<Model>(2, calls).failure, IsEmpty());
+}
+
 template <class Policy>
 Verdict pipeline(int size, std::int64_t rounds, Way way) {
   return check<Policy>(size, [=](auto& member, int) { member.run(1, rounds, way); });
@@ -200,13 +217,14 @@ Verdict pipeline(int size, std::int64_t rounds, Way way) {
 
 TEST(Steps, ChunksFollowEachOtherThroughTwoSlots) {
   EXPECT_THAT(pipeline<Model>(2, 2, Way::one_shot).failure, IsEmpty());
-  EXPECT_THAT(pipeline<Model>(2, 1, Way::answered).failure, IsEmpty());
+  EXPECT_THAT(pipeline<Model>(2, 2, Way::answered).failure, IsEmpty());
   EXPECT_THAT(pipeline<Model>(2, 3, Way::broadcast).failure, IsEmpty());
   EXPECT_THAT(pipeline<ModelOfThree>(3, 2, Way::broadcast).failure, IsEmpty());
   if (!is_soak()) return;
   EXPECT_THAT(pipeline<Model>(2, 4, Way::broadcast).failure, IsEmpty());
   EXPECT_THAT(pipeline<Model>(2, 3, Way::one_shot).failure, IsEmpty());
-  EXPECT_THAT(pipeline<Model>(2, 2, Way::answered).failure, IsEmpty());
+  EXPECT_THAT(pipeline<Model>(2, 3, Way::answered).failure, IsEmpty());
+  EXPECT_THAT(pipeline<ModelOfThree>(3, 1, Way::answered).failure, IsEmpty());
   EXPECT_THAT(pipeline<ModelOfThree>(3, 3, Way::broadcast).failure, IsEmpty());
 }
 
@@ -229,11 +247,13 @@ TEST(Steps, ACallThatOneRankLeavesOutAndTheOtherGivesUpLeavesNothingBehind) {
 }
 
 TEST(Steps, ACallThatBothRanksGiveUpAtAnyPointLeavesNothingBehind) {
-  const Verdict verdict = check<Model>(2, [=](auto& member, int) {
-    member.give_up(1, is_soak() ? 2 : 1, Way::one_shot);
-    member.run(2, 1, Way::one_shot);
-  });
-  EXPECT_THAT(verdict.failure, IsEmpty());
+  for (const Way way : {Way::one_shot, Way::answered}) {
+    const Verdict verdict = check<Model>(2, [=](auto& member, int) {
+      member.give_up(1, is_soak() ? 2 : 1, way);
+      member.run(2, 1, way);
+    });
+    EXPECT_THAT(verdict.failure, IsEmpty());
+  }
 }
 
 TEST(Steps, WithoutAcquireOrReleaseTheCheckerFindsARace) {
@@ -242,6 +262,8 @@ TEST(Steps, WithoutAcquireOrReleaseTheCheckerFindsARace) {
   EXPECT_THAT(one_shots<NoAcquire>(2, 2).failure, HasSubstr("a race"));
   EXPECT_THAT(one_shots<NoRelease>(2, 2).failure, HasSubstr("a race"));
   EXPECT_THAT(pipeline<NoAcquire>(2, 3, Way::broadcast).failure, HasSubstr("a race"));
+  EXPECT_THAT(pipeline<NoAcquire>(2, 1, Way::answered).failure, HasSubstr("a race"));
+  EXPECT_THAT(pipeline<NoRelease>(2, 1, Way::answered).failure, HasSubstr("a race"));
 }
 
 TEST(Steps, ASlotThatIsOverwrittenBeforeItIsTakenIsFound) {
