@@ -95,10 +95,9 @@ class Circle::SharedBody final : public Body {
     void meet(int peer, int) { body.circle.meet(body, peer); }
     void leave(std::int64_t, int) {
       // Whoever waits for this line looks at it all the time: it is written in one go.
-      const Whereabout here =
-          met ? Whereabout{}
-              : whereabout_of(body.start, *body.circle.parts_.commons, body.last_stamp(),
-                              body.slot_work.streams(body.start.input, body.start.output));
+      const Whereabout here = met ? Whereabout{}
+                                  : whereabout_of(body.start, *body.circle.parts_.commons, body.last_stamp(),
+                                                  body.slot_work.streams(body.start.input, body.start.output));
       body.circle.greet(body);
       if (met) return;
       std::memcpy(body.circle.greeting_of(body.start.spec->rank).payload, &here, sizeof here);
@@ -317,7 +316,8 @@ inline void Circle::expect_next(const SharedBody& body) {
     if (body.slot_work.first_message_bytes() > first_line_bytes) shm::expect_write(next.payload + first_line_bytes);
     return;
   }
-  std::byte* const slot = places_[static_cast<std::size_t>(parts_.rank)].slots[Steps<Native>::first_slot(body.identity.turn + 1)];
+  std::byte* const slot =
+      places_[static_cast<std::size_t>(parts_.rank)].slots[Steps<Native>::first_slot(body.identity.turn + 1)];
   const std::int64_t bytes = std::min(body.slot_work.first_message_bytes(), lines_max * line);
   for (std::int64_t at = 0; at < bytes; at += line) shm::expect_write(slot + at);
 }

@@ -12,7 +12,8 @@
 namespace tutti::shared {
 namespace {
 
-constexpr std::int64_t piece_bytes = 8 << 10;   // of a reduction: the result is still in the first cache when it is written again
+constexpr std::int64_t piece_bytes =
+    8 << 10;  // of a reduction: the result is still in the first cache when it is written again
 
 std::int64_t count_of(const Spec& spec, int rank) {
   return spec.counts.empty() ? spec.count : spec.counts[static_cast<std::size_t>(rank)];
@@ -93,9 +94,9 @@ DirectWay direct_way(const Spec& spec, std::int64_t element_bytes, const std::ve
   // for one: through slots both sides copy at the same time, and nobody stands in line for one process's memory.
   const bool through_slots =
       spec.verb == Verb::broadcast || spec.verb == Verb::gather || (spec.verb == Verb::all_gather && spec.size > 2);
-  const bool reads = reach.cross_memory && !through_slots &&
-                     (spec.verb == Verb::scatter ||
-                      (!streams && longest_of(spec) * element_bytes <= reach.limits.read_bytes_max));
+  const bool reads =
+      reach.cross_memory && !through_slots &&
+      (spec.verb == Verb::scatter || (!streams && longest_of(spec) * element_bytes <= reach.limits.read_bytes_max));
   return inputs || reads ? DirectWay::copy : DirectWay::none;
 }
 

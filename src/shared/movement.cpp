@@ -85,8 +85,9 @@ std::int64_t bytes_of_piece(const Spec& spec, const Movement& m, std::int64_t by
   const bool copied = spec.verb == Verb::broadcast || spec.verb == Verb::gather;
   const std::int64_t fine = limits.one_way_chunk_bytes;
   const bool one_way = (copied && bytes <= pieces_max * fine) || (spec.verb == Verb::reduce && !m.answers);
+  if (!one_way || fine >= limits.chunk_bytes) return limits.chunk_bytes;
   const std::int64_t half = divided_up(bytes, 2 * line_bytes) * line_bytes;
-  return one_way ? std::clamp(half, fine / 16, fine) : limits.chunk_bytes;
+  return std::clamp(half, fine / 32, fine);
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ struct Movement {
   bool leaves = false;     // has a message
   bool in_blocks = false;  // … of one block for each reader
   bool in_door = false;    // … that fits into the door
-  bool answers = false;    // … that is answered in slices (two-shot); `sources` then are those whose answers are taken
+  bool answers = false;  // … that is answered in slices (two-shot); `sources` then are those whose answers are taken
   Sources sources = Sources::none;
   Taking taking = Taking::nothing;
   int one = -1;             // Sources::one

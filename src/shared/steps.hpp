@@ -122,9 +122,7 @@ class Steps {
   }
 
   /// Where a body begins: the next one starts half-way round.
-  [[nodiscard]] static int first_slot(std::uint64_t turn) {
-    return static_cast<int>(turn % 2) * (Policy::slots / 2);
-  }
+  [[nodiscard]] static int first_slot(std::uint64_t turn) { return static_cast<int>(turn % 2) * (Policy::slots / 2); }
   [[nodiscard]] int slot_of(std::int64_t round) const {
     return static_cast<int>((first_slot(run_.turn) + round) % Policy::slots);
   }
@@ -249,12 +247,12 @@ class Steps {
   std::vector<Seat*> seats_;
   Run run_;
   std::int64_t left_ = 0, answered_ = 0, taken_ = 0;  // rounds
-  int answer_source_ = 0, take_source_ = 0;          // how far this round has come through its sources
-  bool heard_all_ = true;                            // no source was passed over in this round
+  int answer_source_ = 0, take_source_ = 0;           // how far this round has come through its sources
+  bool heard_all_ = true;                             // no source was passed over in this round
   bool moved_ = false, published_ = false;
   // Across bodies.
   Stamp in_slot_[Policy::slots] = {}, in_door_[Policy::doors] = {};  // stamps of what was left there last
-  Stamp low_taken_ = 0;                                           // every peer's `taken` has reached this
+  Stamp low_taken_ = 0;                                              // every peer's `taken` has reached this
   Stamp own_taken_ = 0;
   int laggard_ = 0;  // the peer that was not yet there when last looked
 };

@@ -116,9 +116,7 @@ struct Work {
   [[nodiscard]] Desk<Policy>& desk(int of) const { return desks[static_cast<std::size_t>(of)]; }
   static int line_for(int reader, int owner) { return reader < owner ? reader : reader - 1; }
   static void require(bool holds, const char* otherwise) { Checker::current().require(holds, otherwise); }
-  auto& door(int of) {
-    return desk(of).flags.doors[run.turn % Policy::doors].greeting.payload;
-  }
+  auto& door(int of) { return desk(of).flags.doors[run.turn % Policy::doors].greeting.payload; }
 };
 
 template <class Policy>
