@@ -1,7 +1,7 @@
 // carrier_hot.hpp: what a call of a few bytes passes through, where the compiler sees all of it.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Such a call takes some 200 ns, slot of which a cache line travels: the rest is worth being inlined. For circle.cpp.
+// Such a call takes some 200 ns, half of which a cache line travels: the rest is worth being inlined. For circle.cpp.
 #pragma once
 
 #include <cstring>

@@ -19,9 +19,10 @@ constexpr int looks_per_poll = 64;
 
 // Of this machine; some virtual ones do not tell.
 std::int64_t last_cache_bytes() {
-  constexpr std::int64_t common = 32 << 20;
-  const long told = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return told > 0 ? told : common;
+#if defined(_SC_LEVEL3_CACHE_SIZE)
+  if (const long told = sysconf(_SC_LEVEL3_CACHE_SIZE); told > 0) return told;
+#endif
+  return 32 << 20;
 }
 
 SharedLimits settled(SharedLimits limits, int size) {

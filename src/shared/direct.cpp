@@ -12,8 +12,8 @@
 namespace tutti::shared {
 namespace {
 
-constexpr std::int64_t piece_bytes =
-    8 << 10;  // of a reduction: the result is still in the first cache when it is written again
+// Of a reduction at once: the result is still in the first cache when it is written again.
+constexpr std::int64_t piece_bytes = 8 << 10;
 
 std::int64_t count_of(const Spec& spec, int rank) {
   return spec.counts.empty() ? spec.count : spec.counts[static_cast<std::size_t>(rank)];
