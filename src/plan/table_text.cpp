@@ -1,9 +1,12 @@
 // table_text.cpp: the selection table as text, for files and for handing it from rank 0 to all.
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <string_view>
+#include <vector>
 
 #include <tutti/error.hpp>
 
@@ -55,7 +58,11 @@ SharedLimits limits_from(const Json& json) {
     const auto* known = std::find_if(shared_limits.begin(), shared_limits.end(),
                                      [&](const SharedLimit& limit) { return limit.name == name; });
     if (known == shared_limits.end()) {
-      throw InvalidArgument(fmt::format("selection table: shared memory has no limit \"{}\"", name));
+      std::vector<std::string_view> names;
+      for (const SharedLimit& limit : shared_limits) names.push_back(limit.name);
+      throw InvalidArgument(fmt::format(
+          "selection table: shared memory has no limit \"{}\"; it has {}. tutti tune writes a table for this version",
+          name, fmt::join(names, ", ")));
     }
     if (!value.is_number_integer() || value < known->least || value > known->most) {
       throw InvalidArgument(fmt::format("selection table: {} is {}; it must be a whole number, at least {}{}", name,
