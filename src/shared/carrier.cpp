@@ -143,9 +143,8 @@ void Carrier::reduce_to(std::byte* to, Part piece, std::int64_t slot_offset, int
 }
 
 void Carrier::stream_reduction(std::byte* to, std::int64_t count) {
-  constexpr std::int64_t result_bytes = 8 << 10;  // stays in the first cache
-  std::byte* result = result_.reserve(result_bytes);
-  const std::int64_t piece = result_bytes / element_;
+  std::byte* result = result_.reserve(worked_bytes);
+  const std::int64_t piece = worked_bytes / element_;
   for (std::int64_t done = 0; done < count; done += piece) {
     const std::int64_t now = std::min(piece, count - done);
     kernel::reduce_many(start_.op, start_.dtype, result, reduced_, now);

@@ -80,15 +80,11 @@ class Carrier {
   inline void finish(std::int64_t round, int slot);
 
  private:
-  struct Part {  // of a message, in elements
-    std::int64_t begin = 0;
-    std::int64_t count = 0;
-  };
   [[nodiscard]] Part part(std::int64_t total, std::int64_t round) const {
     const std::int64_t begin = round * move_.chunk;
     return {begin, std::clamp<std::int64_t>(total - begin, 0, move_.chunk)};
   }
-  [[nodiscard]] Part slice(int owner, std::int64_t count) const;
+  [[nodiscard]] Part slice(int owner, Part piece) const { return slice_of(owner, spec_->size, piece.count, element_); }
   [[nodiscard]] inline std::byte* message_of(int rank, int slot) const;
   [[nodiscard]] inline std::int64_t taken_from(int rank) const;  // elements
   [[nodiscard]] inline std::byte* landing_of(int rank) const;    // where they go

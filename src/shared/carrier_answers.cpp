@@ -6,24 +6,11 @@
 #include "shared/carrier_hot.hpp"
 
 namespace tutti::shared {
-namespace {
-
-constexpr std::int64_t answer_bytes = 8 << 10;  // at once: what is read and what is written stay in the first cache
-
-}  // namespace
-
-// Slices end between cache lines, so that no line of a slot is written by one rank and read by two.
-Carrier::Part Carrier::slice(int owner, std::int64_t count) const {
-  const std::int64_t line = 64 / element_;
-  const std::int64_t each = ((count + spec_->size - 1) / spec_->size + line - 1) / line * line;
-  const std::int64_t begin = std::min(owner * each, count);
-  return {begin, std::min(each, count - begin)};
-}
 
 // Nobody looks at this rank's own slice before it is reduced, and this rank finds it in its input.
 void Carrier::leave_slices(Part piece, std::byte* message) const {
   const std::byte* const from = start_.input + piece.begin * element_;
-  const Part own = slice(spec_->rank, piece.count);
+  const Part own = slice(spec_->rank, piece);
   const std::int64_t end = own.begin + own.count;
   copy_bytes(message, from, own.begin * element_);
   copy_bytes(message + end * element_, from + end * element_, (piece.count - end) * element_);
@@ -31,8 +18,8 @@ void Carrier::leave_slices(Part piece, std::byte* message) const {
 
 void Carrier::answer(std::int64_t round, int slot) {
   const Part chunk = part(spec_->count, round);
-  const Part own = slice(spec_->rank, chunk.count);
-  const std::int64_t piece = answer_bytes / element_;
+  const Part own = slice(spec_->rank, chunk);
+  const std::int64_t piece = worked_bytes / element_;
   for (std::int64_t at = own.begin; at < own.begin + own.count; at += piece) {
     answer_slice({chunk.begin + at, std::min(piece, own.begin + own.count - at)}, at * element_, slot);
   }
@@ -53,7 +40,7 @@ void Carrier::answer_slice(Part piece, std::int64_t slot_offset, int slot) {
 
 void Carrier::take_answer(std::int64_t round, int slot, int peer) const {
   const Part chunk = part(spec_->count, round);
-  const Part theirs = slice(peer, chunk.count);
+  const Part theirs = slice(peer, chunk);
   copy_out(start_.output + (chunk.begin + theirs.begin) * element_,
            message_of(spec_->rank, slot) + theirs.begin * element_, theirs.count * element_);
 }

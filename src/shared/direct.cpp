@@ -12,9 +12,6 @@
 namespace tutti::shared {
 namespace {
 
-// Of a reduction at once: the result is still in the first cache when it is written again.
-constexpr std::int64_t piece_bytes = 8 << 10;
-
 std::int64_t count_of(const Spec& spec, int rank) {
   return spec.counts.empty() ? spec.count : spec.counts[static_cast<std::size_t>(rank)];
 }
@@ -123,15 +120,6 @@ void Direct::carry_out() {
   }
 }
 
-// Slices end between cache lines. In place is fine: of anybody's input only the owner reads a slice, and nothing is written over it
-// before the owner has reduced it.
-Direct::Part Direct::own_slice() const {
-  const std::int64_t line = 64 / element_, size = spec_->size;
-  const std::int64_t each = ((spec_->count + size - 1) / size + line - 1) / line * line;
-  const std::int64_t begin = std::min(spec_->rank * each, spec_->count);
-  return {begin, std::min(each, spec_->count - begin)};
-}
-
 /// Elements [begin, begin + count) of the rank's array, which was seen to lie in an arena.
 std::byte* Direct::input_of(int rank, std::int64_t begin, std::int64_t count) const {
   if (rank == spec_->rank) return const_cast<std::byte*>(start_->input) + begin * element_;
@@ -204,20 +192,21 @@ void Direct::reduce(std::byte* to, std::int64_t begin, std::int64_t count) {
 
 void Direct::reduce_own_block() {
   const std::int64_t begin = offset_of(*spec_, spec_->rank), count = count_of(*spec_, spec_->rank);
-  const std::int64_t piece = piece_bytes / element_;
+  const std::int64_t piece = worked_bytes / element_;
   for (std::int64_t at = 0; at < count; at += piece) {
     reduce(start_->output + at * element_, begin + at, std::min(piece, count - at));
   }
 }
 
 void Direct::push_slice() {
-  const Part slice = own_slice();
-  const std::int64_t piece = piece_bytes / element_;
+  // In place is fine: of anybody's input only the owner reads a slice, and nothing is written over it before it is reduced.
+  const Part slice = slice_of(spec_->rank, spec_->size, spec_->count, element_);
+  const std::int64_t piece = worked_bytes / element_;
   for (std::int64_t done = 0; done < slice.count; done += piece) {
     const std::int64_t at = slice.begin + done, count = std::min(piece, slice.count - done);
     const auto bytes = static_cast<std::size_t>(count * element_);
     std::byte* own = start_->output + at * element_;
-    std::byte* result = streams_ ? result_.reserve(piece_bytes) : own;
+    std::byte* result = streams_ ? result_.reserve(worked_bytes) : own;
     reduce(result, at, count);
     if (streams_) kernel::copy_streaming(own, result, bytes);
     for (int i = 1; i < spec_->size; ++i) {

@@ -55,11 +55,6 @@ class Direct {
   void carry_out();
 
  private:
-  struct Part {  // elements
-    std::int64_t begin = 0;
-    std::int64_t count = 0;
-  };
-  [[nodiscard]] Part own_slice() const;
   void copy_from(int peer, std::int64_t begin, std::int64_t count, std::byte* to) const;
   [[nodiscard]] std::byte* input_of(int rank, std::int64_t begin, std::int64_t count) const;
   [[nodiscard]] std::byte* output_of(int rank, std::int64_t begin, std::int64_t count) const;

@@ -92,6 +92,13 @@ std::int64_t bytes_of_piece(const Spec& spec, const Movement& m, std::int64_t by
 
 }  // namespace
 
+Part slice_of(int owner, int size, std::int64_t count, std::int64_t element_bytes) {
+  const std::int64_t line_elements = line_bytes / element_bytes;
+  const std::int64_t each = divided_up(divided_up(count, size), line_elements) * line_elements;
+  const std::int64_t begin = std::min(owner * each, count);
+  return {begin, std::min(each, count - begin)};
+}
+
 Movement movement_of(const Spec& spec, std::int64_t element_bytes, const SharedLimits& limits) {
   Movement m;
   set_parts(spec, m);

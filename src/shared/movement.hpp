@@ -19,6 +19,17 @@ namespace tutti::shared {
 inline constexpr std::int64_t inline_bytes = 112;     // fit into a door …
 inline constexpr std::int64_t first_line_bytes = 48;  // … so many on the line of its stamp, the rest on the next
 
+/// Reductions are done so many bytes at once: what is read and what is written stay in the first cache.
+inline constexpr std::int64_t worked_bytes = 8 << 10;
+
+struct Part {  // of an array, in elements
+  std::int64_t begin = 0;
+  std::int64_t count = 0;
+};
+/// What `owner` of `size` ranks reduces. Slices end between cache lines, so that no line of a slot is written by one rank and read by
+/// two.
+Part slice_of(int owner, int size, std::int64_t count, std::int64_t element_bytes);
+
 enum class Sources : std::uint8_t { none, all, lower, one };  // of whom a rank takes: lower are the ranks before it
 enum class Taking : std::uint8_t { nothing, copy, reduce };
 
