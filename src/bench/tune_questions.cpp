@@ -31,7 +31,9 @@ std::vector<Cell> cells(int ranks, const std::vector<Kind>& kinds, const std::ve
 }  // namespace
 
 std::vector<Question> questions_about_shared_memory(int ranks, bool crowded) {
-  const std::string_view one_shot = crowded ? "one_shot_bytes_max_crowded" : "one_shot_bytes_max";
+  const std::string_view one_shot = crowded      ? "one_shot_bytes_max_crowded"
+                                    : ranks == 2 ? "one_shot_bytes_max_crossed"
+                                                 : "one_shot_bytes_max";
   const Kind reduced{.verb = Verb::all_reduce, .in_place = true};
   const Kind reduced_apart{.verb = Verb::all_reduce};
   const Kind reduced_in_common{.verb = Verb::all_reduce, .in_place = true, .memory = Memory::empty};
@@ -44,6 +46,9 @@ std::vector<Question> questions_about_shared_memory(int ranks, bool crowded) {
       {.limit = "one_way_chunk_bytes",
        .values = {32 * KiB, 64 * KiB, 128 * KiB},
        .cells = cells(ranks, {broadcast, Kind{.verb = Verb::reduce}}, {64 * KiB, 256 * KiB, 1 * MiB})},
+      {.limit = "crossed_chunk_bytes",
+       .values = {16 * KiB, 32 * KiB, 64 * KiB, 128 * KiB},
+       .cells = cells(ranks, {Kind{.verb = Verb::reduce_scatter}}, {256 * KiB, 1 * MiB, 4 * MiB})},
       {.limit = one_shot,
        .values = {4 * KiB, 16 * KiB, 64 * KiB, 128 * KiB, 512 * KiB},
        .cells = cells(ranks, {reduced}, {1 * KiB, 4 * KiB, 16 * KiB, 64 * KiB})},
@@ -53,6 +58,9 @@ std::vector<Question> questions_about_shared_memory(int ranks, bool crowded) {
       {.limit = "read_bytes_max",
        .values = {1 * MiB, 8 * MiB, 64 * MiB},
        .cells = cells(ranks, {gathered, exchanged}, {2 * MiB * ranks, 16 * MiB * ranks})},
+      {.limit = "read_scattered_bytes_min",
+       .values = {512 * KiB, 2 * MiB, 8 * MiB},
+       .cells = cells(ranks, {Kind{.verb = Verb::scatter}}, {1 * MiB, 4 * MiB})},
       {.limit = "direct_reduce_bytes_min",
        .values = {256 * KiB, 1 * MiB, 4 * MiB},
        .cells = cells(ranks, {reduced_in_common}, {512 * KiB, 2 * MiB})},
@@ -64,7 +72,11 @@ std::vector<Question> questions_about_shared_memory(int ranks, bool crowded) {
        .cells = cells(ranks, {Kind{.verb = Verb::gather}}, {4 * MiB, 16 * MiB})},
   };
   // Where ranks share cores nothing is cut finer than chunk_bytes says.
-  if (crowded) std::erase_if(asked, [](const Question& one) { return one.limit == "one_way_chunk_bytes"; });
+  std::erase_if(asked, [&](const Question& one) {
+    return (crowded && one.limit == "one_way_chunk_bytes") ||
+           ((crowded || ranks != 2) && one.limit == "crossed_chunk_bytes") ||
+           (ranks == 2 && one.limit == "read_scattered_bytes_min");
+  });
   return asked;
 }
 

@@ -35,7 +35,8 @@ class CircleCarrier final : public Carrier {
 
   [[nodiscard]] std::uint64_t seat_offset() const { return circle_.seat_offset(); }
   void connect(const std::vector<std::uint64_t>& offsets, bool crowded) { circle_.connect(offsets, crowded); }
-  [[nodiscard]] bool is_vacant() { return circle_.is_vacant(); }
+  void depart() { circle_.depart(); }
+  [[nodiscard]] bool is_vacant() const { return circle_.is_vacant(); }
 
   [[nodiscard]] std::span<const int> members() const override { return members_; }
   Body& start(const BodyStart& start) override { return circle_.start(start); }

@@ -116,6 +116,7 @@ void Runtime::remove(GroupCore& group) {
 void Runtime::keep(std::shared_ptr<CircleCarrier> circle) {
   if (forked_) return;
   const std::unique_lock guard(mutex_);
+  circle->depart();
   std::erase_if(kept_, [](const auto& each) { return each->is_vacant(); });
   if (!circle->is_vacant()) kept_.push_back(std::move(circle));
 }

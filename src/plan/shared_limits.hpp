@@ -10,20 +10,25 @@ namespace tutti {
 
 /// They change how bytes move, never the order of a reduction.
 struct SharedLimits {
-  std::int64_t slot_bytes = 128 << 10;   // of each of a rank's four slots; the largest piece that moves at once
+  std::int64_t slot_bytes =
+      128 << 10;  // of each of a rank's slots, four or eight; the largest piece that moves at once
   std::int64_t chunk_bytes = 128 << 10;  // arrays are cut into pieces of about this size, some in flight at a time
   /// … but for what goes to a root or comes from it: in pieces of this size at most both sides are at it sooner, and stay in
   /// their caches.
   std::int64_t one_way_chunk_bytes = 64 << 10;
+  std::int64_t crossed_chunk_bytes = 32 << 10;  // … and for what two ranks exchange
   /// Up to here, in bytes of all ranks together, everyone reads what all others left; beyond, lines of a slot go to one reader,
   /// who reduces what is there with that of the other slots, and answers in the same place.
   std::int64_t one_shot_bytes_max = 4 << 10;
+  std::int64_t one_shot_bytes_max_crossed = 64 << 10;  // … of two ranks, who write where they have read last
   std::int64_t one_shot_bytes_max_crowded = 128
                                             << 10;  // … where ranks share cores: to wait for others costs most there
   /// From here on members first tell each other where their arrays lie, and then read (and, in arenas, write) them there.
   std::int64_t direct_copy_bytes_min = 64 << 10;  // what one member takes of another
   /// … out of memory that is not in an arena: larger, slots are faster, whose content is taken out of the caches.
   std::int64_t read_bytes_max = 8 << 20;
+  /// … but for scatter: by several ranks only if the root's array is not smaller, and however large it is.
+  std::int64_t read_scattered_bytes_min = 2 << 20;
   std::int64_t direct_reduce_bytes_min = 256 << 10;  // of a reduction, when all arrays lie in arenas
   /// Larger results are written past the caches, but for those in place and of broadcast. 0: if the arrays of all ranks fill more
   /// than half of the last cache.
@@ -40,14 +45,17 @@ struct SharedLimit {
   std::int64_t most;
 };
 inline constexpr std::int64_t any_bytes = INT64_MAX;
-inline constexpr std::array<SharedLimit, 10> shared_limits = {{
-    {"slot_bytes", &SharedLimits::slot_bytes, 4 << 10, 64 << 20},  // committed four times by every rank in every group
+inline constexpr std::array<SharedLimit, 13> shared_limits = {{
+    {"slot_bytes", &SharedLimits::slot_bytes, 4 << 10, 64 << 20},  // committed for every rank of every group
     {"chunk_bytes", &SharedLimits::chunk_bytes, 4 << 10, 64 << 20},
     {"one_way_chunk_bytes", &SharedLimits::one_way_chunk_bytes, 4 << 10, 64 << 20},
+    {"crossed_chunk_bytes", &SharedLimits::crossed_chunk_bytes, 4 << 10, 64 << 20},
     {"one_shot_bytes_max", &SharedLimits::one_shot_bytes_max, 0, any_bytes},
+    {"one_shot_bytes_max_crossed", &SharedLimits::one_shot_bytes_max_crossed, 0, any_bytes},
     {"one_shot_bytes_max_crowded", &SharedLimits::one_shot_bytes_max_crowded, 0, any_bytes},
     {"direct_copy_bytes_min", &SharedLimits::direct_copy_bytes_min, 4 << 10, any_bytes},
     {"read_bytes_max", &SharedLimits::read_bytes_max, 0, any_bytes},
+    {"read_scattered_bytes_min", &SharedLimits::read_scattered_bytes_min, 0, any_bytes},
     {"direct_reduce_bytes_min", &SharedLimits::direct_reduce_bytes_min, 4 << 10, any_bytes},
     {"stream_bytes_min", &SharedLimits::stream_bytes_min, 0, any_bytes},
     {"stream_gather_bytes_min", &SharedLimits::stream_gather_bytes_min, 0, any_bytes},

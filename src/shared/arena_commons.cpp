@@ -15,7 +15,8 @@
 
 namespace tutti::shared {
 
-/// Who is done with what was offered, as the members' `taken` flags say.
+/// Who is done with what was offered, as the members' `taken` flags say; after this member has departed, as they said last, since
+/// the others' seats may be used for something else then.
 class ArenaCommons::TakenLedger final : public shm::Ledger {
  public:
   TakenLedger(std::shared_ptr<shm::Neighbours> neighbours, const std::vector<int>& members,
@@ -30,19 +31,37 @@ class ArenaCommons::TakenLedger final : public shm::Ledger {
   [[nodiscard]] std::span<const int> peers() const override { return peers_; }
   [[nodiscard]] bool is_done(int world_rank, std::uint64_t stamp) const override {
     const auto at = std::find(peers_.begin(), peers_.end(), world_rank) - peers_.begin();
-    return reached(taken_[static_cast<std::size_t>(at)]->load(std::memory_order_acquire), stamp);
+    const auto index = static_cast<std::size_t>(at);
+    switch (stage_.load(std::memory_order_acquire)) {
+      case Stage::all_departed: return true;
+      case Stage::departed: return reached(last_taken_[index], stamp);
+      default: return reached(taken_[index]->load(std::memory_order_acquire), stamp);
+    }
   }
+  void depart() {
+    for (const auto* taken : taken_) last_taken_.push_back(taken->load(std::memory_order_acquire));
+    stage_.store(Stage::departed, std::memory_order_release);
+  }
+  void all_departed() { stage_.store(Stage::all_departed, std::memory_order_release); }
 
  private:
+  enum class Stage : std::uint8_t { open, departed, all_departed };
+
   std::shared_ptr<shm::Neighbours> neighbours_;  // whose mappings the flags lie in
   std::vector<int> peers_;
   std::vector<const std::atomic<std::uint64_t>*> taken_;
+  std::vector<std::uint64_t> last_taken_;
+  std::atomic<Stage> stage_ = Stage::open;
 };
 
 ArenaCommons::ArenaCommons(Parts parts) : parts_(std::move(parts)) {
   for (const int member : parts_.members) {
     if (member != parts_.neighbours->rank()) headers_.push_back(&parts_.neighbours->header(member));
   }
+}
+
+ArenaCommons::~ArenaCommons() {
+  if (ledger_) ledger_->all_departed();
 }
 
 std::byte* ArenaCommons::allocate(std::size_t bytes) { return parts_.neighbours->arena().allocate(bytes, 4096); }
@@ -82,6 +101,10 @@ void ArenaCommons::read(int index, std::uint64_t address, std::byte* to, std::si
 
 void ArenaCommons::connected(std::vector<const std::atomic<std::uint64_t>*> taken) {
   ledger_ = std::make_shared<TakenLedger>(parts_.neighbours, parts_.members, std::move(taken));
+}
+
+void ArenaCommons::departing() {
+  if (ledger_) ledger_->depart();
 }
 
 void ArenaCommons::ring_all() {

@@ -19,6 +19,9 @@ class ArenaCommons final : public Commons {
     std::vector<int> members{};                     // rank in the world of the circle's member i
   };
   explicit ArenaCommons(Parts parts);
+  ~ArenaCommons() override;
+  ArenaCommons(const ArenaCommons&) = delete;
+  ArenaCommons& operator=(const ArenaCommons&) = delete;
 
   std::byte* allocate(std::size_t bytes) override;
   void free(std::byte* block) override;
@@ -27,6 +30,7 @@ class ArenaCommons final : public Commons {
   std::optional<std::uint64_t> offer(const std::byte* data, std::size_t bytes, std::uint64_t stamp) override;
   void read(int index, std::uint64_t address, std::byte* to, std::size_t bytes) override;
   void connected(std::vector<const std::atomic<std::uint64_t>*> taken) override;
+  void departing() override;
   void ring_all() override;
 
  private:

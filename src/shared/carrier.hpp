@@ -11,6 +11,7 @@
 #include "engine/body.hpp"
 #include "shared/movement.hpp"
 #include "shared/seat.hpp"
+#include "shared/steps.hpp"
 
 namespace tutti::shared {
 
@@ -39,7 +40,7 @@ class BlockOffsets {
 /// A member's seat, as this process sees it.
 struct Place {
   Seat* seat = nullptr;
-  std::byte* slots[Native::slots] = {};
+  std::byte* slots[Steps<Native>::places] = {};
 };
 
 class Carrier {
@@ -56,7 +57,7 @@ class Carrier {
   }
   /// Of this rank's message in round 0, from the place's beginning to the last byte.
   [[nodiscard]] std::int64_t first_message_bytes() const {
-    return move_.in_blocks ? spec_->size * move_.stride : std::min(message_count_, move_.chunk) * element_;
+    return move_.stride > 0 ? spec_->size * move_.stride : std::min(message_count_, move_.chunk) * element_;
   }
 
   // What Steps asks for.

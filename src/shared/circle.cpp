@@ -32,6 +32,7 @@ SharedLimits settled(SharedLimits limits, int size) {
   limits.chunk_bytes = std::clamp<std::int64_t>(limits.chunk_bytes, 64, limits.slot_bytes);
   if (limits.stream_bytes_min == 0) limits.stream_bytes_min = last_cache_bytes() / 4 / size;  // inputs and outputs
   limits.one_way_chunk_bytes = std::min(limits.one_way_chunk_bytes, limits.chunk_bytes);
+  limits.crossed_chunk_bytes = std::min(limits.crossed_chunk_bytes, limits.chunk_bytes);
   return limits;
 }
 
@@ -124,6 +125,7 @@ class Circle::SharedBody final : public Body {
   Stage stage = Stage::gone;
   Part part = Part::slots;
   bool meets = false;  // its first part is a meeting
+  bool crosses = false;
   BodyStart start;
   Movement movement;
   Identity identity;
@@ -135,7 +137,7 @@ class Circle::SharedBody final : public Body {
 
 Circle::Circle(const Parts& parts) : parts_(parts) {
   parts_.limits = settled(parts.limits, parts.size);
-  std::byte* block = parts_.commons->allocate(Seat::bytes(parts_.limits));
+  std::byte* block = parts_.commons->allocate(Seat::bytes(parts_.limits, parts_.size));
   own_ = new (block) Seat();
 }
 
@@ -146,23 +148,40 @@ std::uint64_t Circle::seat_offset() const { return parts_.commons->offset_of(rei
 void Circle::connect(const std::vector<std::uint64_t>& offsets, bool crowded) {
   if (crowded) {  // to wait for each other is what costs most
     parts_.limits.one_shot_bytes_max = parts_.limits.one_shot_bytes_max_crowded;
+    parts_.limits.one_shot_bytes_max_crossed = parts_.limits.one_shot_bytes_max_crowded;
     parts_.limits.one_way_chunk_bytes = parts_.limits.chunk_bytes;
+    parts_.limits.crossed_chunk_bytes = parts_.limits.chunk_bytes;
   }
   std::vector<Flags<Native>*> flags;
   std::vector<const Native::LongWord*> taken;
   places_.clear();
   for (int rank = 0; rank < parts_.size; ++rank) {
-    auto* seat = rank == parts_.rank ? own_
-                                     : reinterpret_cast<Seat*>(parts_.commons->at(
-                                           rank, offsets[static_cast<std::size_t>(rank)], Seat::bytes(parts_.limits)));
+    auto* seat = rank == parts_.rank
+                     ? own_
+                     : reinterpret_cast<Seat*>(parts_.commons->at(rank, offsets[static_cast<std::size_t>(rank)],
+                                                                  Seat::bytes(parts_.limits, parts_.size)));
     Place place{.seat = seat};
-    for (int i = 0; i < Native::slots; ++i) place.slots[i] = seat->slot(i, parts_.limits);
+    for (int i = 0; i < Seat::slot_count(parts_.size); ++i) place.slots[i] = seat->slot(i, parts_.limits);
     places_.push_back(place);
     flags.push_back(&seat->flags);
     taken.push_back(&seat->flags.taken.stamp);
   }
+  for (int rank = 0; parts_.size == 2 && rank < 2; ++rank) {  // they may cross
+    const Place& other = places_[static_cast<std::size_t>(1 - rank)];
+    std::copy_n(other.slots + Native::slots, Native::slots,
+                places_[static_cast<std::size_t>(rank)].slots + 2 * Native::slots);
+  }
   parts_.commons->connected(std::move(taken));
   steps_ = Steps<Native>(parts_.rank, std::move(flags));
+}
+
+// It is told where it is looked up: the others' seats may be gone by then, and one's own is not.
+void Circle::depart() {
+  parts_.commons->departing();
+  for (int rank = 0; rank < static_cast<int>(places_.size()); ++rank) {
+    if (rank != parts_.rank)
+      places_[static_cast<std::size_t>(rank)].seat->departed.fetch_add(1, std::memory_order_acq_rel);
+  }
 }
 
 // The same numbers on every member: they come from the call, and from the order of bodies within it.
@@ -182,6 +201,7 @@ inline void Circle::identify(SharedBody& body) {
   body.identity.first = (sequence_ << step_bits) + next_step_;
   body.identity.turn = sequence_ + bodies_of_call_;
   body.identity.signature.sequence = sequence_;
+  body.crosses = body.movement.crosses && bodies_of_call_ == 0;
   const unsigned parts = body.part == SharedBody::Part::meeting ? 2 : 1;
   next_step_ += movement.span + parts - 1;
   bodies_of_call_ += parts;
@@ -232,6 +252,7 @@ inline void Circle::begin(SharedBody& body) {
   const bool meeting = body.part == SharedBody::Part::meeting;
   steps_.begin({.first = body.identity.first,
                 .span = meeting ? 1 : body.movement.span,
+                .call = body.identity.signature.sequence,
                 .turn = body.identity.turn,
                 .rounds = 1,
                 .leaves = meeting,
@@ -244,12 +265,14 @@ inline void Circle::begin_slots(SharedBody& body) {
   const Movement& m = body.movement;
   steps_.begin({.first = body.identity.first,
                 .span = m.span,
+                .call = body.identity.signature.sequence,
                 .turn = body.identity.turn,
                 .rounds = m.rounds,
                 .leaves = m.leaves,
                 .in_slots = !m.in_door,
                 .hears_all = m.answers || body.slot_work.take_sources() == parts_.size - 1,
-                .answers = m.answers});
+                .answers = m.answers,
+                .crosses = body.crosses});
   body.slot_work.begin(body.start.input, body.start.output, steps_.door());
 }
 
@@ -317,8 +340,8 @@ inline void Circle::expect_next(const SharedBody& body) {
     if (body.slot_work.first_message_bytes() > first_line_bytes) shm::expect_write(next.payload + first_line_bytes);
     return;
   }
-  std::byte* const slot =
-      places_[static_cast<std::size_t>(parts_.rank)].slots[Steps<Native>::first_slot(body.identity.turn + 1)];
+  std::byte* const slot = places_[static_cast<std::size_t>(parts_.rank)]
+                              .slots[Steps<Native>::place_of(body.identity.turn + 1, 0, body.crosses)];
   const std::int64_t bytes = std::min(body.slot_work.first_message_bytes(), lines_max * line);
   for (std::int64_t at = 0; at < bytes; at += line) shm::expect_write(slot + at);
 }

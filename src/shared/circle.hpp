@@ -34,7 +34,7 @@ class Circle {
   };
   /// Takes this member's seat. Throws Error when memory runs out.
   explicit Circle(const Parts& parts);
-  /// The seat goes back to the commons: only when no peer looks at it any more (see is_vacant).
+  /// The seat goes back to the commons: only when no peer uses it any more (see is_vacant).
   ~Circle();
   Circle(const Circle&) = delete;
   Circle& operator=(const Circle&) = delete;
@@ -50,8 +50,12 @@ class Circle {
   void start_again(Body& ended, std::uint64_t sequence, const std::byte* input, std::byte* output);
   /// Only after poll() returned true or cancel().
   void release(Body& body);
-  /// Whether all members have taken what this one left for them.
-  [[nodiscard]] bool is_vacant() { return steps_.all_taken(); }
+  /// The last thing that this member does: it will not touch the others' seats any more. No body is under way.
+  void depart();
+  /// Whether all others have departed.
+  [[nodiscard]] bool is_vacant() const {
+    return places_.empty() || own_->departed.load(std::memory_order_acquire) == parts_.size - 1;
+  }
 
  private:
   class SharedBody;

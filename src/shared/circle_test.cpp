@@ -11,8 +11,12 @@
 namespace tutti::shared {
 namespace {
 
-constexpr SharedLimits small_limits{
-    .slot_bytes = 512, .chunk_bytes = 512, .one_way_chunk_bytes = 192, .one_shot_bytes_max = 384};
+constexpr SharedLimits small_limits{.slot_bytes = 512,
+                                    .chunk_bytes = 512,
+                                    .one_way_chunk_bytes = 192,
+                                    .crossed_chunk_bytes = 256,
+                                    .one_shot_bytes_max = 384,
+                                    .one_shot_bytes_max_crossed = 1024};
 
 constexpr Verb all_verbs[] = {Verb::all_reduce,     Verb::reduce,  Verb::broadcast,  Verb::all_gather,
                               Verb::gather,         Verb::scatter, Verb::all_to_all, Verb::scan,
@@ -56,6 +60,7 @@ TEST(Circle, ReadsAndWritesLargeArraysWhereTheyLieIfAllAllowIt) {
   limits.direct_copy_bytes_min = limits.direct_reduce_bytes_min = 1000;
   limits.stream_bytes_min = limits.stream_gather_bytes_min = 1200;
   limits.read_bytes_max = 2000;
+  limits.read_scattered_bytes_min = 4000;
   for (const auto arrays : {Members::Arrays::elsewhere, Members::Arrays::in_common, Members::Arrays::readable}) {
     for (int size = 2; size <= 4; ++size) {
       Members members(size, limits, arrays);
@@ -219,15 +224,16 @@ TEST(Circle, RingsAfterItPublishedAndNotOtherwise) {
   EXPECT_EQ(members.commons(0).rings(), rings);
 }
 
-TEST(Circle, IsVacantOnceAllHaveTakenWhatItLeft) {
-  Random random(5);
-  Members members(2, small_limits);
-  EXPECT_TRUE(members[0].is_vacant());
-  Sample sample({.verb = Verb::broadcast, .size = 2, .count = 3}, 1, random);
-  EXPECT_TRUE(members[0].start(sample.start(0)).poll());
+TEST(Circle, IsVacantOnceAllOthersHaveDeparted) {
+  Members members(3, small_limits);
   EXPECT_FALSE(members[0].is_vacant());
-  EXPECT_TRUE(members[1].start(sample.start(1)).poll());
+  members[0].depart();
+  members[1].depart();
+  EXPECT_FALSE(members[0].is_vacant());
+  EXPECT_FALSE(members[1].is_vacant());
+  members[2].depart();
   EXPECT_TRUE(members[0].is_vacant());
+  EXPECT_TRUE(members[1].is_vacant());
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ namespace tutti::shared {
 /// A seam: the arenas of one host's ranks, or plain memory of one process whose threads are the ranks.
 class Commons {
  public:
+  /// Once all members have departed: none of them uses anything that was offered.
   virtual ~Commons() = default;
   /// Of this rank's own part. Committed and aligned to pages. Throws Error when memory runs out.
   virtual std::byte* allocate(std::size_t bytes) = 0;
@@ -26,6 +27,8 @@ class Commons {
   virtual void read(int index, std::uint64_t address, std::byte* to, std::size_t bytes) = 0;
   /// Before the first body: where each member tells which stamp it has taken.
   virtual void connected(std::vector<const std::atomic<std::uint64_t>*> taken) = 0;
+  /// This member is about to depart: what the others tell is not looked at any more.
+  virtual void departing() = 0;
   /// Wakes those members that sleep: something was published for them.
   virtual void ring_all() = 0;
 };

@@ -42,6 +42,20 @@ bool copies(Verb verb) {
          verb == Verb::all_to_all || verb == Verb::permute;
 }
 
+bool is_worth_reading(const Spec& spec, std::int64_t element_bytes, bool streams, const Reach& reach) {
+  // One array for many, or the arrays of many for one: through slots both sides copy at the same time, and nobody stands in line
+  // for one process's memory.
+  const bool through_slots =
+      spec.verb == Verb::broadcast || spec.verb == Verb::gather || (spec.verb == Verb::all_gather && spec.size > 2);
+  if (!reach.cross_memory || through_slots) return false;
+  // Each its own part of one array: through slots the root would copy all of them. But several that read small pages of one process
+  // get into each other's way.
+  const SharedLimits& limits = reach.limits;
+  if (spec.verb == Verb::scatter)
+    return spec.size == 2 || total_of(spec) * element_bytes >= limits.read_scattered_bytes_min;
+  return !streams && longest_of(spec) * element_bytes <= limits.read_bytes_max;
+}
+
 }  // namespace
 
 bool is_worth_meeting(const Spec& spec, std::int64_t element_bytes, const Reach& reach) {
@@ -87,14 +101,7 @@ DirectWay direct_way(const Spec& spec, std::int64_t element_bytes, const std::ve
   if (spec.verb == Verb::reduce_scatter) return inputs ? DirectWay::copy : DirectWay::none;
   const bool exchanges = spec.verb == Verb::all_to_all || spec.verb == Verb::permute;
   if (exchanges && in_place) return DirectWay::none;  // what arrives would run over what others still read
-  // Each its own part of one array: slots would have the root copy all of them. One array for many, or the arrays of many
-  // for one: through slots both sides copy at the same time, and nobody stands in line for one process's memory.
-  const bool through_slots =
-      spec.verb == Verb::broadcast || spec.verb == Verb::gather || (spec.verb == Verb::all_gather && spec.size > 2);
-  const bool reads =
-      reach.cross_memory && !through_slots &&
-      (spec.verb == Verb::scatter || (!streams && longest_of(spec) * element_bytes <= reach.limits.read_bytes_max));
-  return inputs || reads ? DirectWay::copy : DirectWay::none;
+  return inputs || is_worth_reading(spec, element_bytes, streams, reach) ? DirectWay::copy : DirectWay::none;
 }
 
 void Direct::begin(const BodyStart& start, DirectWay way, const std::vector<Whereabout>& all, Commons& commons,

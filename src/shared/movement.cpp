@@ -73,7 +73,8 @@ void set_parts(const Spec& spec, Movement& m) {
 
 /// Half as many lines travel then; but to answer takes a step more, which counts for small messages.
 bool is_answered(const Spec& spec, std::int64_t bytes, const SharedLimits& limits) {
-  if (bytes * spec.size <= limits.one_shot_bytes_max) return false;
+  const bool may_cross = spec.size == 2 && spec.verb == Verb::all_reduce;
+  if (bytes * spec.size <= (may_cross ? limits.one_shot_bytes_max_crossed : limits.one_shot_bytes_max)) return false;
   // The other of two is through with many pieces sooner if it only leaves them.
   if (spec.verb == Verb::reduce) return spec.size > 2 || bytes <= 2 * limits.one_way_chunk_bytes;
   return spec.verb == Verb::all_reduce;
@@ -81,6 +82,7 @@ bool is_answered(const Spec& spec, std::int64_t bytes, const SharedLimits& limit
 
 /// Of a message, or of all its blocks together.
 std::int64_t bytes_of_piece(const Spec& spec, const Movement& m, std::int64_t bytes, const SharedLimits& limits) {
+  if (m.crosses) return limits.crossed_chunk_bytes;
   constexpr std::int64_t pieces_max = 16;  // of copies: longer ones gain nothing
   const bool copied = spec.verb == Verb::broadcast || spec.verb == Verb::gather;
   const std::int64_t fine = limits.one_way_chunk_bytes;
@@ -106,21 +108,22 @@ Movement movement_of(const Spec& spec, std::int64_t element_bytes, const SharedL
   const bool private_counts = spec.verb == Verb::all_to_all && !spec.counts.empty();
   std::int64_t longest = longest_of(spec.counts, spec.count);
   if (private_counts) longest = std::max(longest, longest_of(spec.recv_counts, 0));
-  const std::int64_t parts = m.in_blocks ? spec.size : 1;
+  const std::int64_t parts = m.in_blocks && spec.size > 2 ? spec.size : 1;
 
   m.in_door = !private_counts && longest * element_bytes * parts <= inline_bytes;
   if (m.in_door) {
     m.chunk = longest;
-    m.stride = longest * element_bytes;
+    m.stride = parts > 1 ? longest * element_bytes : 0;
     return m;
   }
   m.answers = is_answered(spec, longest * element_bytes, limits);
   if (m.answers) m.leaves = true;  // the root's array, too, is needed by the owners of slices
+  m.crosses = spec.size == 2 && m.leaves && m.sources == Sources::all && !m.answers && !private_counts;
 
   const std::int64_t room = limits.slot_bytes / parts / line_bytes * line_bytes;
   const std::int64_t piece = std::clamp(
       bytes_of_piece(spec, m, longest * element_bytes, limits) / parts / line_bytes * line_bytes, line_bytes, room);
-  m.stride = room;
+  m.stride = parts > 1 ? room : 0;
   m.chunk = piece / element_bytes;
   if (private_counts) {
     m.rounds = std::max<std::int64_t>(1, divided_up(longest, m.chunk));

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A rank's *message* is what it has for the others: one array that all readers read (all_reduce, all_gather, …), or one block
-// for each of them (all_to_all, scatter, reduce_scatter), which then share the slot: reader k finds its part at k × stride.
+// for each of them (all_to_all, scatter, reduce_scatter), which then share the slot: reader k finds its part at k × stride; of two
+// ranks there is but one reader, and the stride is 0.
 // Round r carries elements [r × chunk, (r + 1) × chunk) of the message, or of each of its blocks.
 //
 // Large reductions for all are *answered* (steps.hpp): a slice of each slot goes to its owner, who reduces it with those of the
@@ -37,6 +38,7 @@ struct Movement {
   bool leaves = false;     // has a message
   bool in_blocks = false;  // … of one block for each reader
   bool in_door = false;    // … that fits into the door
+  bool crosses = false;    // … as the other of two ranks does, in each other's slots
   bool answers = false;  // … that is answered in slices (two-shot); `sources` then are those whose answers are taken
   Sources sources = Sources::none;
   Taking taking = Taking::nothing;
@@ -48,7 +50,7 @@ struct Movement {
   std::uint64_t span = 1;   // stamps set aside, the same on every rank
 };
 
-/// What moves on `spec.rank`. chunk, stride, in_door, answers and span come out alike on every rank.
+/// What moves on `spec.rank`. chunk, stride, in_door, crosses, answers and span come out alike on every rank.
 Movement movement_of(const Spec& spec, std::int64_t element_bytes, const SharedLimits& limits);
 
 /// "one-shot in shared memory".

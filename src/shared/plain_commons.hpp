@@ -31,6 +31,7 @@ class PlainCommons final : public Commons {
     std::memcpy(to, reinterpret_cast<const std::byte*>(address), bytes);
   }
   void connected(std::vector<const std::atomic<std::uint64_t>*>) override {}
+  void departing() override {}
   void ring_all() override { rings_.fetch_add(1, std::memory_order_relaxed); }
   [[nodiscard]] int rings() const { return rings_.load(std::memory_order_relaxed); }
 

@@ -66,9 +66,12 @@ class SignatureLog {
 struct Seat {
   Flags<Native> flags;
   SignatureLog log;
+  std::atomic<int> departed{0};  // members that are through with the circle
 
-  [[nodiscard]] static std::size_t bytes(const SharedLimits& limits) {
-    return slots_begin() + Native::slots * static_cast<std::size_t>(limits.slot_bytes);
+  /// Of two members, as many again for those who cross (steps.hpp).
+  [[nodiscard]] static int slot_count(int size) { return size == 2 ? 2 * Native::slots : Native::slots; }
+  [[nodiscard]] static std::size_t bytes(const SharedLimits& limits, int size) {
+    return slots_begin() + static_cast<std::size_t>(slot_count(size)) * static_cast<std::size_t>(limits.slot_bytes);
   }
   [[nodiscard]] std::byte* slot(int index, const SharedLimits& limits) {
     return reinterpret_cast<std::byte*>(this) + slots_begin() +

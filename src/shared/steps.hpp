@@ -3,11 +3,15 @@
 //
 // A body goes through its rounds; in each, a rank *leaves* its piece in its slot and *takes* what it needs out of the others' slots.
 // Or it *answers*: it replaces, in the others' slots, what they left for it, and they take the answers out of their own. Then the
-// lines of a slot end where they are written next, and half as many of them travel. Invariants:
-//   1. a slot or door is written by its owner only when every peer has answered, or its `taken` has reached, what it held before;
+// lines of a slot end where they are written next, and half as many of them travel.
+// Two ranks that exchange pieces *cross*, in slots kept for it: every other time, each leaves its piece in the other's, whose lines it
+// has read the time before and still has in its cache. Invariants:
+//   1. a slot or door is written only when every peer has answered, or its `taken` has reached, what it held before;
 //   2. a rank leaves round r of a body only after it took round r−slots, and round 0 only after its earlier bodies ended;
 //   3. a peer's piece is read, or answered, only while the flag equals the round's stamp: then by 1 it stays until this rank has
-//      answered or taken it.
+//      answered or taken it;
+//   4. the other may cross while this rank takes part in something else, or not at all; then it leaves round 0 only, as they never
+//      meet. So a rank that crosses counts with round 0 of every body, and after bodies that it left out or gave up, with anything.
 // No deadlock: of all rounds that any rank has yet to leave, answer or take, the earliest can always go on.
 //
 // Templated on the atomics, so that a test can run the very same code through every interleaving.
@@ -25,12 +29,14 @@ namespace tutti::shared {
 struct Run {
   Stamp first = 0;         // stamp of round 0
   std::uint64_t span = 1;  // stamps set aside for it: the same on all ranks, at least their numbers of rounds
+  std::uint64_t call = 0;  // that it belongs to
   std::uint64_t turn = 0;  // decides which door, and which slot comes first
   std::int64_t rounds = 1;
   bool leaves = true;     // something for the others, in every round
   bool in_slots = true;   // … in the slots; otherwise in the door
   bool hears_all = true;  // reads what every peer left
   bool answers = false;
+  bool crosses = false;        // of two ranks that both leave and hear; only the first body of a call
   bool after_meeting = false;  // the second part of a body whose first took one round
 };
 
@@ -48,6 +54,11 @@ class Steps {
     left_ = answered_ = taken_ = 0;
     answer_source_ = take_source_ = 0;
     heard_all_ = true;
+    if (!ended_ || run.call - call_ > 1) {
+      for (Stamp& stamp : crossed_in_slot_) stamp = run.first - 1;
+    }
+    call_ = run.call;
+    ended_ = false;
     // Whatever bodies were left out before this one: their pieces will not be read here.
     if (own_taken_ != run.first - 1) tell_taken(run.first - 1);
   }
@@ -70,6 +81,7 @@ class Steps {
 
   /// Gives the body up: nothing of it is read any more.
   void abandon() {
+    ended_ = false;
     seat(rank_).abandoned.stamps[door()].store(run_.first, release);
     tell_taken(last());
   }
@@ -113,19 +125,13 @@ class Steps {
     }
   }
 
-  /// Whether every peer has taken all that this rank ever left.
-  [[nodiscard]] bool all_taken() {
-    bool all = true;
-    for (const Stamp stamp : in_slot_) all = all && all_took(stamp);
-    for (const Stamp stamp : in_door_) all = all && all_took(stamp);
-    return all;
+  /// Where a piece lies: in one of its rank's slots, or, for those who cross, in the next as many, or in the other's.
+  [[nodiscard]] static int place_of(std::uint64_t turn, std::int64_t round, bool crosses) {
+    const std::uint64_t half_way = Policy::slots / 2;  // there the next body starts
+    const std::uint64_t at = turn * half_way + static_cast<std::uint64_t>(round);
+    return static_cast<int>(crosses ? Policy::slots + at % (2 * Policy::slots) : at % Policy::slots);
   }
-
-  /// Where a body begins: the next one starts half-way round.
-  [[nodiscard]] static int first_slot(std::uint64_t turn) { return static_cast<int>(turn % 2) * (Policy::slots / 2); }
-  [[nodiscard]] int slot_of(std::int64_t round) const {
-    return static_cast<int>((first_slot(run_.turn) + round) % Policy::slots);
-  }
+  static constexpr int places = 3 * Policy::slots;
   [[nodiscard]] int door() const { return static_cast<int>(run_.turn % Policy::doors); }
 
  private:
@@ -135,9 +141,13 @@ class Steps {
   [[nodiscard]] Seat& seat(int rank) const { return *seats_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] Stamp stamp_of(std::int64_t round) const { return run_.first + static_cast<std::uint64_t>(round); }
 
+  [[nodiscard]] int place_of(std::int64_t round) const { return place_of(run_.turn, round, run_.crosses); }
+  [[nodiscard]] int slot_of(std::int64_t round) const { return place_of(round) % Policy::slots; }
+
   // What was in the places that the round is to be left in.
   [[nodiscard]] Stamp held_before(std::int64_t round) const {
-    const Stamp slot = run_.leaves && run_.in_slots ? in_slot_[slot_of(round)] : low_taken_;
+    const Stamp* const held = run_.crosses ? crossed_in_slot_ : in_slot_;
+    const Stamp slot = run_.leaves && run_.in_slots ? held[slot_of(round)] : low_taken_;
     const Stamp door_stamp = round == 0 ? in_door_[door()] : low_taken_;
     return reached(slot, door_stamp) ? slot : door_stamp;
   }
@@ -163,11 +173,13 @@ class Steps {
   template <class Work>
   bool leave(Work& work) {
     if (left_ == run_.rounds || left_ == taken_ + Policy::slots) return false;
+    if (run_.crosses && left_ > 0 && taken_ == 0) return false;
     if (!all_took(held_before(left_))) return false;
     const int slot = slot_of(left_);
     const Stamp stamp = stamp_of(left_);
-    work.leave(left_, slot);
+    work.leave(left_, place_of(left_));
     if (run_.leaves && run_.in_slots) in_slot_[slot] = stamp;
+    if (run_.crosses || left_ == 0) crossed_in_slot_[slot] = stamp;
     if (left_ == 0) {
       in_door_[door()] = stamp;
       seat(rank_).doors[door()].stamp.store(stamp, release);
@@ -204,7 +216,7 @@ class Steps {
       moved_ = true;
     }
     heard_all(answered_);
-    work.answer(answered_, slot_of(answered_));
+    work.answer(answered_, place_of(answered_));
     seat(rank_).answered[slot_of(answered_)].stamp.store(stamp_of(answered_), release);
     answer_source_ = 0;
     ++answered_;
@@ -223,16 +235,17 @@ class Steps {
       }
       if (!is_ready(peer, taken_)) return false;
       if (taken_ == 0 && !run_.answers) work.meet(peer, door());
-      work.take(taken_, slot_of(taken_), peer);
+      work.take(taken_, place_of(taken_), peer);
       moved_ = true;
     }
     if (!run_.answers && heard_all_) heard_all(taken_);
     // Once all have answered, nobody but this rank looks at what it left.
     if (run_.answers && work.take_sources() == size() - 1) in_slot_[slot_of(taken_)] = low_taken_;
-    work.finish(taken_, slot_of(taken_));
+    work.finish(taken_, place_of(taken_));
     heard_all_ = true;
     take_source_ = 0;
     ++taken_;
+    ended_ = taken_ == run_.rounds;
     tell_taken(taken_ == run_.rounds ? last() : stamp_of(taken_ - 1));
     moved_ = published_ = true;
     return true;
@@ -250,11 +263,13 @@ class Steps {
   int answer_source_ = 0, take_source_ = 0;           // how far this round has come through its sources
   bool heard_all_ = true;                             // no source was passed over in this round
   bool moved_ = false, published_ = false;
-  // Across bodies.
-  Stamp in_slot_[Policy::slots] = {}, in_door_[Policy::doors] = {};  // stamps of what was left there last
-  Stamp low_taken_ = 0;                                              // every peer's `taken` has reached this
+  // Across bodies. Stamps of what was left there last; of what crosses, by this rank or perhaps by the other.
+  Stamp in_slot_[Policy::slots] = {}, in_door_[Policy::doors] = {}, crossed_in_slot_[Policy::slots] = {};
+  Stamp low_taken_ = 0;  // every peer's `taken` has reached this
   Stamp own_taken_ = 0;
-  int laggard_ = 0;  // the peer that was not yet there when last looked
+  std::uint64_t call_ = 0;  // of the last body
+  bool ended_ = false;      // … which was not given up
+  int laggard_ = 0;         // the peer that was not yet there when last looked
 };
 
 }  // namespace tutti::shared

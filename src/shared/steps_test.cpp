@@ -26,16 +26,20 @@ using testing::IsEmpty;
 
 struct Model : ModelAtomics {
   static constexpr int doors = 2, slots = 2, lines = 1;  // … of a slot
+  static constexpr int all_slots = 4;                    // with those for crossing
   struct Greeting {};
 };
+struct ModelOfManyDoors : Model {
+  static constexpr int doors = 4;  // as they are waited for, too
+};
 struct ModelOfThree : Model {
-  static constexpr int doors = 1;
+  static constexpr int doors = 1, all_slots = 2;
 };
 struct AnswersOfThree : Model {
-  static constexpr int doors = 1, slots = 1, lines = 2;
+  static constexpr int doors = 1, slots = 1, lines = 2, all_slots = 1;
 };
 struct ModelOfDoors : ModelAtomics {
-  static constexpr int doors = 2, slots = 2, lines = 1;
+  static constexpr int doors = 2, slots = 2, lines = 1, all_slots = 2;
   struct Greeting {
     ModelPlain<std::uint64_t> payload;
   };
@@ -53,7 +57,7 @@ struct Weakened : Model {
 template <class Policy>
 struct Desk {
   Flags<Policy> flags;
-  ModelPlain<std::uint64_t> slots[Policy::slots][Policy::lines];
+  ModelPlain<std::uint64_t> slots[Policy::all_slots][Policy::lines];
 };
 template <class Policy>
 using Desks = std::deque<Desk<Policy>>;
@@ -64,7 +68,9 @@ std::uint64_t value_of(Stamp first, std::int64_t round, int rank) {
 
 std::uint64_t answer_to(std::uint64_t value) { return value + 5; }
 
-enum class Way { one_shot, answered, door, broadcast };
+enum class Way { one_shot, crossed, answered, door, broadcast };
+
+struct Disagreement {};
 
 template <class Policy>
 struct Work {
@@ -72,6 +78,7 @@ struct Work {
   int rank;
   Run run;
   Way way;
+  bool disagrees = false;  // with whomever it meets
 
   [[nodiscard]] int others() const { return static_cast<int>(desks.size()) - 1; }
   [[nodiscard]] int answer_sources() const { return others(); }
@@ -79,44 +86,49 @@ struct Work {
   [[nodiscard]] int take_sources() const { return way == Way::broadcast ? (rank == 0 ? 0 : 1) : others(); }
   [[nodiscard]] int take_source(int i) const { return way == Way::broadcast ? 0 : answer_source(i); }
   static bool expects(int, std::int64_t) { return true; }
-  static void meet(int, int) {}
+  void meet(int, int) const {
+    if (disagrees) throw Disagreement{};
+  }
 
-  void leave(std::int64_t round, int slot) {
+  void leave(std::int64_t round, int place) {
     if (way == Way::door) {
       if constexpr (requires { desks[0].flags.doors[0].greeting.payload; }) {
         door(rank).set(value_of(run.first, round, rank));
       }
     } else if (run.leaves) {
       for (int line = 0; line < (way == Way::answered ? others() : 1); ++line) {
-        desk(rank).slots[slot][line].set(value_of(run.first, round, rank));
+        slot_at(rank, place)[line].set(value_of(run.first, round, rank));
       }
     }
   }
-  void answer(std::int64_t round, int slot) {
+  void answer(std::int64_t round, int place) {
     for (int i = 0; i < others(); ++i) {
       const int peer = answer_source(i);
-      auto& line = desk(peer).slots[slot][line_for(rank, peer)];
+      auto& line = slot_at(peer, place)[line_for(rank, peer)];
       require(line.get() == value_of(run.first, round, peer), "a piece of another round");
       line.set(answer_to(value_of(run.first, round, peer)));
     }
   }
-  void take(std::int64_t round, int slot, int peer) {
-    if (way != Way::answered) return check(round, slot, peer);
-    const std::uint64_t found = desk(rank).slots[slot][line_for(peer, rank)].get();
+  void take(std::int64_t round, int place, int peer) {
+    if (way != Way::answered) return check(round, place, peer);
+    const std::uint64_t found = slot_at(rank, place)[line_for(peer, rank)].get();
     require(found == answer_to(value_of(run.first, round, rank)), "an answer of another round");
   }
   static void finish(std::int64_t, int) {}
 
-  void check(std::int64_t round, int slot, int peer) {
+  void check(std::int64_t round, int place, int peer) {
     std::uint64_t found = 0;
     if (way == Way::door) {
       if constexpr (requires { desks[0].flags.doors[0].greeting.payload; }) found = door(peer).get();
     } else {
-      found = desk(peer).slots[slot][0].get();
+      found = slot_at(peer, place)[0].get();
     }
     require(found == value_of(run.first, round, peer), "a piece of another round");
   }
   [[nodiscard]] Desk<Policy>& desk(int of) const { return desks[static_cast<std::size_t>(of)]; }
+  [[nodiscard]] auto& slot_at(int of, int place) const {
+    return place < 2 * Policy::slots ? desk(of).slots[place] : desk(1 - of).slots[place - Policy::slots];
+  }
   static int line_for(int reader, int owner) { return reader < owner ? reader : reader - 1; }
   static void require(bool holds, const char* otherwise) { Checker::current().require(holds, otherwise); }
   auto& door(int of) { return desk(of).flags.doors[run.turn % Policy::doors].greeting.payload; }
@@ -128,8 +140,10 @@ class Rank {
   Rank(Desks<Policy>& desks, int rank) : desks_(desks), rank_(rank), steps_(rank, seats(desks)) {}
 
   void begin(std::uint64_t call, std::int64_t rounds, Way way) {
-    run_ = {.first = call << 4, .span = static_cast<std::uint64_t>(rounds), .turn = call, .rounds = rounds};
+    run_ = {
+        .first = call << 4, .span = static_cast<std::uint64_t>(rounds), .call = call, .turn = call, .rounds = rounds};
     run_.answers = way == Way::answered;
+    run_.crosses = way == Way::crossed;
     run_.in_slots = way != Way::door;
     run_.leaves = way != Way::broadcast || rank_ == 0;
     run_.hears_all = way != Way::broadcast;
@@ -155,6 +169,16 @@ class Rank {
     begin(call, rounds, way);
     Work<Policy> work{desks_, rank_, run_, way_};
     if (!steps_.advance(work)) steps_.abandon();
+  }
+  /// Gives a call up when it meets the other.
+  void disagree(std::uint64_t call, std::int64_t rounds, Way way) {
+    begin(call, rounds, way);
+    Work<Policy> work{desks_, rank_, run_, way_, true};
+    try {
+      for (;;) Checker::current().poll_until([&] { return steps_.advance(work) || steps_.moved(); });
+    } catch (const Disagreement&) {
+      steps_.abandon();
+    }
   }
 
  private:
@@ -202,6 +226,56 @@ TEST(Steps, OneShotCallsFollowEachOther) {
   EXPECT_THAT(one_shots<Model>(2, 4).failure, IsEmpty());
 }
 
+// Of two slots, the second and third call cross.
+TEST(Steps, CrossedCallsFollowEachOtherAndOthers) {
+  for (const Way before : {Way::crossed, Way::one_shot, Way::broadcast}) {
+    for (const Way after : {Way::crossed, Way::one_shot, Way::broadcast}) {
+      const Verdict verdict = check<Model>(2, [=](auto& member, int) {
+        member.run(1, 1, before);
+        member.run(2, 1, Way::crossed);
+        member.run(3, 1, after);
+        if (is_soak()) member.run(4, 1, before);
+      });
+      EXPECT_THAT(verdict.failure, IsEmpty()) << static_cast<int>(before) << static_cast<int>(after);
+    }
+  }
+}
+
+// The root of a broadcast does not look at the other, which leaves round 0 of another call in the root's slot meanwhile.
+TEST(Steps, WhoCrossesDoesNotDisturbOneWhoTakesPartInSomethingElse) {
+  const Verdict verdict = check<ModelOfManyDoors>(2, [](auto& member, int rank) {
+    if (rank == 0) member.run(2, 1, Way::broadcast);
+    if (rank == 1) member.disagree(2, 2, Way::crossed);
+    member.run(3, 1, Way::broadcast);
+    member.run(4, 1, Way::crossed);
+  });
+  EXPECT_THAT(verdict.failure, IsEmpty());
+}
+
+// Rank 0 may give its second crossed call up before it has left anything: it has to keep in mind that the other may have.
+TEST(Steps, WhoCrossesDoesNotDisturbOneWhoGivesTheCallUpEarly) {
+  const Verdict verdict = check<ModelOfManyDoors>(2, [](auto& member, int rank) {
+    member.run(2, 1, Way::crossed);
+    if (rank == 0) member.run(3, 1, Way::broadcast);
+    member.give_up(4, 1, Way::crossed);
+    if (rank == 0) member.run(5, 1, Way::broadcast);
+    member.run(6, 1, Way::crossed);
+  });
+  EXPECT_THAT(verdict.failure, IsEmpty());
+}
+
+TEST(Steps, WhoCrossesDoesNotDisturbOneWhoLeavesTheCallOut) {
+  for (const Way next : {Way::crossed, Way::broadcast}) {
+    const Verdict verdict = check<Model>(2, [=](auto& member, int rank) {
+      member.run(1, 1, Way::crossed);
+      if (rank == 1) member.give_up(2, 1, Way::crossed);
+      member.run(3, 1, next);
+      member.run(4, 1, Way::crossed);
+    });
+    EXPECT_THAT(verdict.failure, IsEmpty());
+  }
+}
+
 TEST(Steps, AnsweredCallsFollowEachOther) {
   const auto calls = [](auto& member, int) {
     member.run(1, 1, Way::answered);
@@ -221,12 +295,14 @@ Verdict pipeline(int size, std::int64_t rounds, Way way) {
 
 TEST(Steps, ChunksFollowEachOtherThroughTwoSlots) {
   EXPECT_THAT(pipeline<Model>(2, 2, Way::one_shot).failure, IsEmpty());
+  EXPECT_THAT(pipeline<Model>(2, 2, Way::crossed).failure, IsEmpty());
   EXPECT_THAT(pipeline<Model>(2, 2, Way::answered).failure, IsEmpty());
   EXPECT_THAT(pipeline<Model>(2, 3, Way::broadcast).failure, IsEmpty());
   EXPECT_THAT(pipeline<ModelOfThree>(3, 2, Way::broadcast).failure, IsEmpty());
   if (!is_soak()) return;
   EXPECT_THAT(pipeline<Model>(2, 4, Way::broadcast).failure, IsEmpty());
   EXPECT_THAT(pipeline<Model>(2, 3, Way::one_shot).failure, IsEmpty());
+  EXPECT_THAT(pipeline<Model>(2, 3, Way::crossed).failure, IsEmpty());
   EXPECT_THAT(pipeline<ModelOfThree>(3, 3, Way::broadcast).failure, IsEmpty());
 }
 
@@ -238,18 +314,20 @@ TEST(Steps, MessagesInDoorsFollowEachOther) {
 }
 
 TEST(Steps, ACallThatOneRankLeavesOutAndTheOtherGivesUpLeavesNothingBehind) {
-  for (const Way skipped : {Way::one_shot, Way::answered, Way::broadcast}) {
-    const Verdict verdict = check<Model>(2, [=](auto& member, int rank) {
-      if (rank == 0) member.give_up(1, 2, skipped);
-      member.run(2, 1, Way::one_shot);
-      member.run(3, 1, Way::one_shot);
-    });
-    EXPECT_THAT(verdict.failure, IsEmpty());
+  for (const Way way : {Way::one_shot, Way::crossed}) {
+    for (const Way skipped : {Way::one_shot, Way::crossed, Way::answered, Way::broadcast}) {
+      const Verdict verdict = check<Model>(2, [=](auto& member, int rank) {
+        if (rank == 0) member.give_up(1, 2, skipped);
+        member.run(2, 1, way);
+        member.run(3, 1, way);
+      });
+      EXPECT_THAT(verdict.failure, IsEmpty()) << static_cast<int>(way) << static_cast<int>(skipped);
+    }
   }
 }
 
 TEST(Steps, ACallThatBothRanksGiveUpAtAnyPointLeavesNothingBehind) {
-  for (const Way way : {Way::one_shot, Way::answered}) {
+  for (const Way way : {Way::one_shot, Way::crossed, Way::answered}) {
     const Verdict verdict = check<Model>(2, [=](auto& member, int) {
       member.give_up(1, is_soak() && way == Way::one_shot ? 2 : 1, way);
       member.run(2, 1, way);
@@ -263,6 +341,7 @@ TEST(Steps, WithoutAcquireOrReleaseTheCheckerFindsARace) {
   using NoRelease = Weakened<std::memory_order_acquire, std::memory_order_relaxed>;
   EXPECT_THAT(one_shots<NoAcquire>(2, 2).failure, HasSubstr("a race"));
   EXPECT_THAT(one_shots<NoRelease>(2, 2).failure, HasSubstr("a race"));
+  EXPECT_THAT(pipeline<NoAcquire>(2, 2, Way::crossed).failure, HasSubstr("a race"));
   EXPECT_THAT(pipeline<NoAcquire>(2, 3, Way::broadcast).failure, HasSubstr("a race"));
   EXPECT_THAT(pipeline<NoAcquire>(2, 1, Way::answered).failure, HasSubstr("a race"));
   EXPECT_THAT(pipeline<NoRelease>(2, 1, Way::answered).failure, HasSubstr("a race"));

@@ -67,8 +67,14 @@ TEST(Threads, RandomCallsOfEveryVerbComeOutRight) {
   using enum Members::Arrays;
   for (const auto& [size, arrays] :
        {std::pair(2, elsewhere), {3, elsewhere}, {4, elsewhere}, {2, in_common}, {3, readable}}) {
-    SharedLimits limits{.slot_bytes = 1024, .chunk_bytes = 512, .one_way_chunk_bytes = 128, .one_shot_bytes_max = 800};
+    SharedLimits limits{.slot_bytes = 1024,
+                        .chunk_bytes = 512,
+                        .one_way_chunk_bytes = 128,
+                        .crossed_chunk_bytes = 256,
+                        .one_shot_bytes_max = 800,
+                        .one_shot_bytes_max_crossed = 1600};
     limits.direct_copy_bytes_min = limits.direct_reduce_bytes_min = 1500;
+    limits.read_scattered_bytes_min = 3000;
     Members members(size, limits, arrays);
     std::vector<Sample> samples = drawn_samples(random, size, 150);
     std::vector<std::string> outcomes(static_cast<std::size_t>(size));

@@ -11,8 +11,12 @@
 namespace tutti::shared {
 namespace {
 
-constexpr SharedLimits small_limits{
-    .slot_bytes = 512, .chunk_bytes = 512, .one_way_chunk_bytes = 192, .one_shot_bytes_max = 384};
+constexpr SharedLimits small_limits{.slot_bytes = 512,
+                                    .chunk_bytes = 512,
+                                    .one_way_chunk_bytes = 192,
+                                    .crossed_chunk_bytes = 256,
+                                    .one_shot_bytes_max = 384,
+                                    .one_shot_bytes_max_crossed = 1024};
 
 constexpr Verb moving_verbs[] = {Verb::all_reduce, Verb::reduce,  Verb::broadcast,  Verb::all_gather,
                                  Verb::gather,     Verb::scatter, Verb::all_to_all, Verb::reduce_scatter,

@@ -35,7 +35,7 @@ namespace tutti::shm::interleave {
 using Value = std::uint64_t;
 using Order = std::memory_order;
 
-constexpr std::size_t max_locations = 28;
+constexpr std::size_t max_locations = 36;
 constexpr std::size_t max_ranks = 4;
 
 struct Verdict {
