@@ -100,6 +100,13 @@ PendingWork message(Direction direction, const Handle& self, nb::handle array, i
   return PendingWork(std::move(started), held.owner, std::move(result), std::move(finish));
 }
 
+void run_message(Direction direction, const Handle& self, nb::handle array, int peer, std::uint32_t tag,
+                 nb::handle timeout) {
+  forget_ended();
+  const Held held = hold(array, direction == Direction::send ? Use::read : Use::write);
+  run_message(self, direction, held.view, peer, tag, timeout_from(timeout), held.owner);
+}
+
 Handle subgroup(const Handle& self, const std::vector<int>& ranks, nb::handle timeout) {
   const Duration most = timeout_from(timeout);
   return interruptibly([=] { return enroll(self->group().subgroup(ranks, {.timeout = most})); });
@@ -163,6 +170,18 @@ void bind_group(nb::module_& m) {
           },
           nb::arg("array"), nb::arg("src").none(), nb::arg("tag") = 0, nb::arg("timeout") = none,
           nb::arg("result") = none, nb::arg("finish") = none)
+      .def(
+          "run_send",
+          [](const Handle& self, nb::handle array, int dst, std::uint32_t tag, nb::handle timeout) {
+            run_message(Direction::send, self, array, dst, tag, timeout);
+          },
+          nb::arg("array"), nb::arg("dst"), nb::arg("tag") = 0, nb::arg("timeout") = none)
+      .def(
+          "run_recv",
+          [](const Handle& self, nb::handle array, std::optional<int> src, std::uint32_t tag, nb::handle timeout) {
+            run_message(Direction::receive, self, array, src.value_or(any_source), tag, timeout);
+          },
+          nb::arg("array"), nb::arg("src").none(), nb::arg("tag") = 0, nb::arg("timeout") = none)
       .def("split", split, nb::arg("color").none(), nb::arg("key") = 0, nb::arg("timeout") = none,
            "Ranks with the same color come together, ordered by key. None or a negative color stays out, and gives "
            "None.")

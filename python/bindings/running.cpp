@@ -3,7 +3,6 @@
 #include "bindings/running.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <list>
 
 #include <tutti/error.hpp>
@@ -65,56 +64,6 @@ void give_back(const Call& call, int rank, Terms& terms) {
   }
   terms.output = View();
   terms.learns = nullptr;
-}
-
-void fill_with_zeros(const View& view) {
-  if (view.is_contiguous()) {
-    std::memset(view.data(), 0, std::size_t(view.bytes()));
-  } else {
-    AlignedBuffer zeros;
-    std::byte* const bytes = zeros.reserve(std::size_t(view.bytes()));
-    std::memset(bytes, 0, std::size_t(view.bytes()));
-    kernel::unpack(bytes, view);
-  }
-}
-
-Started start_sendrecv(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms) {
-  Started started{.member = member};
-  const auto add = [&](Direction direction, const View& view, int peer) {
-    auto one = start_message(member, direction, view, peer, call.tag, terms.timeout, terms.differentiated);
-    started.operations.push_back(std::move(one.operations[0]));
-  };
-  if (call.source >= 0) {
-    add(Direction::receive, terms.output, call.source);
-  } else {
-    fill_with_zeros(terms.output);
-  }
-  if (call.destination >= 0) add(Direction::send, terms.input, call.destination);
-  return started;
-}
-
-/// The same, but tries for a moment to be over.
-Started run_sendrecv(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms) {
-  using Message = GroupCore::Message;
-  const auto message = [&](Verb verb, const View& data, int peer) {
-    return Message{.verb = verb,
-                   .data = data,
-                   .peer = peer,
-                   .tag = call.tag,
-                   .timeout = terms.timeout,
-                   .differentiated = terms.differentiated};
-  };
-  const Message sent = message(Verb::send, terms.input, call.destination);
-  const Message received = message(Verb::recv, terms.output, call.source);
-  if (call.source < 0) fill_with_zeros(terms.output);
-  GroupCore& core = member->core();
-  const GroupCore::Entry entry(core, "sendrecv");
-  auto left = core.run_exchange(call.destination < 0 ? nullptr : &sent, call.source < 0 ? nullptr : &received);
-  Started started{.member = member};
-  for (auto* operation : {&left.receiving, &left.sending}) {
-    if (*operation) started.operations.push_back(std::move(*operation));
-  }
-  return started;
 }
 
 bool is_plain(const Call& c, const Terms& t) {
@@ -186,22 +135,6 @@ void Started::rethrow() const {
   }
 }
 
-Started start_message(const std::shared_ptr<Member>& member, Direction direction, const View& data, int peer,
-                      std::uint32_t tag, Duration timeout, bool differentiated) {
-  const bool sends = direction == Direction::send;
-  GroupCore& core = member->core();
-  core.runtime().check_alive();
-  const GroupCore::Entry entry(core, sends ? "send" : "recv");
-  auto operation = core.start_message({.verb = sends ? Verb::send : Verb::recv,
-                                       .data = data,
-                                       .peer = peer,
-                                       .tag = tag,
-                                       .timeout = timeout,
-                                       .differentiated = differentiated});
-  core.runtime().entrust(*operation);
-  return {.member = member, .operations = {std::move(operation)}};
-}
-
 Started start_call(const std::shared_ptr<Member>& called, const Call& call, const Terms& given) {
   const auto member = call.reverse ? called->reversed() : called;
   if (call.is_sendrecv) return start_sendrecv(member, call, given);
@@ -246,13 +179,7 @@ bool wait_for(Started& started, TimePoint limit) {
   }
 }
 
-void run_call(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms, nb::handle owner,
-              nb::handle other_owner) {
-  Started started;
-  if (!run_briefly(member, call, terms, started)) {
-    const nb::gil_scoped_release release;
-    started = run_for_a_moment(member, call, terms);
-  }
+void complete(Started& started, nb::handle owner, nb::handle other_owner) {
   if (started.operations.empty()) return;
   note_site(started);
   try {
@@ -264,6 +191,16 @@ void run_call(const std::shared_ptr<Member>& member, const Call& call, const Ter
   }
   const nb::gil_scoped_release release;
   started.rethrow();
+}
+
+void run_call(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms, nb::handle owner,
+              nb::handle other_owner) {
+  Started started;
+  if (!run_briefly(member, call, terms, started)) {
+    const nb::gil_scoped_release release;
+    started = run_for_a_moment(member, call, terms);
+  }
+  complete(started, owner, other_owner);
 }
 
 void decline(const std::shared_ptr<Member>& called, const Call& call, const std::string& reason) {

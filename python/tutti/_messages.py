@@ -30,6 +30,32 @@ def barrier(group: Any, async_op: bool, timeout: Any) -> Any:
     return group.start(_BARRIER, None, timeout=timeout) if async_op else group.run(_BARRIER, None, timeout=timeout)
 
 
+def send(x: Any, dst: int, tag: int, group: Any, timeout: Any) -> None:
+    if adapters.kind_of(x) is adapters.NEST:
+        isend(x, dst, tag, group, timeout).wait()
+    else:
+        group_or_world(group).run_send(adapters.adapter_of(x, verb="send").memory(x, False), dst, tag, timeout)
+
+
+def recv(like: Any, src: int | None, tag: int, out: Any, group: Any, timeout: Any) -> Any:
+    if (like is None) == (out is None) or adapters.kind_of(like if out is None else out) is adapters.NEST:
+        return irecv(like, src, tag, out, group, timeout).wait()
+    group = group_or_world(group)
+    if out is not None:
+        group.run_recv(adapters.adapter_of(out, verb="recv").memory(out, True), src, tag, timeout)
+        return out
+    adapter, array = _array_like(like)
+    group.run_recv(array, src, tag, timeout)
+    return adapter.from_array(array, like)
+
+
+def _array_like(like: Any) -> tuple[Any, Any]:
+    adapter = adapters.adapter_of(like, verb="recv")
+    if hasattr(adapter, "refuse_gradients"):
+        adapter.refuse_gradients("recv", like)
+    return adapter, _native.new_array(adapter.dtype_name(like), adapter.shape_of(like))
+
+
 def isend(x: Any, dst: int, tag: int, group: Any, timeout: Any) -> Any:
     group = group_or_world(group)
     if adapters.kind_of(x) is adapters.NEST:
@@ -50,8 +76,5 @@ def irecv(like: Any, src: int | None, tag: int, out: Any, group: Any, timeout: A
     if out is not None:
         memory = adapters.adapter_of(out, verb="recv").memory(out, True)
         return group.start_recv(memory, src, tag, timeout, result=out)
-    adapter = adapters.adapter_of(like, verb="recv")
-    if hasattr(adapter, "refuse_gradients"):
-        adapter.refuse_gradients("recv", like)
-    array = _native.new_array(adapter.dtype_name(like), adapter.shape_of(like))
+    adapter, array = _array_like(like)
     return group.start_recv(array, src, tag, timeout, finish=lambda received: adapter.from_array(received, like))

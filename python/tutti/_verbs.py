@@ -116,14 +116,12 @@ def barrier(*, group=None, async_op: bool = False, timeout=None):
 
 def send(x, dst: int, tag: int = 0, *, group=None, async_op: bool = False, timeout=None):
     """Sends x to rank ``dst``. Returns when x may be changed again."""
-    work = _messages.isend(x, dst, tag, group, timeout)
-    return work if async_op else work.wait()
+    return (_messages.isend if async_op else _messages.send)(x, dst, tag, group, timeout)
 
 
 def recv(like=None, src: int | None = None, tag: int = 0, *, out=None, group=None, async_op: bool = False, timeout=None):
     """An array with the shape, dtype and kind of ``like`` from rank ``src`` (None: from anyone), or fills ``out``."""
-    work = _messages.irecv(like, src, tag, out, group, timeout)
-    return work if async_op else work.wait()
+    return (_messages.irecv if async_op else _messages.recv)(like, src, tag, out, group, timeout)
 
 
 def isend(x, dst: int, tag: int = 0, *, group=None, timeout=None):

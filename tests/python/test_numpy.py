@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
 import random
+import threading
+import time
 
 import ml_dtypes
 import numpy as np
@@ -210,6 +212,17 @@ def test_permute_and_sendrecv(rank, size):
         ref.assert_equal(tutti.permute(x, pairs), expected)
         neighbours = {"dst": (rank + 1) % size, "src": (rank - 1) % size}
         ref.assert_equal(tutti.sendrecv(x, **neighbours), inputs[(rank - 1) % size])
+
+
+def test_a_thread_may_wait_for_what_another_sends(rank):
+    for turn in range(20):
+        got = np.zeros(3)
+        waiting = threading.Thread(target=tutti.recv, kwargs={"out": got, "src": rank, "tag": 70}, daemon=True)
+        waiting.start()
+        time.sleep(turn * 0.0002)  # while the other tries to be over at once, and after that
+        tutti.send(np.full(3, 5.0 + turn), dst=rank, tag=70)
+        waiting.join(30)
+        np.testing.assert_array_equal(got, np.full(3, 5.0 + turn))
 
 
 @pytest.mark.ranks(2)
