@@ -51,6 +51,7 @@ NOTHING = "nothing"
 TEXT = "text"
 
 _kinds: dict[type, str | None] = {type(None): NOTHING}  # None: nothing we know
+_adapters: dict[str, ModuleType] = {}  # those imported to their end, which sys.modules does not tell
 
 
 def _kind_by_bases(cls: type) -> str | None:
@@ -107,8 +108,9 @@ def kind_of(value: Any) -> str | None:
 
 def get(kind: str) -> ModuleType:
     """The adapter by its name; imports it, and with it its framework."""
-    name = f"{__name__}.{kind}"
-    return sys.modules.get(name) or importlib.import_module(name)
+    if (adapter := _adapters.get(kind)) is None:
+        adapter = _adapters[kind] = importlib.import_module(f"{__name__}.{kind}")  # waits while another thread imports it
+    return adapter
 
 
 def refuse(value: Any, where: str = "", verb: str = "") -> InvalidArgument:
