@@ -7,7 +7,7 @@
 //
 //  1. A head that is not zero stands for a whole record: it is stored last, with release order.
 //  2. The word where the next head will appear is zeroed before a head is stored; one line is therefore always free. A few
-//     lines are zeroed ahead of time, so that a small message touches no line but its own before it is there.
+//     lines are zeroed ahead of time, so that a message like the one before touches no line but its own before it is there.
 //  3. The reader believes nothing: a head that does not fit its place or its ring is a MalformedMessage, and whoever
 //     looks into a body copies what it needs once and checks the copy.
 #pragma once
@@ -89,20 +89,22 @@ class RingWriter {
     return memory_ + written_ % lines_ * line_bytes + Head::size_bytes;
   }
   void publish(Head head) { publish(head, lines_of(head.bytes)); }
-  // When there is time: after the last of some records.
+  // When there is time: after the last of some records. The next one will be as long, most likely: the head after it is zeroed, too,
+  // and its first lines are fetched, but for that which the reader looks at.
   void zero_ahead() {
-    const std::uint64_t end = std::min(written_ + zeroed_ahead, read_seen_ + lines_);
-    for (; zeroed_ < end; ++zeroed_) {
-      head_at(zeroed_).store(0, std::memory_order_relaxed);
-      std::byte* const later = memory_ + (zeroed_ + zeroed_ahead) % lines_ * line_bytes;
-      shm::expect_write(later);  // so that what is written there need not wait
-      shm::expect_write(later + line_bytes / 2);
+    const std::uint64_t expected = last_lines_ <= expected_lines_max ? last_lines_ : 0;
+    for (std::uint64_t i = 0; i < std::min(expected, fetched_ahead); ++i) {
+      std::byte* const line = memory_ + (written_ + i) % lines_ * line_bytes;
+      if (i > 0) shm::expect_write(line);
+      shm::expect_write(line + line_bytes / 2);
     }
+    const std::uint64_t end = std::min(written_ + std::max(zeroed_ahead, expected + 1), read_seen_ + lines_);
+    for (; zeroed_ < end; ++zeroed_) head_at(zeroed_).store(0, std::memory_order_relaxed);
   }
   [[nodiscard]] std::uint64_t written_lines() const { return written_; }
 
  private:
-  static constexpr std::uint64_t zeroed_ahead = 4;
+  static constexpr std::uint64_t zeroed_ahead = 4, fetched_ahead = 8, expected_lines_max = 64;
 
   [[nodiscard]] std::atomic_ref<std::uint64_t> head_at(std::uint64_t position) const {
     return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(memory_ + position % lines_ * line_bytes));
@@ -115,6 +117,7 @@ class RingWriter {
     }
     head_at(written_).store(Head::pack(head, written_), std::memory_order_release);
     written_ = next;
+    last_lines_ = lines;
   }
   [[nodiscard]] std::uint64_t free_lines_seen() const { return lines_ - (written_ - read_seen_); }
   // A reader that claims nonsense harms nobody but itself, as long as the writer stays inside its ring.
@@ -127,7 +130,8 @@ class RingWriter {
   std::uint64_t lines_ = 0;
   const std::atomic<std::uint64_t>* read_lines_ = nullptr;
   std::uint64_t written_ = 0;
-  std::uint64_t zeroed_ = 1;  // the heads from written_ up to here are
+  std::uint64_t last_lines_ = 0;  // of the last record
+  std::uint64_t zeroed_ = 1;      // the heads from written_ up to here are
   std::uint64_t read_seen_ = 0;
 };
 
