@@ -112,8 +112,8 @@ void Carrier::leave_blocks(std::int64_t round, std::byte* message) const {
   for (int i = 1; i < spec_->size; ++i) {
     const int peer = (spec_->rank + i) % spec_->size;
     const Part piece = part(sent_blocks_.count(peer), round);
-    copy_bytes(message + peer * move_.stride, start_.input + (sent_blocks_.offset(peer) + piece.begin) * element_,
-               piece.count * element_);
+    const std::byte* const from = start_.input + (sent_blocks_.offset(peer) + piece.begin) * element_;
+    put(message + peer * move_.stride, from, piece.count * element_);
   }
 }
 

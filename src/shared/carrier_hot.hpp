@@ -19,6 +19,17 @@ inline void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes)
   }
 }
 
+// Those who wait look at the first line all the time. A store that reaches over both would have to get hold of both at once, and
+// takes twice as long for eight who wait.
+inline void fill_door(std::byte* payload, const std::byte* from, std::int64_t bytes) {
+  if (bytes > first_line_bytes) {
+    std::memcpy(payload + first_line_bytes, from + first_line_bytes,
+                static_cast<std::size_t>(bytes - first_line_bytes));
+    bytes = first_line_bytes;
+  }
+  copy_bytes(payload, from, bytes);
+}
+
 inline void Carrier::begin(const std::byte* input, std::byte* output, int door) {
   start_.input = input;
   start_.output = output;
@@ -48,7 +59,12 @@ inline void Carrier::leave(std::int64_t round, int slot) {
   if (move_.in_blocks) return leave_blocks(round, message);
   const Part piece = part(message_count_, round);
   if (move_.answers) return leave_slices(piece, message);
-  copy_bytes(message, start_.input + piece.begin * element_, piece.count * element_);
+  put(message, start_.input + piece.begin * element_, piece.count * element_);
+}
+
+inline void Carrier::put(std::byte* to, const std::byte* from, std::int64_t bytes) const {
+  if (move_.in_door && move_.stride == 0) return fill_door(to, from, bytes);
+  copy_bytes(to, from, bytes);
 }
 
 inline void Carrier::copy_out(std::byte* to, const std::byte* from, std::int64_t bytes) const {

@@ -14,8 +14,7 @@
 //   abandoned[i] this rank gave that body up: what it lent to the others in place may have changed since
 //   taken       this rank reads (or answers) nothing any more that belongs to this stamp or an earlier one
 //
-// Flags that are written at different times lie 128 bytes apart, as processors fetch lines in pairs; doors, which are such pairs, twice
-// that, as they fetch the next pair, too.
+// Flags that are written at different times lie 128 bytes apart, as processors fetch lines in pairs.
 #pragma once
 
 #include <cstddef>

@@ -17,8 +17,9 @@
 
 namespace tutti::shared {
 
-inline constexpr std::int64_t inline_bytes = 112;     // fit into a door …
-inline constexpr std::int64_t first_line_bytes = 48;  // … so many on the line of its stamp, the rest on the next
+inline constexpr std::int64_t inline_bytes = 240;       // fit into a door …
+inline constexpr std::int64_t first_lines_bytes = 112;  // … so many on its first two lines …
+inline constexpr std::int64_t first_line_bytes = 48;    // … and on the line of its stamp
 
 /// Reductions are done so many bytes at once: what is read and what is written stay in the first cache.
 inline constexpr std::int64_t worked_bytes = 8 << 10;
