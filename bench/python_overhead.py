@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-# python_overhead.py: what a call from Python costs: all_reduce of 8 bytes, beside the C++ loop and mpi4py.
+# python_overhead.py: what a call from Python costs: all_reduce and a message of 8 bytes, beside the C++ loops and mpi4py.
 # SPDX-License-Identifier: Apache-2.0
 """bench/python_overhead.py [--ranks 2] [--turns 7] [--json FILE]
 
 The libraries take turns, so that a busy machine slows all of them; each turn measures stretches of calls, and the table
-shows the median and the best of the turns. The array changes in every call."""
+shows the median and the best of the turns. The array changes in every call. A message counts one way."""
 
 import argparse
 import json
@@ -19,6 +19,7 @@ import time
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
 STRETCH = 5000
+KINDS = ["in place", "new result", "message"]
 
 
 def stretches(loop, barrier, count=7):
@@ -32,7 +33,17 @@ def stretches(loop, barrier, count=7):
     return times
 
 
-def tutti_rank(in_place):
+def ping_pong(rank, send, recv):
+    """A loop of messages there or back."""
+
+    def loop(turns):
+        for turn in turns:
+            (send if turn % 2 == rank else recv)()
+
+    return loop
+
+
+def tutti_rank(kind):
     import numpy as np
 
     import tutti
@@ -48,12 +59,14 @@ def tutti_rank(in_place):
         for _ in turns:
             all_reduce(x)
 
-    times = stretches(loop if in_place else loop_anew, tutti.barrier)
+    other = 1 - world.rank
+    messages = ping_pong(world.rank, lambda: tutti.send(x, other), lambda: tutti.recv(out=x, src=other))
+    times = stretches({"in place": loop, "new result": loop_anew, "message": messages}[kind], tutti.barrier)
     if world.rank == 0:
         print(json.dumps(times))
 
 
-def mpi4py_rank(in_place):
+def mpi4py_rank(kind):
     import numpy as np
     from mpi4py import MPI
 
@@ -68,7 +81,9 @@ def mpi4py_rank(in_place):
         for _ in turns:
             reduce(x, np.empty(1))
 
-    times = stretches(loop if in_place else loop_anew, world.Barrier)
+    other = 1 - world.rank
+    messages = ping_pong(world.rank, lambda: world.Send(x, other), lambda: world.Recv(x, other))
+    times = stretches({"in place": loop, "new result": loop_anew, "message": messages}[kind], world.Barrier)
     if world.rank == 0:
         print(json.dumps(times))
 
@@ -86,16 +101,16 @@ def run(command, environment):
     return done.stdout
 
 
-def native_turn(ranks, in_place, environment):
+def native_turn(ranks, kind, environment):
     """Microseconds per call of the C++ loop, as tutti bench has it."""
     with tempfile.TemporaryDirectory() as folder:
         report = f"{folder}/report.json"
-        place = "--in-place" if in_place else "--out-of-place"
+        place = "--in-place" if kind == "in place" else "--out-of-place"
         run(
             [
                 find("src/cli/tutti"),
                 "bench",
-                "all_reduce",
+                "ping_pong" if kind == "message" else "all_reduce",
                 "-n",
                 str(ranks),
                 "--sizes",
@@ -113,11 +128,11 @@ def native_turn(ranks, in_place, environment):
         return [json.loads(line)["us_median"] for line in pathlib.Path(report).read_text().splitlines()]
 
 
-def measure(library, in_place, ranks, environment):
+def measure(library, kind, ranks, environment):
     if library == "C++ (tutti bench)":
-        return native_turn(ranks, in_place, environment)
+        return native_turn(ranks, kind, environment)
     name = "tutti" if library == "tutti" else "mpi4py"
-    rank = [sys.executable, __file__, "--rank", name, *(["--in-place"] if in_place else [])]
+    rank = [sys.executable, __file__, "--rank", name, "--kind", kind]
     launcher = [find("src/launch/tuttirun"), "--no-prefix", "-n", str(ranks)]
     if name == "mpi4py":
         launcher = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", str(ranks)]
@@ -130,31 +145,31 @@ def main():
     parser.add_argument("--turns", type=int, default=7)
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--rank", choices=["tutti", "mpi4py"], help=argparse.SUPPRESS)
-    parser.add_argument("--in-place", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--kind", choices=KINDS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.rank:
-        return {"tutti": tutti_rank, "mpi4py": mpi4py_rank}[options.rank](options.in_place)
+        return {"tutti": tutti_rank, "mpi4py": mpi4py_rank}[options.rank](options.kind)
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "python"), "OMP_NUM_THREADS": "1"}
     libraries = ["tutti", "C++ (tutti bench)", *(["mpi4py"] if shutil.which("mpirun") else [])]
-    rows = [(library, in_place) for in_place in (True, False) for library in libraries]
+    kinds = KINDS if options.ranks == 2 else KINDS[:2]
+    rows = [(library, kind) for kind in kinds for library in libraries]
     times = {row: [] for row in rows}
     for _ in range(options.turns):
         for row in rows:
             times[row] += measure(*row, options.ranks, environment)
-    print(f"all_reduce of 8 bytes, {options.ranks} ranks, microseconds per call\n")
+    print(f"all_reduce and messages of 8 bytes, {options.ranks} ranks, microseconds per call\n")
     print(f"| {'':18} | {'':12} | median |   best |\n|{'-' * 20}|{'-' * 14}|-------:|-------:|")
     lines = []
-    for (library, in_place), found in times.items():
-        place = "in place" if in_place else "new result"
-        print(f"| {library:18} | {place:12} | {statistics.median(found):6.2f} | {min(found):6.2f} |")
+    for (library, kind), found in times.items():
+        print(f"| {library:18} | {kind:12} | {statistics.median(found):6.2f} | {min(found):6.2f} |")
         lines.append(
             {
-                "verb": "all_reduce",
+                "verb": "send" if kind == "message" else "all_reduce",
                 "dtype": "float64",
                 "bytes": 8,
                 "ranks": options.ranks,
                 "library": library,
-                "in_place": in_place,
+                "in_place": kind == "in place",
                 "us_median": statistics.median(found),
                 "us_best": min(found),
             }
