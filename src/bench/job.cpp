@@ -98,12 +98,11 @@ Answer Job::run(const Turn& turn, TimePoint deadline) {
   return all;
 }
 
-// What the ranks printed, shortened, once a launcher has had a moment to pass it on.
+// What the ranks printed, shortened, once all have had a moment to say it: the first to end need not be the one that knows why.
 std::string Job::last_words() const {
   constexpr std::size_t characters_max = 1000;
-  std::vector<int> fds;
-  for (const Process& process : processes_) fds.push_back(process.fd());
-  coordinator_.wait_readable(fds, steady_clock().now() + 1s);
+  const TimePoint deadline = steady_clock().now() + 1s;
+  for (const Process& process : processes_) coordinator_.wait_readable({process.fd()}, deadline);
   std::ifstream file(coordinator_.log_path(start_.library));
   std::string text{std::istreambuf_iterator<char>(file), {}};
   while (text.ends_with('\n')) text.pop_back();
