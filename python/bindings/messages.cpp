@@ -83,9 +83,8 @@ void run_message(const std::shared_ptr<Member>& member, Direction direction, con
     const nb::gil_scoped_release release;
     const GroupCore::Message message = message_of(direction, data, peer, tag, timeout, false);
     GroupCore& core = member->core();
-    core.runtime().check_alive();  // no Entry: another thread may well answer meanwhile
-    int source = peer;
-    if (auto operation = core.run_message(message, source)) started.operations.push_back(std::move(operation));
+    int source = peer;  // no Entry: another thread may well answer meanwhile
+    if (auto operation = core.run_message(nullptr, message, source)) started.operations.push_back(std::move(operation));
   }
   complete(started, owner, nb::none());
 }

@@ -94,7 +94,7 @@ bool run_again(const std::shared_ptr<Member>& member, const Call& call, const Te
                GroupCore::Patience* patience, Started& started) {
   if (!is_plain(call, terms) || gives_input_back(call, member->rank())) return false;
   GroupCore& core = member->core();
-  const GroupCore::Entry entry(core, name_of(call));
+  GroupCore::Entry entry;
   std::shared_ptr<Operation> operation;
   const GroupCore::Plain plain{.verb = call.verb,
                                .input = terms.input,
@@ -102,7 +102,7 @@ bool run_again(const std::shared_ptr<Member>& member, const Call& call, const Te
                                .op = call.op,
                                .root = call.root,
                                .patience = patience};
-  if (!core.run_again(plain, terms.timeout, operation)) return false;
+  if (!core.run_again(entry, plain, terms.timeout, operation)) return false;
   if (operation) started = {.member = member, .operations = {std::move(operation)}};
   return true;
 }

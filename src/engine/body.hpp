@@ -49,6 +49,8 @@ class Body {
   virtual ~Body() = default;
   /// Does all that can be done now; true once everything is done.
   virtual bool poll() = 0;
+  /// The same, but if it is done, those who sleep over what was published wake up if the carrier is told to ring only.
+  virtual bool poll_quietly() { return poll(); }
   /// Gives up. Nothing touches the buffers afterwards; the peers' memory is left in a state from which later bodies work.
   virtual void cancel() = 0;
   [[nodiscard]] virtual std::string_view how() const = 0;  // "two-shot over shared memory"

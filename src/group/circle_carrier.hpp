@@ -44,6 +44,8 @@ class CircleCarrier final : public Carrier {
     circle_.start_again(ended, sequence, input, output);
   }
   void release(Body& body) override { circle_.release(body); }
+  /// After poll_quietly() and a full fence.
+  void ring_after_fence() { commons_.ring_all_after_fence(); }
 
  private:
   std::vector<int> members_;

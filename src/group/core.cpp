@@ -37,14 +37,18 @@ GroupCore::~GroupCore() {
   if (circle_) runtime_->keep(std::move(circle_));
 }
 
-GroupCore::Entry::Entry(GroupCore& core, std::string_view what) : core_(core) {
-  core_.runtime_->check_alive();
-  if (core_.inside_.exchange(true, std::memory_order_acquire)) {
-    throw InvalidArgument(
-        fmt::format("{}: {} was called while another thread is inside a call on the same group; use one group "
-                    "per thread, or one thread at a time",
-                    core_.who(), what));
-  }
+GroupCore::Entry::Entry(GroupCore& core, std::string_view what) {
+  core.runtime_->check_alive();
+  const auto guard = core.runtime_->lock();
+  if (core.has_thread_inside()) core.refuse_second_thread(what);
+  enter(core);
+}
+
+void GroupCore::refuse_second_thread(std::string_view what) const {
+  throw InvalidArgument(
+      fmt::format("{}: {} was called while another thread is inside a call on the same group; use one group "
+                  "per thread, or one thread at a time",
+                  who(), what));
 }
 
 int GroupCore::rank_of(int world_rank) const {

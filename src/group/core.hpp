@@ -74,7 +74,8 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     int root = 0;
     Patience* patience = nullptr;
   };
-  bool run_again(const Plain& plain, Duration timeout, std::shared_ptr<Operation>& operation);
+  class Entry;
+  bool run_again(Entry& entry, const Plain& plain, Duration timeout, std::shared_ptr<Operation>& operation);
   struct Message {
     Verb verb = Verb::send;
     View data;
@@ -86,8 +87,8 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   [[nodiscard]] static Signature signature_of(const Message& message);
   std::shared_ptr<Operation> start_message(const Message& message);
   /// A blocking one. Returns nothing if it is over already, as small ones between neighbours often are; `source` is then
-  /// whom a message came from.
-  std::shared_ptr<Operation> run_message(const Message& message, int& source);
+  /// whom a message came from. Without an entry other threads may be inside, too.
+  std::shared_ptr<Operation> run_message(Entry* entry, const Message& message, int& source);
   /// A blocking exchange of two messages, either of which may be missing. What is not over yet goes on.
   struct Exchange {
     std::shared_ptr<Operation> sending, receiving;
@@ -101,13 +102,24 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   /// Held while a thread is inside a call; a second thread raises InvalidArgument.
   class Entry {
    public:
-    explicit Entry(GroupCore& core, std::string_view what);
-    ~Entry() { core_.inside_.store(false, std::memory_order_release); }
+    /// Of nobody yet: the quick calls enter by themselves, as they take the lock anyway.
+    Entry() = default;
+    Entry(GroupCore& core, std::string_view what);
+    ~Entry() { leave(); }
     Entry(const Entry&) = delete;
     Entry& operator=(const Entry&) = delete;
 
    private:
-    GroupCore& core_;
+    friend class GroupCore;
+    void enter(GroupCore& core) {  // under the lock, if nobody is inside
+      core.inside_.store(true, std::memory_order_relaxed);
+      core_ = &core;
+    }
+    void leave() {
+      if (core_ != nullptr) core_->inside_.store(false, std::memory_order_release);
+      core_ = nullptr;
+    }
+    GroupCore* core_ = nullptr;
   };
 
   // Called by the runtime.
@@ -139,6 +151,8 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   static void admit_again(Request& request, const Familiar& familiar);
   void forget(Familiar& familiar);
   [[nodiscard]] bool is_undisturbed() const;
+  [[nodiscard]] bool has_thread_inside() const { return inside_.load(std::memory_order_acquire); }
+  [[noreturn]] void refuse_second_thread(std::string_view what) const;
   [[nodiscard]] Familiar* find_replayable(const Plain& plain);
   [[nodiscard]] bool run_first(const Request& request, Task*& task);
   std::shared_ptr<Operation> take_over(Request request, Duration timeout, Task* task, const std::exception_ptr& error);
@@ -213,7 +227,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::size_t next_familiar_ = 0;          // the place for the next kind
   Familiar* latest_ = nullptr;             // the kind of the call that was admitted last; null: one that is not kept
   std::size_t replayed_ = 0;               // where the kind was found that was replayed last
-  std::atomic<bool> inside_{false};
+  std::atomic<bool> inside_{false};        // a thread is; set under the lock
   std::uint64_t next_sequence_ = 0;
   std::array<Signature, log_length> log_;
   std::vector<Early> early_;                    // of calls this rank has not entered yet

@@ -74,9 +74,9 @@ void run_plain(Group& handle, const GroupCore::Plain& plain, Duration timeout) {
   if (!handle.core()) return handle.run({.verb = plain.verb});  // says what is wrong
   GroupCore& group = *handle.core();
   {
-    const GroupCore::Entry entry(group, name_of(plain.verb));
+    GroupCore::Entry entry;
     std::shared_ptr<Operation> operation;
-    if (group.run_again(plain, timeout, operation)) {
+    if (group.run_again(entry, plain, timeout, operation)) {
       if (operation) wait_for(group, *operation);
       return;
     }
@@ -91,9 +91,9 @@ Work entrusted(GroupCore& core, std::shared_ptr<Operation> operation) {
 }
 
 void run_message(GroupCore& core, const GroupCore::Message& message, int* source = nullptr) {
-  const GroupCore::Entry entry(core, name_of(message.verb));
+  GroupCore::Entry entry;
   int peer = message.peer;
-  if (const auto operation = core.run_message(message, peer)) {
+  if (const auto operation = core.run_message(&entry, message, peer)) {
     wait_for(core, *operation);
     peer = operation->peer;
   }

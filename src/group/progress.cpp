@@ -65,7 +65,7 @@ TimePoint Runtime::next_look() const {
   return active_.empty() ? timer : std::min(timer, clock().now() + nap);
 }
 
-bool Runtime::poll_or_sleep(std::unique_lock<std::mutex>& guard, int& idle_rounds, TimePoint limit) {
+bool Runtime::poll_or_sleep(std::unique_lock<shm::RankLock>& guard, int& idle_rounds, TimePoint limit) {
   if (poll()) {
     idle_rounds = 0;
     return false;
@@ -87,7 +87,7 @@ bool Runtime::poll_or_sleep(std::unique_lock<std::mutex>& guard, int& idle_round
 
 // Over data, one thread at a time. Neighbours ring only for those who say that they sleep, so one says it first and then
 // looks once more. Nobody can wait for links and bells at once: with something under way on both, naps are short.
-void Runtime::sleep(std::unique_lock<std::mutex>& guard, TimePoint limit) {
+void Runtime::sleep(std::unique_lock<shm::RankLock>& guard, TimePoint limit) {
   if (!parts_.neighbours || parts_.transport->busy_outside()) {
     const TimePoint until = std::min(limit, clock().now() + (parts_.neighbours ? short_nap : nap));
     guard.unlock();
@@ -113,7 +113,7 @@ void Runtime::sleep(std::unique_lock<std::mutex>& guard, TimePoint limit) {
 }
 
 // Beside a thread that waits, and may sleep on the bell: what the links bring is looked at here.
-void Runtime::listen(std::unique_lock<std::mutex>& guard) {
+void Runtime::listen(std::unique_lock<shm::RankLock>& guard) {
   watches_data_ = false;
   guard.unlock();
   parts_.transport->wait(clock().now() + idle_nap, Transport::Events::control);

@@ -99,14 +99,18 @@ void GroupCore::forget(Familiar& familiar) {
 }
 
 // Everything that tells this call from one before is compared; so nothing is left to check.
-bool GroupCore::run_again(const Plain& plain, Duration timeout, std::shared_ptr<Operation>& operation) {
+bool GroupCore::run_again(Entry& entry, const Plain& plain, Duration timeout, std::shared_ptr<Operation>& operation) {
+  runtime_->check_alive();
   auto guard = runtime_->try_lock();
   if (!guard) {
+    if (has_thread_inside()) refuse_second_thread(name_of(plain.verb));
     if (plain.patience != nullptr) plain.patience->needed();
     guard.lock();
   }
   Familiar* const familiar = find_replayable(plain);
   if (familiar == nullptr || !is_undisturbed()) return false;
+  if (has_thread_inside()) refuse_second_thread(name_of(plain.verb));
+  entry.enter(*this);
   BodyStart& start = familiar->start;
   number_again(start.signature);
   start.input = familiar->admitted.input.present() ? static_cast<const std::byte*>(plain.input.data()) : nullptr;
@@ -118,6 +122,12 @@ bool GroupCore::run_again(const Plain& plain, Duration timeout, std::shared_ptr<
   }
   std::exception_ptr error;
   try {
+    if (familiar->body->poll_quietly()) {
+      entry.leave();
+      guard.unlock();
+      circle_->ring_after_fence();
+      return true;
+    }
     if (poll_for_a_moment(*familiar->body, runtime_->is_oversubscribed(), plain.patience)) return true;
   } catch (...) {
     error = std::current_exception();
@@ -152,8 +162,17 @@ bool GroupCore::is_over(const Transfer& transfer, const Message& message) const 
          sent.flags == signature_of(message).flags;
 }
 
-std::shared_ptr<Operation> GroupCore::run_message(const Message& message, int& source) {
-  const auto guard = runtime_->lock();
+std::shared_ptr<Operation> GroupCore::run_message(Entry* entry, const Message& message, int& source) {
+  runtime_->check_alive();
+  auto guard = runtime_->try_lock();
+  if (!guard) {
+    if (entry != nullptr && has_thread_inside()) refuse_second_thread(name_of(message.verb));
+    guard.lock();
+  }
+  if (entry != nullptr) {
+    if (has_thread_inside()) refuse_second_thread(name_of(message.verb));
+    entry->enter(*this);
+  }
   check_message_here(message);
   return pass(message, source, Waiting::for_a_moment);
 }

@@ -32,6 +32,7 @@
 #include "shm/bell.hpp"
 #include "shm/memory.hpp"
 #include "shm/neighbours.hpp"
+#include "shm/rank_lock.hpp"
 
 namespace tutti {
 
@@ -72,8 +73,8 @@ class Runtime final : public TransportListener,
   /// In a forked child: closes what was inherited.
   void abandon();
 
-  [[nodiscard]] std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
-  [[nodiscard]] std::unique_lock<std::mutex> try_lock() { return std::unique_lock(mutex_, std::try_to_lock); }
+  [[nodiscard]] std::unique_lock<shm::RankLock> lock() { return std::unique_lock(mutex_); }
+  [[nodiscard]] std::unique_lock<shm::RankLock> try_lock() { return std::unique_lock(mutex_, std::try_to_lock); }
   [[nodiscard]] const Clock& clock() const { return *parts_.clock; }
   [[nodiscard]] Transport& transport() const { return *parts_.transport; }
   [[nodiscard]] control::Control& control() { return *control_; }
@@ -132,15 +133,15 @@ class Runtime final : public TransportListener,
   void serve();
   void confirm_ended();
   void hand_on(const control::Refusal& refusal, GroupCore& group);
-  bool poll_or_sleep(std::unique_lock<std::mutex>& guard, int& idle_rounds, TimePoint limit);
-  void sleep(std::unique_lock<std::mutex>& guard, TimePoint limit);
-  void listen(std::unique_lock<std::mutex>& guard);
+  bool poll_or_sleep(std::unique_lock<shm::RankLock>& guard, int& idle_rounds, TimePoint limit);
+  void sleep(std::unique_lock<shm::RankLock>& guard, TimePoint limit);
+  void listen(std::unique_lock<shm::RankLock>& guard);
 
   Parts parts_;
   std::unique_ptr<control::Control> control_;
-  std::mutex mutex_;
-  std::condition_variable changed_;  // a waiter's turn to poll may have come, or its work may have ended
-  std::condition_variable service_;
+  shm::RankLock mutex_;
+  std::condition_variable_any changed_;  // a waiter's turn to poll may have come, or its work may have ended
+  std::condition_variable_any service_;
   std::thread thread_;
   std::map<std::uint64_t, GroupCore*> groups_;
   std::vector<std::shared_ptr<Operation>> active_;

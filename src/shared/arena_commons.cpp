@@ -107,9 +107,4 @@ void ArenaCommons::departing() {
   if (ledger_) ledger_->depart();
 }
 
-void ArenaCommons::ring_all() {
-  shm::fence_before_ring();
-  for (shm::ArenaHeader* header : headers_) shm::ring_after_fence(*header);
-}
-
 }  // namespace tutti::shared

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "shared/commons.hpp"
+#include "shm/bell.hpp"
 #include "shm/memory.hpp"
 #include "shm/neighbours.hpp"
 
@@ -31,7 +32,13 @@ class ArenaCommons final : public Commons {
   void read(int index, std::uint64_t address, std::byte* to, std::size_t bytes) override;
   void connected(std::vector<const std::atomic<std::uint64_t>*> taken) override;
   void departing() override;
-  void ring_all() override;
+  void ring_all() override {
+    shm::fence_before_ring();
+    ring_all_after_fence();
+  }
+  void ring_all_after_fence() {
+    for (shm::ArenaHeader* header : headers_) shm::ring_after_fence(*header);
+  }
 
  private:
   class TakenLedger;

@@ -37,6 +37,12 @@ class BlockOffsets {
   std::vector<std::int64_t> begins_;
 };
 
+/// The i-th rank after this one, going round; i is below the size. Whoever waits asks all the time, and a division takes its time.
+inline int next_but(int i, int rank, int size) {
+  const int next = rank + 1 + i;
+  return next < size ? next : next - size;
+}
+
 /// A member's seat, as this process sees it.
 struct Place {
   Seat* seat = nullptr;
@@ -63,7 +69,7 @@ class Carrier {
   // What Steps asks for.
   inline void leave(std::int64_t round, int slot);
   [[nodiscard]] int answer_sources() const { return spec_->size - 1; }
-  [[nodiscard]] int answer_source(int i) const { return (spec_->rank + 1 + i) % spec_->size; }
+  [[nodiscard]] int answer_source(int i) const { return next_but(i, spec_->rank, spec_->size); }
   void answer(std::int64_t round, int slot);
   [[nodiscard]] int take_sources() const { return source_count_; }
   [[nodiscard]] int take_source(int i) const {

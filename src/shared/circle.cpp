@@ -45,8 +45,14 @@ class Circle::SharedBody final : public Body {
   explicit SharedBody(Circle& home) : circle(home) {}
 
   bool poll() override {
-    if (stage == Stage::waiting) circle.progress();
+    if (stage == Stage::waiting && circle.progress()) circle.parts_.commons->ring_all();
     return stage == Stage::done;
+  }
+  bool poll_quietly() override {
+    const bool published = stage == Stage::waiting && circle.progress();
+    const bool done = stage == Stage::done;
+    if (published && !done) circle.parts_.commons->ring_all();
+    return done;
   }
   void cancel() override {
     if (stage == Stage::waiting) circle.leave_out(*this);
@@ -92,7 +98,7 @@ class Circle::SharedBody final : public Body {
     [[nodiscard]] static int answer_source(int) { return -1; }
     static void answer(std::int64_t, int) {}
     [[nodiscard]] int take_sources() const { return met ? 0 : body.start.spec->size - 1; }
-    [[nodiscard]] int take_source(int i) const { return (body.start.spec->rank + 1 + i) % body.start.spec->size; }
+    [[nodiscard]] int take_source(int i) const { return next_but(i, body.start.spec->rank, body.start.spec->size); }
     static bool expects(int, std::int64_t) { return true; }
     void meet(int peer, int) { body.circle.meet(body, peer); }
     void leave(std::int64_t, int) {
@@ -299,7 +305,8 @@ inline bool Circle::advance(SharedBody& body) {
   return advance(body);
 }
 
-void Circle::progress() {
+// Whether something was published for which nobody has rung yet.
+bool Circle::progress() {
   bool published = false;
   int looks = 0;
   while (!queue_.empty()) {
@@ -326,7 +333,7 @@ void Circle::progress() {
       break;
     }
   }
-  if (published) parts_.commons->ring_all();
+  return published;
 }
 
 // A call like this one, most likely: the lines of the slot that it will write first have been read by others since they were

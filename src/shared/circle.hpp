@@ -68,7 +68,7 @@ class Circle {
   inline void begin_slots(SharedBody& body);
   void go_on(SharedBody& body);
   inline bool advance(SharedBody& body);
-  void progress();
+  bool progress();
   inline void expect_next(const SharedBody& body);
   [[nodiscard]] Reach reach() const { return {.cross_memory = parts_.cross_memory, .limits = parts_.limits}; }
   [[nodiscard]] inline Native::Greeting& greeting_of(int rank) const;

@@ -157,7 +157,7 @@ class Steps {
     if (reached(low_taken_, stamp)) return true;
     Stamp lowest = stamp + (Stamp{1} << 62);
     for (int i = 0; i < size(); ++i) {
-      const int peer = (laggard_ + i) % size();
+      const int peer = laggard_ + i < size() ? laggard_ + i : laggard_ + i - size();
       if (peer == rank_) continue;
       const Stamp seen = seat(peer).taken.stamp.load(acquire);
       if (!reached(seen, stamp)) {
