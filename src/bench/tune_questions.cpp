@@ -61,6 +61,9 @@ std::vector<Question> questions_about_shared_memory(int ranks, bool crowded) {
       {.limit = "read_scattered_bytes_min",
        .values = {512 * KiB, 2 * MiB, 8 * MiB},
        .cells = cells(ranks, {Kind{.verb = Verb::scatter}}, {1 * MiB, 4 * MiB})},
+      {.limit = "read_by_two_bytes_min",
+       .values = {0, 1, 1 * MiB, never},
+       .cells = cells(ranks, {gathered, exchanged, Kind{.verb = Verb::scatter}}, {512 * KiB, 4 * MiB})},
       {.limit = "direct_reduce_bytes_min",
        .values = {256 * KiB, 1 * MiB, 4 * MiB},
        .cells = cells(ranks, {reduced_in_common}, {512 * KiB, 2 * MiB})},
@@ -75,7 +78,8 @@ std::vector<Question> questions_about_shared_memory(int ranks, bool crowded) {
   std::erase_if(asked, [&](const Question& one) {
     return (crowded && one.limit == "one_way_chunk_bytes") ||
            ((crowded || ranks != 2) && one.limit == "crossed_chunk_bytes") ||
-           (ranks == 2 && one.limit == "read_scattered_bytes_min");
+           (ranks == 2 && one.limit == "read_scattered_bytes_min") ||
+           ((crowded || ranks != 2) && one.limit == "read_by_two_bytes_min");
   });
   return asked;
 }

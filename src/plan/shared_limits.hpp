@@ -29,6 +29,9 @@ struct SharedLimits {
   std::int64_t read_bytes_max = 8 << 20;
   /// … but for scatter: by several ranks only if the root's array is not smaller, and however large it is.
   std::int64_t read_scattered_bytes_min = 2 << 20;
+  /// … and by the two ranks of an all_gather, all_to_all or scatter only if a block is not smaller. 0: as the processor is; where
+  /// lines go from core to core faster than the kernel copies, never.
+  std::int64_t read_by_two_bytes_min = 0;
   std::int64_t direct_reduce_bytes_min = 256 << 10;  // of a reduction, when all arrays lie in arenas
   /// Larger results are written past the caches, but for those in place and of broadcast. 0: if the arrays of all ranks fill more
   /// than half of the last cache.
@@ -45,7 +48,7 @@ struct SharedLimit {
   std::int64_t most;
 };
 inline constexpr std::int64_t any_bytes = INT64_MAX;
-inline constexpr std::array<SharedLimit, 13> shared_limits = {{
+inline constexpr std::array<SharedLimit, 14> shared_limits = {{
     {"slot_bytes", &SharedLimits::slot_bytes, 4 << 10, 64 << 20},  // committed for every rank of every group
     {"chunk_bytes", &SharedLimits::chunk_bytes, 4 << 10, 64 << 20},
     {"one_way_chunk_bytes", &SharedLimits::one_way_chunk_bytes, 4 << 10, 64 << 20},
@@ -56,6 +59,7 @@ inline constexpr std::array<SharedLimit, 13> shared_limits = {{
     {"direct_copy_bytes_min", &SharedLimits::direct_copy_bytes_min, 4 << 10, any_bytes},
     {"read_bytes_max", &SharedLimits::read_bytes_max, 0, any_bytes},
     {"read_scattered_bytes_min", &SharedLimits::read_scattered_bytes_min, 0, any_bytes},
+    {"read_by_two_bytes_min", &SharedLimits::read_by_two_bytes_min, 0, any_bytes},
     {"direct_reduce_bytes_min", &SharedLimits::direct_reduce_bytes_min, 4 << 10, any_bytes},
     {"stream_bytes_min", &SharedLimits::stream_bytes_min, 0, any_bytes},
     {"stream_gather_bytes_min", &SharedLimits::stream_gather_bytes_min, 0, any_bytes},

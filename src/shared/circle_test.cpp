@@ -16,7 +16,8 @@ constexpr SharedLimits small_limits{.slot_bytes = 512,
                                     .one_way_chunk_bytes = 192,
                                     .crossed_chunk_bytes = 256,
                                     .one_shot_bytes_max = 384,
-                                    .one_shot_bytes_max_crossed = 1024};
+                                    .one_shot_bytes_max_crossed = 1024,
+                                    .read_by_two_bytes_min = 1100};
 
 constexpr Verb all_verbs[] = {Verb::all_reduce,     Verb::reduce,  Verb::broadcast,  Verb::all_gather,
                               Verb::gather,         Verb::scatter, Verb::all_to_all, Verb::scan,

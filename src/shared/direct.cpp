@@ -48,12 +48,14 @@ bool is_worth_reading(const Spec& spec, std::int64_t element_bytes, bool streams
   const bool through_slots =
       spec.verb == Verb::broadcast || spec.verb == Verb::gather || (spec.verb == Verb::all_gather && spec.size > 2);
   if (!reach.cross_memory || through_slots) return false;
+  const SharedLimits& limits = reach.limits;
+  const std::int64_t block_bytes = longest_of(spec) * element_bytes;
+  if (spec.size == 2 && spec.verb != Verb::permute && block_bytes < limits.read_by_two_bytes_min) return false;
   // Each its own part of one array: through slots the root would copy all of them. But several that read small pages of one process
   // get into each other's way.
-  const SharedLimits& limits = reach.limits;
   if (spec.verb == Verb::scatter)
     return spec.size == 2 || total_of(spec) * element_bytes >= limits.read_scattered_bytes_min;
-  return !streams && longest_of(spec) * element_bytes <= limits.read_bytes_max;
+  return !streams && block_bytes <= limits.read_bytes_max;
 }
 
 }  // namespace
