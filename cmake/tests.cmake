@@ -1,7 +1,7 @@
 # tests.cmake: how a test program and a fuzzer are declared.
 # SPDX-License-Identifier: Apache-2.0
 #
-#   tutti_test(NAME SOURCES x_test.cpp [LIBRARIES tutti_group] [PREFIX text] [LABELS threads …] [TIMEOUT 120] [WHOLE])
+#   tutti_test(NAME SOURCES x_test.cpp [LIBRARIES tutti_group] [PREFIX text] [LABELS threads …] [TIMEOUT 120] [WHOLE] [COST seconds])
 #
 # A GoogleTest program; each of its tests is one of ctest's, called "PREFIX: Suite.Test" (PREFIX is NAME without
 # _test). WHOLE runs the program once instead, for fixtures that are expensive to set up, such as ranks that are
@@ -35,7 +35,7 @@ function(tutti_test name)
   if(NOT TUTTI_TESTS)
     return()
   endif()
-  cmake_parse_arguments(TEST "WHOLE" "PREFIX;TIMEOUT" "SOURCES;LIBRARIES;LABELS" ${ARGN})
+  cmake_parse_arguments(TEST "WHOLE" "PREFIX;TIMEOUT;COST" "SOURCES;LIBRARIES;LABELS" ${ARGN})
   if(NOT TEST_PREFIX)
     string(REGEX REPLACE "_test$" "" TEST_PREFIX ${name})
   endif()
@@ -56,6 +56,9 @@ function(tutti_test name)
   if(TEST_WHOLE)
     add_test(NAME ${TEST_PREFIX} COMMAND ${name} --gtest_output=xml:${TUTTI_GTEST_REPORTS}/${TEST_PREFIX}.xml)
     set_tests_properties(${TEST_PREFIX} PROPERTIES TIMEOUT ${TEST_TIMEOUT} LABELS "${TEST_LABELS}")
+    if(TEST_COST)  # the longest first: no core is idle in the end
+      set_tests_properties(${TEST_PREFIX} PROPERTIES COST ${TEST_COST})
+    endif()
   else()
     # Before the test run, not after the build: there the thread sanitizer's programs need a fixed address space.
     gtest_discover_tests(${name} TEST_PREFIX "${TEST_PREFIX}: " DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60

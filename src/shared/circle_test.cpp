@@ -19,6 +19,13 @@ constexpr SharedLimits small_limits{.slot_bytes = 512,
                                     .one_shot_bytes_max_crossed = 1024,
                                     .read_by_two_bytes_min = 1100};
 
+// One thread polls all members: what the sanitizers find, they find in a part of it, too.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr double share = 0.25;
+#else
+constexpr double share = 1;
+#endif
+
 constexpr Verb all_verbs[] = {Verb::all_reduce,     Verb::reduce,  Verb::broadcast,  Verb::all_gather,
                               Verb::gather,         Verb::scatter, Verb::all_to_all, Verb::scan,
                               Verb::reduce_scatter, Verb::exscan,  Verb::permute,    Verb::barrier};
@@ -62,6 +69,7 @@ TEST(Circle, ReadsAndWritesLargeArraysWhereTheyLieIfAllAllowIt) {
   limits.stream_bytes_min = limits.stream_gather_bytes_min = 1200;
   limits.read_bytes_max = 2000;
   limits.read_scattered_bytes_min = 4000;
+  limits.read_by_two_bytes_min = 1;
   for (const auto arrays : {Members::Arrays::elsewhere, Members::Arrays::in_common, Members::Arrays::readable}) {
     for (int size = 2; size <= 4; ++size) {
       Members members(size, limits, arrays);
@@ -128,10 +136,11 @@ TEST_P(EveryVerb, GivesWhatItsDefinitionSaysForAllTypesCountsRanksAndRoots) {
     Members members(size, limits, arrays);
     std::uint64_t sequence = 0;
     for (int type = 0; type < dtype_count; ++type) {
-      // Around what fits into a door (112 bytes), a line, a slot (512), a one-shot (128), and several slots.
+      // Around what fits into a line, a door (112 bytes, 240 of two ranks), a slot (512), a one-shot (128), and several slots.
       const auto element = static_cast<std::int64_t>(size_of(static_cast<DType>(type)));
-      for (const std::int64_t bytes : {0, 1, 16, 48, 49, 64, 112, 113, 128, 129, 496, 512, 528, 1024, 1040, 3000}) {
+      for (const std::int64_t bytes : {0, 1, 16, 48, 49, 64, 112, 113, 128, 129, 240, 241, 496, 512, 528, 1024, 1040, 3000}) {
         for (const bool in_place : {false, true}) {
+          if (!random.chance(share)) continue;
           SampleShape shape{.verb = GetParam(), .dtype = static_cast<DType>(type), .size = size};
           shape.count = (bytes + element - 1) / element;
           shape.root = static_cast<int>(random.below(static_cast<std::uint64_t>(size)));

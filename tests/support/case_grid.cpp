@@ -21,7 +21,7 @@ const std::vector<Op> all_ops = {Op::sum,  Op::mean, Op::product, Op::min,      
 #if defined(__SANITIZE_THREAD__)
 constexpr int share = 12;
 #elif defined(__SANITIZE_ADDRESS__)
-constexpr int share = 4;
+constexpr int share = 8;
 #else
 constexpr int share = 1;
 #endif
