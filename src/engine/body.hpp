@@ -49,8 +49,6 @@ class Body {
   virtual ~Body() = default;
   /// Does all that can be done now; true once everything is done.
   virtual bool poll() = 0;
-  /// The same, but if it is done, those who sleep over what was published wake up if the carrier is told to ring only.
-  virtual bool poll_quietly() { return poll(); }
   /// Gives up. Nothing touches the buffers afterwards; the peers' memory is left in a state from which later bodies work.
   virtual void cancel() = 0;
   [[nodiscard]] virtual std::string_view how() const = 0;  // "two-shot over shared memory"
@@ -68,9 +66,6 @@ class Carrier {
   /// Ranks in the world; the spec's rank i is members()[i].
   [[nodiscard]] virtual std::span<const int> members() const = 0;
   virtual Body& start(const BodyStart& start) = 0;
-  /// A body that is done and was not released, once more: the spec, which has stayed where it was, and everything else but
-  /// the call's number and arrays are the same.
-  virtual void start_again(Body& ended, std::uint64_t sequence, const std::byte* input, std::byte* output) = 0;
   /// After poll() returned true or threw, or after cancel().
   virtual void release(Body& body) = 0;
 };

@@ -40,11 +40,11 @@ class CircleCarrier final : public Carrier {
 
   [[nodiscard]] std::span<const int> members() const override { return members_; }
   Body& start(const BodyStart& start) override { return circle_.start(start); }
-  void start_again(Body& ended, std::uint64_t sequence, const std::byte* input, std::byte* output) override {
-    circle_.start_again(ended, sequence, input, output);
-  }
   void release(Body& body) override { circle_.release(body); }
-  /// After poll_quietly() and a full fence.
+  bool run_again(Body& ended, std::uint64_t sequence, const std::byte* input, std::byte* output) {
+    return circle_.run_again(ended, sequence, input, output);
+  }
+  /// After run_again() and a full fence.
   void ring_after_fence() { commons_.ring_all_after_fence(); }
 
  private:

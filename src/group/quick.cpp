@@ -115,14 +115,11 @@ bool GroupCore::run_again(Entry& entry, const Plain& plain, Duration timeout, st
   number_again(start.signature);
   start.input = familiar->admitted.input.present() ? static_cast<const std::byte*>(plain.input.data()) : nullptr;
   start.output = familiar->admitted.output.present() ? static_cast<std::byte*>(plain.output.data()) : nullptr;
-  if (familiar->body != nullptr) {
-    circle_->start_again(*familiar->body, start.signature.sequence, start.input, start.output);
-  } else {
-    familiar->body = &circle_->start(start);
-  }
+  const bool is_first = familiar->body == nullptr;  // of those that a body is kept for
+  if (is_first) familiar->body = &circle_->start(start);
   std::exception_ptr error;
   try {
-    if (familiar->body->poll_quietly()) {
+    if (!is_first && circle_->run_again(*familiar->body, start.signature.sequence, start.input, start.output)) {
       entry.leave();
       guard.unlock();
       circle_->ring_after_fence();

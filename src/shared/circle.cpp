@@ -59,12 +59,6 @@ class Circle::SharedBody final : public Body {
     if (stage == Stage::waiting && circle.progress()) circle.parts_.commons->ring_all();
     return stage == Stage::done;
   }
-  bool poll_quietly() override {
-    const bool published = stage == Stage::waiting && circle.progress();
-    const bool done = stage == Stage::done;
-    if (published && !done) circle.parts_.commons->ring_all();
-    return done;
-  }
   void cancel() override {
     if (stage == Stage::waiting) circle.leave_out(*this);
     stage = Stage::gone;
@@ -244,12 +238,16 @@ Body& Circle::start(const BodyStart& start) {
   return body;
 }
 
-void Circle::start_again(Body& ended, std::uint64_t sequence, const std::byte* input, std::byte* output) {
+bool Circle::run_again(Body& ended, std::uint64_t sequence, const std::byte* input, std::byte* output) {
   auto& body = static_cast<SharedBody&>(ended);
   body.start.signature.sequence = sequence;
   body.start.input = input;
   body.start.output = output;
   enqueue(body);
+  const bool published = progress();
+  const bool done = body.stage == SharedBody::Stage::done;
+  if (published && !done) parts_.commons->ring_all();
+  return done;
 }
 
 inline void Circle::enqueue(SharedBody& body) {

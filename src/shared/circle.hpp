@@ -46,8 +46,9 @@ class Circle {
 
   /// The spec counts members; every member starts the same bodies in the same order, or leaves some out.
   Body& start(const BodyStart& start);
-  /// A body that is done, once more: for a call that differs in its number and its arrays only.
-  void start_again(Body& ended, std::uint64_t sequence, const std::byte* input, std::byte* output);
+  /// A body that is done and was not released, once more, for a call that differs in its number and its arrays only; and all that
+  /// can be done of it now. True if it is done again: then those who sleep have yet to be woken.
+  bool run_again(Body& ended, std::uint64_t sequence, const std::byte* input, std::byte* output);
   /// Only after poll() returned true or cancel().
   void release(Body& body);
   /// The last thing that this member does: it will not touch the others' seats any more. No body is under way.

@@ -112,7 +112,7 @@ TEST(Circle, BodiesThatAreDoneAreStartedAgainForOtherArrays) {
           Sample sample(shape, ++sequence, random);
           for (int rank = 0; rank < size; ++rank) {
             const BodyStart start = sample.start(rank);
-            members[rank].start_again(*bodies[static_cast<std::size_t>(rank)], sequence, start.input, start.output);
+            members[rank].run_again(*bodies[static_cast<std::size_t>(rank)], sequence, start.input, start.output);
           }
           poll_all(bodies, random);
           for (int rank = 0; rank < size; ++rank) ASSERT_EQ(sample.difference(rank), "") << sample.text();
@@ -138,7 +138,8 @@ TEST_P(EveryVerb, GivesWhatItsDefinitionSaysForAllTypesCountsRanksAndRoots) {
     for (int type = 0; type < dtype_count; ++type) {
       // Around what fits into a line, a door (112 bytes, 240 of two ranks), a slot (512), a one-shot (128), and several slots.
       const auto element = static_cast<std::int64_t>(size_of(static_cast<DType>(type)));
-      for (const std::int64_t bytes : {0, 1, 16, 48, 49, 64, 112, 113, 128, 129, 240, 241, 496, 512, 528, 1024, 1040, 3000}) {
+      for (const std::int64_t bytes :
+           {0, 1, 16, 48, 49, 64, 112, 113, 128, 129, 240, 241, 496, 512, 528, 1024, 1040, 3000}) {
         for (const bool in_place : {false, true}) {
           if (!random.chance(share)) continue;
           SampleShape shape{.verb = GetParam(), .dtype = static_cast<DType>(type), .size = size};
