@@ -17,6 +17,11 @@ namespace {
 // Some hundred nanoseconds: what a cache line takes to come over, with room. Pointless if whoever is awaited needs this core.
 constexpr int looks_per_poll = 64;
 
+/// Of a message in a door.
+std::int64_t lines_after_first(std::int64_t bytes) {
+  return (std::max(bytes - first_line_bytes, std::int64_t{0}) + line_bytes - 1) / line_bytes;
+}
+
 // Of this machine; some virtual ones do not tell.
 std::int64_t last_cache_bytes() {
 #if defined(_SC_LEVEL3_CACHE_SIZE)
@@ -137,6 +142,7 @@ class Circle::SharedBody final : public Body {
   Part part = Part::slots;
   bool meets = false;  // its first part is a meeting
   bool crosses = false;
+  std::int64_t touched_lines = 0;  // of the door that is awaited
   BodyStart start;
   Movement movement;
   Identity identity;
@@ -233,6 +239,8 @@ Body& Circle::start(const BodyStart& start) {
   body.identity.signature = start.signature;
   body.identity.digest = digest_of(start.signature, start.phase);
   body.slot_work.prepare(body.start, body.movement, places_, parts_.limits);
+  const bool touches = body.movement.in_door && parts_.size == 2;
+  body.touched_lines = touches ? lines_after_first(body.slot_work.first_message_bytes()) : 0;
   enqueue(body);
   idle_.pop_back();
   return body;
@@ -341,6 +349,8 @@ bool Circle::progress() {
       looks = 0;
     } else if (++looks >= (parts_.oversubscribed ? 1 : looks_per_poll)) {
       break;
+    } else if (body.touched_lines > 0) {
+      touch_awaited(body);
     }
   }
   return published;
@@ -348,19 +358,29 @@ bool Circle::progress() {
 
 // A call like this one, most likely: the lines of the slot that it will write first have been read by others since they were
 // written last, and take as long to come back as a message to go. Roots may take turns, so whether this rank left anything in
-// this call does not matter. Of the door only the second line: who waits already looks at the first, and would take it away again.
+// this call does not matter. Of a door only the second line, if several wait for it: they look at the first already, and would take
+// it away again.
 inline void Circle::expect_next(const SharedBody& body) {
   if (body.movement.answers) return;  // they have come back
-  constexpr std::int64_t line = 64, lines_max = 8;
+  constexpr std::int64_t lines_max = 8;
   if (body.movement.in_door) {
     Native::Greeting& next = own_->flags.doors[(body.identity.turn + 1) % Native::doors].greeting;
-    if (body.slot_work.first_message_bytes() > first_line_bytes) shm::expect_write(next.payload + first_line_bytes);
+    const bool has_second = body.slot_work.first_message_bytes() > first_line_bytes;
+    if (has_second && parts_.size > 2) shm::expect_write(next.payload + first_line_bytes);
     return;
   }
   std::byte* const slot = places_[static_cast<std::size_t>(parts_.rank)]
                               .slots[Steps<Native>::place_of(body.identity.turn + 1, 0, body.crosses)];
-  const std::int64_t bytes = std::min(body.slot_work.first_message_bytes(), lines_max * line);
-  for (std::int64_t at = 0; at < bytes; at += line) shm::expect_write(slot + at);
+  const std::int64_t bytes = std::min(body.slot_work.first_message_bytes(), lines_max * line_bytes);
+  for (std::int64_t at = 0; at < bytes; at += line_bytes) shm::expect_write(slot + at);
+}
+
+// Of two ranks, the one that waits has all lines of the other's door in its cache, as they were when it read them last. To look at
+// them disturbs nobody until they are written; and then they come together, not one after the other.
+inline void Circle::touch_awaited(const SharedBody& body) const {
+  const Seat& other = *places_[static_cast<std::size_t>(1 - parts_.rank)].seat;
+  const auto* const door = reinterpret_cast<const std::byte*>(&other.flags.doors[steps_.door()]);
+  for (std::int64_t line = 1; line <= body.touched_lines; ++line) __builtin_prefetch(door + line * line_bytes);
 }
 
 // What this rank's door says beside the stamp.

@@ -71,6 +71,7 @@ class Circle {
   inline bool advance(SharedBody& body);
   bool progress();
   inline void expect_next(const SharedBody& body);
+  inline void touch_awaited(const SharedBody& body) const;
   [[nodiscard]] Reach reach() const { return {.cross_memory = parts_.cross_memory, .limits = parts_.limits}; }
   [[nodiscard]] inline Native::Greeting& greeting_of(int rank) const;
   inline void greet(const SharedBody& body);

@@ -7,7 +7,6 @@
 namespace tutti::shared {
 namespace {
 
-constexpr std::int64_t line_bytes = 64;
 // What an uneven all_to_all sets aside: a rank does not know how many rounds the others have.
 constexpr std::uint64_t unknown_span = 1u << 24;
 

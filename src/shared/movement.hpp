@@ -17,6 +17,7 @@
 
 namespace tutti::shared {
 
+inline constexpr std::int64_t line_bytes = 64;
 inline constexpr std::int64_t inline_bytes = 240;       // fit into a door …
 inline constexpr std::int64_t first_lines_bytes = 112;  // … so many on its first two lines …
 inline constexpr std::int64_t first_line_bytes = 48;    // … and on the line of its stamp
