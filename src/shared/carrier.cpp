@@ -11,23 +11,6 @@
 #include "shared/carrier_hot.hpp"
 
 namespace tutti::shared {
-namespace {
-
-/// As the kernels do it; but to choose among those takes longer than to add the few floats of a door.
-void add_floats(std::byte* to, std::span<const void* const> operands, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto element = [&](const void* operand) {
-      float value;
-      std::memcpy(&value, static_cast<const std::byte*>(operand) + i * std::int64_t{sizeof value}, sizeof value);
-      return value;
-    };
-    float sum = element(operands[0]);
-    for (const void* operand : operands.subspan(1)) sum += element(operand);
-    std::memcpy(to + i * std::int64_t{sizeof sum}, &sum, sizeof sum);
-  }
-}
-
-}  // namespace
 
 void Carrier::prepare(const BodyStart& start, const Movement& movement, const std::vector<Place>& places,
                       const SharedLimits& limits) {
@@ -135,7 +118,9 @@ void Carrier::reduce_to(std::byte* to, Part piece, std::int64_t slot_offset, int
     stream_reduction(to, piece.count);
     return;
   } else if (adds_few_floats_) {
-    add_floats(to, reduced_, piece.count);
+    add_floats(to, static_cast<const std::byte*>(reduced_[0]), piece.count, [this](auto& sum, std::int64_t at) {
+      for (std::size_t i = 1; i < reduced_.size(); ++i) add_to(sum, static_cast<const std::byte*>(reduced_[i]) + at);
+    });
   } else {
     kernel::reduce_many(start_.op, start_.dtype, to, reduced_, piece.count);
   }
