@@ -146,6 +146,8 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     Body* body = nullptr;  // that carried out the last of them, for the next one
     bool is_known = false;
     bool may_replay = false;
+    std::size_t followed_by = 0;  // the place of the one that was replayed after it
+    [[nodiscard]] inline bool replays(const Plain& plain) const;
   };
   void admit_stranger(Request& request);
   static void admit_again(Request& request, const Familiar& familiar);

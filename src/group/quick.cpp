@@ -6,6 +6,7 @@
 // over by then, or goes wrong, becomes an operation like any other.
 #include <sched.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "backend/alike.hpp"
@@ -76,20 +77,22 @@ bool poll_for_a_moment(Work& work, bool oversubscribed, GroupCore::Patience* pat
 
 }  // namespace
 
+inline bool GroupCore::Familiar::replays(const Plain& plain) const {
+  return may_replay && asked.verb == plain.verb && asked.op == plain.op && asked.root == plain.root &&
+         alike(plain.input, asked.input) && alike(plain.output, asked.output) &&
+         position.holds_for(plain.input, plain.output);
+}
+
+// Programs repeat what they did last, or go through the same calls in the same order: what came after the last one is tried first.
 GroupCore::Familiar* GroupCore::find_replayable(const Plain& plain) {
-  // Programs repeat what they did last, or go through the same calls in the same order.
-  for (std::size_t i = 0; i < familiar_.size(); ++i) {
-    const std::size_t place = (replayed_ + i) % familiar_.size();
-    Familiar& each = familiar_[place];
-    const Request& asked = each.asked;
-    if (each.may_replay && asked.verb == plain.verb && asked.op == plain.op && asked.root == plain.root &&
-        alike(plain.input, asked.input) && alike(plain.output, asked.output) &&
-        each.position.holds_for(plain.input, plain.output)) {
-      replayed_ = place;
-      return &each;
-    }
+  Familiar& last = familiar_[replayed_];
+  if (!familiar_[last.followed_by].replays(plain)) {
+    const auto found = std::ranges::find_if(familiar_, [&](const Familiar& each) { return each.replays(plain); });
+    if (found == familiar_.end()) return nullptr;
+    last.followed_by = static_cast<std::size_t>(found - familiar_.begin());
   }
-  return nullptr;
+  replayed_ = last.followed_by;
+  return &familiar_[replayed_];
 }
 
 void GroupCore::forget(Familiar& familiar) {
