@@ -3,13 +3,13 @@
 #include "shared/circle.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <new>
 
 #include "shared/carrier_hot.hpp"
+#include "shared/settled_limits.hpp"
 
 namespace tutti::shared {
 namespace {
@@ -20,36 +20,6 @@ constexpr int looks_per_poll = 64;
 /// Of a message in a door.
 std::int64_t lines_after_first(std::int64_t bytes) {
   return (std::max(bytes - first_line_bytes, std::int64_t{0}) + line_bytes - 1) / line_bytes;
-}
-
-// Of this machine; some virtual ones do not tell.
-std::int64_t last_cache_bytes() {
-#if defined(_SC_LEVEL3_CACHE_SIZE)
-  if (const long told = sysconf(_SC_LEVEL3_CACHE_SIZE); told > 0) return told;
-#endif
-  return 32 << 20;
-}
-
-// Whether a line comes from another core sooner than the kernel reads it in another process. So it was on the machine with AMD's
-// processors, as long as both cores had a cache in common; on those with Intel's it came out even.
-bool are_lines_quick() {
-#if defined(__x86_64__)
-  return __builtin_cpu_is("amd");
-#else
-  return false;
-#endif
-}
-
-SharedLimits settled(SharedLimits limits, int size) {
-  // Every member has at least one line of each slot.
-  limits.slot_bytes = std::max<std::int64_t>(limits.slot_bytes, std::int64_t{64} * size);
-  limits.slot_bytes = (limits.slot_bytes + 127) / 128 * 128;
-  limits.chunk_bytes = std::clamp<std::int64_t>(limits.chunk_bytes, 64, limits.slot_bytes);
-  if (limits.stream_bytes_min == 0) limits.stream_bytes_min = last_cache_bytes() / 4 / size;  // inputs and outputs
-  if (limits.read_by_two_bytes_min == 0) limits.read_by_two_bytes_min = are_lines_quick() ? any_bytes : 1;
-  limits.one_way_chunk_bytes = std::min(limits.one_way_chunk_bytes, limits.chunk_bytes);
-  limits.crossed_chunk_bytes = std::min(limits.crossed_chunk_bytes, limits.chunk_bytes);
-  return limits;
 }
 
 }  // namespace
@@ -163,13 +133,7 @@ Circle::~Circle() { parts_.commons->free(reinterpret_cast<std::byte*>(own_)); }
 std::uint64_t Circle::seat_offset() const { return parts_.commons->offset_of(reinterpret_cast<std::byte*>(own_)); }
 
 void Circle::connect(const std::vector<std::uint64_t>& offsets, bool crowded) {
-  if (crowded) {  // to wait for each other is what costs most
-    parts_.limits.one_shot_bytes_max = parts_.limits.one_shot_bytes_max_crowded;
-    parts_.limits.one_shot_bytes_max_crossed = parts_.limits.one_shot_bytes_max_crowded;
-    parts_.limits.one_way_chunk_bytes = parts_.limits.chunk_bytes;
-    parts_.limits.read_by_two_bytes_min = 1;
-    parts_.limits.crossed_chunk_bytes = parts_.limits.chunk_bytes;
-  }
+  if (crowded) parts_.limits = shared::crowded(parts_.limits);
   std::vector<Flags<Native>*> flags;
   std::vector<const Native::LongWord*> taken;
   places_.clear();
