@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,6 +31,7 @@
 #include "control/control.hpp"
 #include "group/operation.hpp"
 #include "group/stall.hpp"
+#include "shm/rank_lock.hpp"
 
 namespace tutti {
 
@@ -64,8 +66,8 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
    protected:
     ~Patience() = default;
   };
-  /// The same for a call that has arrays, a reduction and a root, and nothing else. True if it is over; otherwise nothing
-  /// has happened, and it goes the usual way.
+  /// The same for a call that has arrays, a reduction and a root, and nothing else. True if it is over or has become an
+  /// operation; otherwise nothing has happened, and once `entry` is gone it goes the usual way.
   struct Plain {
     Verb verb;
     const View& input;
@@ -153,6 +155,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   static void admit_again(Request& request, const Familiar& familiar);
   void forget(Familiar& familiar);
   [[nodiscard]] bool is_undisturbed() const;
+  [[nodiscard]] std::unique_lock<shm::RankLock> enter(Entry& entry, Verb verb, Patience* patience);
   [[nodiscard]] bool has_thread_inside() const { return inside_.load(std::memory_order_acquire); }
   [[noreturn]] void refuse_second_thread(std::string_view what) const;
   [[nodiscard]] Familiar* find_replayable(const Plain& plain);

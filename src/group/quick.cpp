@@ -101,19 +101,25 @@ void GroupCore::forget(Familiar& familiar) {
   familiar.is_known = familiar.may_replay = false;
 }
 
-// Everything that tells this call from one before is compared; so nothing is left to check.
-bool GroupCore::run_again(Entry& entry, const Plain& plain, Duration timeout, std::shared_ptr<Operation>& operation) {
+// Whoever finds the lock held learns at once if it is by a thread inside this group; it may as well be by the service thread.
+std::unique_lock<shm::RankLock> GroupCore::enter(Entry& entry, Verb verb, Patience* patience) {
   runtime_->check_alive();
   auto guard = runtime_->try_lock();
   if (!guard) {
-    if (has_thread_inside()) refuse_second_thread(name_of(plain.verb));
-    if (plain.patience != nullptr) plain.patience->needed();
+    if (has_thread_inside()) refuse_second_thread(name_of(verb));
+    if (patience != nullptr) patience->needed();
     guard.lock();
   }
+  if (has_thread_inside()) refuse_second_thread(name_of(verb));
+  entry.enter(*this);
+  return guard;
+}
+
+// Everything that tells this call from one before is compared; so nothing is left to check.
+bool GroupCore::run_again(Entry& entry, const Plain& plain, Duration timeout, std::shared_ptr<Operation>& operation) {
+  auto guard = enter(entry, plain.verb, plain.patience);
   Familiar* const familiar = find_replayable(plain);
   if (familiar == nullptr || !is_undisturbed()) return false;
-  if (has_thread_inside()) refuse_second_thread(name_of(plain.verb));
-  entry.enter(*this);
   BodyStart& start = familiar->start;
   number_again(start.signature);
   start.input = familiar->admitted.input.present() ? static_cast<const std::byte*>(plain.input.data()) : nullptr;
@@ -163,16 +169,8 @@ bool GroupCore::is_over(const Transfer& transfer, const Message& message) const 
 }
 
 std::shared_ptr<Operation> GroupCore::run_message(Entry* entry, const Message& message, int& source) {
-  runtime_->check_alive();
-  auto guard = runtime_->try_lock();
-  if (!guard) {
-    if (entry != nullptr && has_thread_inside()) refuse_second_thread(name_of(message.verb));
-    guard.lock();
-  }
-  if (entry != nullptr) {
-    if (has_thread_inside()) refuse_second_thread(name_of(message.verb));
-    entry->enter(*this);
-  }
+  if (entry == nullptr) runtime_->check_alive();
+  const auto guard = entry != nullptr ? enter(*entry, message.verb, nullptr) : runtime_->lock();
   check_message_here(message);
   return pass(message, source, Waiting::for_a_moment);
 }
