@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -36,12 +37,8 @@ class View {
   View(const View& other) noexcept { *this = other; }
   View& operator=(const View& other) noexcept {
     data_ = other.data_;
-    dtype_ = other.dtype_;
-    read_only_ = other.read_only_;
-    device_ = other.device_;
-    axes_ = other.axes_;
-    present_ = other.present_;
-    for (std::size_t i = 0; i < std::size_t(axes_); ++i) {
+    kind_ = other.kind_;
+    for (std::size_t i = 0; i < std::size_t(kind_.axes); ++i) {
       shape_[i] = other.shape_[i];
       strides_[i] = other.strides_[i];
     }
@@ -52,10 +49,10 @@ class View {
   template <LastingRange R>
   View(R&& range)  // NOLINT: implicit on purpose, so that `world.all_reduce(grads)` reads as it should
       : data_(const_cast<void*>(static_cast<const void*>(std::ranges::data(range)))),
-        dtype_(dtype_of<std::ranges::range_value_t<R>>),
-        read_only_(std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>),
-        axes_(1),
-        present_(true) {
+        kind_{.axes = 1,
+              .dtype = dtype_of<std::ranges::range_value_t<R>>,
+              .read_only = std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>,
+              .present = true} {
     shape_[0] = static_cast<std::int64_t>(std::ranges::size(range));
     strides_[0] = 1;
   }
@@ -68,19 +65,28 @@ class View {
   static View read_only(const void* data, DType dtype, std::span<const std::int64_t> shape,
                         std::span<const std::int64_t> strides = {}, Device device = {});
 
-  [[nodiscard]] bool present() const { return present_; }
-  [[nodiscard]] bool is_read_only() const { return read_only_; }
+  [[nodiscard]] bool present() const { return kind_.present; }
+  [[nodiscard]] bool is_read_only() const { return kind_.read_only; }
   [[nodiscard]] void* data() const { return data_; }
-  [[nodiscard]] DType dtype() const { return dtype_; }
-  [[nodiscard]] Device device() const { return device_; }
-  [[nodiscard]] int axes() const { return axes_; }
-  [[nodiscard]] std::span<const std::int64_t> shape() const { return {shape_.data(), std::size_t(axes_)}; }
-  [[nodiscard]] std::span<const std::int64_t> strides() const { return {strides_.data(), std::size_t(axes_)}; }
+  [[nodiscard]] DType dtype() const { return kind_.dtype; }
+  [[nodiscard]] Device device() const { return {.kind = kind_.device, .index = kind_.device_index}; }
+  [[nodiscard]] int axes() const { return int(kind_.axes); }
+  [[nodiscard]] std::span<const std::int64_t> shape() const { return {shape_.data(), std::size_t(kind_.axes)}; }
+  [[nodiscard]] std::span<const std::int64_t> strides() const { return {strides_.data(), std::size_t(kind_.axes)}; }
   /// Elements; 1 for a view with no axes, 0 for one that is not present.
-  [[nodiscard]] std::int64_t count() const { return axes_ == 1 && present_ ? shape_[0] : product(); }
-  [[nodiscard]] std::int64_t bytes() const { return count() * std::int64_t(size_of(dtype_)); }
+  [[nodiscard]] std::int64_t count() const { return kind_.axes == 1 && kind_.present ? shape_[0] : product(); }
+  [[nodiscard]] std::int64_t bytes() const { return count() * std::int64_t(size_of(kind_.dtype)); }
   /// Row-major without gaps (axes of length 1 may have any stride).
-  [[nodiscard]] bool is_contiguous() const { return (axes_ == 1 && strides_[0] == 1) || is_row_major(); }
+  [[nodiscard]] bool is_contiguous() const { return (kind_.axes == 1 && strides_[0] == 1) || is_row_major(); }
+  /// The same but for where it lies.
+  [[nodiscard]] bool is_like(const View& other) const {
+    const auto mine = kind_.words(), theirs = other.kind_.words();
+    if (mine[0] != theirs[0] || mine[1] != theirs[1]) return false;
+    for (std::size_t i = 0; i < std::size_t(kind_.axes); ++i) {  // one or two: not worth a memcmp
+      if (shape_[i] != other.shape_[i] || strides_[i] != other.strides_[i]) return false;
+    }
+    return true;
+  }
   /// The same elements from `begin` on, `length` of them along `axis`.
   [[nodiscard]] View slice(int axis, std::int64_t begin, std::int64_t length) const;
 
@@ -88,13 +94,22 @@ class View {
   [[nodiscard]] std::int64_t product() const;
   [[nodiscard]] bool is_row_major() const;
 
+  /// Two words without gaps: small calls are told apart by views.
+  struct Kind {
+    std::int64_t axes = 0;
+    DType dtype = DType::uint8;
+    bool read_only = false;
+    bool present = false;
+    Device::Kind device = Device::Kind::cpu;
+    std::int32_t device_index = 0;
+    [[nodiscard]] std::array<std::uint64_t, 2> words() const {
+      return std::bit_cast<std::array<std::uint64_t, 2>>(*this);
+    }
+  };
+
   void* data_ = nullptr;
-  DType dtype_ = DType::uint8;
-  bool read_only_ = false;
-  Device device_{};
-  int axes_ = 0;
-  bool present_ = false;
-  std::array<std::int64_t, max_axes> shape_;  // the first axes_ of them
+  Kind kind_{};
+  std::array<std::int64_t, max_axes> shape_;  // the first of them, one for each axis
   std::array<std::int64_t, max_axes> strides_;
 };
 

@@ -14,16 +14,6 @@
 
 namespace tutti {
 
-inline bool alike(const View& a, const View& b) {
-  if (a.present() != b.present() || a.dtype() != b.dtype() || a.axes() != b.axes() ||
-      a.is_read_only() != b.is_read_only() || a.device() != b.device())
-    return false;
-  for (std::size_t i = 0; i < a.shape().size(); ++i) {  // one or two axes: not worth a memcmp
-    if (a.shape()[i] != b.shape()[i] || a.strides()[i] != b.strides()[i]) return false;
-  }
-  return true;
-}
-
 /// How two arrays lie to each other. Worked out once for many of the same shapes and strides.
 class Position {
  public:
@@ -49,7 +39,7 @@ inline bool alike(const Request& a, const Request& b) {
   return a.verb == b.verb && a.op == b.op && a.root == b.root && a.axis == b.axis && a.concat_axis == b.concat_axis &&
          a.stack == b.stack && a.uneven == b.uneven && a.differentiated == b.differentiated &&
          a.structure == b.structure && a.sizes_follow == b.sizes_follow && !a.allocate && !b.allocate &&
-         alike(a.input, b.input) && alike(a.output, b.output) &&
+         a.input.is_like(b.input) && a.output.is_like(b.output) &&
          Position(b.input, b.output).holds_for(a.input, a.output) && a.sizes == b.sizes &&
          a.recv_sizes == b.recv_sizes && a.pairs == b.pairs;
 }

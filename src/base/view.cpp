@@ -76,21 +76,21 @@ View::View(void* data, DType dtype, std::span<const std::int64_t> shape, Device 
 
 View::View(void* data, DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides,
            Device device)
-    : data_(data), dtype_(dtype), device_(device), present_(true) {
+    : data_(data), kind_{.dtype = dtype, .present = true, .device = device.kind, .device_index = device.index} {
   check_kinds(dtype, device);
   check_shape(shape, strides);
   check_extent(dtype, shape, strides);
   if (data == nullptr && has_elements(shape)) {
     refuse(fmt::format("the pointer is null, but shape {} has elements", shape_text(shape)));
   }
-  axes_ = static_cast<int>(shape.size());
+  kind_.axes = static_cast<std::int64_t>(shape.size());
   std::ranges::copy(shape, shape_.begin());
   if (!strides.empty()) {
     std::ranges::copy(strides, strides_.begin());
     return;
   }
   std::int64_t stride = 1;
-  for (int axis = axes_ - 1; axis >= 0; --axis) {
+  for (int axis = axes() - 1; axis >= 0; --axis) {
     strides_[std::size_t(axis)] = stride;
     // Without elements nothing is ever multiplied by a stride, and the product of the other extents may overflow.
     if (has_elements(shape)) stride *= shape_[std::size_t(axis)];
@@ -100,12 +100,12 @@ View::View(void* data, DType dtype, std::span<const std::int64_t> shape, std::sp
 View View::read_only(const void* data, DType dtype, std::span<const std::int64_t> shape,
                      std::span<const std::int64_t> strides, Device device) {
   View view(const_cast<void*>(data), dtype, shape, strides, device);  // the flag below keeps the promise
-  view.read_only_ = true;
+  view.kind_.read_only = true;
   return view;
 }
 
 std::int64_t View::product() const {
-  if (!present_ || !has_elements(shape())) return 0;
+  if (!kind_.present || !has_elements(shape())) return 0;
   std::int64_t count = 1;
   for (std::int64_t extent : shape()) count *= extent;
   return count;
@@ -114,7 +114,7 @@ std::int64_t View::product() const {
 bool View::is_row_major() const {
   if (!has_elements(shape())) return true;
   std::int64_t expected = 1;
-  for (int axis = axes_ - 1; axis >= 0; --axis) {
+  for (int axis = axes() - 1; axis >= 0; --axis) {
     const std::int64_t extent = shape_[std::size_t(axis)];
     if (extent != 1 && strides_[std::size_t(axis)] != expected) return false;
     expected *= extent;
@@ -123,8 +123,8 @@ bool View::is_row_major() const {
 }
 
 View View::slice(int axis, std::int64_t begin, std::int64_t length) const {
-  if (axis < 0 || axis >= axes_) {
-    throw InvalidArgument(fmt::format("cannot slice axis {} of a view with {} axes", axis, axes_));
+  if (axis < 0 || axis >= axes()) {
+    throw InvalidArgument(fmt::format("cannot slice axis {} of a view with {} axes", axis, axes()));
   }
   const std::int64_t extent = shape_[std::size_t(axis)];
   if (begin < 0 || length < 0 || begin > extent || length > extent - begin) {
@@ -134,7 +134,7 @@ View View::slice(int axis, std::int64_t begin, std::int64_t length) const {
   View part = *this;
   part.shape_[std::size_t(axis)] = length;
   if (part.count() > 0) {  // an empty slice must not point past the array
-    part.data_ = static_cast<std::byte*>(data_) + begin * strides_[std::size_t(axis)] * std::int64_t(size_of(dtype_));
+    part.data_ = static_cast<std::byte*>(data_) + begin * strides_[std::size_t(axis)] * std::int64_t(size_of(kind_.dtype));
   }
   return part;
 }

@@ -86,13 +86,6 @@ std::shared_ptr<Operation> GroupCore::take_operation() {
 
 void GroupCore::enter_log(const Signature& signature) { log_[signature.sequence % log_length] = signature; }
 
-// The number is written after the rest was copied: a copy of what was just written in parts would have to wait for it.
-void GroupCore::number_again(Signature& signature) {
-  Signature& entry = log_[next_sequence_ % log_length];
-  entry = signature;
-  entry.sequence = signature.sequence = next_sequence_++;
-}
-
 // What a call like this one was found to be.
 void GroupCore::admit_again(Request& request, const Familiar& familiar) {
   const Request& admitted = familiar.admitted;

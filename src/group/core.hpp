@@ -86,6 +86,9 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     Duration timeout{};
     bool differentiated = false;  // both ends have to say the same
   };
+  [[nodiscard]] static std::uint8_t flags_of(const Message& message) {
+    return message.differentiated ? Signature::differentiated : std::uint8_t{0};
+  }
   [[nodiscard]] static Signature signature_of(const Message& message);
   std::shared_ptr<Operation> start_message(const Message& message);
   /// A blocking one. Returns nothing if it is over already, as small ones between neighbours often are; `source` is then
@@ -148,17 +151,18 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     Body* body = nullptr;  // that carried out the last of them, for the next one
     bool is_known = false;
     bool may_replay = false;
-    std::size_t followed_by = 0;  // the place of the one that was replayed after it
+    Familiar* followed_by = this;  // the one that was replayed after it
     [[nodiscard]] inline bool replays(const Plain& plain) const;
   };
   void admit_stranger(Request& request);
   static void admit_again(Request& request, const Familiar& familiar);
   void forget(Familiar& familiar);
-  [[nodiscard]] bool is_undisturbed() const;
-  [[nodiscard]] std::unique_lock<shm::RankLock> enter(Entry& entry, Verb verb, Patience* patience);
+  [[nodiscard]] inline bool is_undisturbed() const;
+  [[nodiscard]] inline std::unique_lock<shm::RankLock> enter(Entry& entry, Verb verb, Patience* patience);
   [[nodiscard]] bool has_thread_inside() const { return inside_.load(std::memory_order_acquire); }
   [[noreturn]] void refuse_second_thread(std::string_view what) const;
-  [[nodiscard]] Familiar* find_replayable(const Plain& plain);
+  [[nodiscard]] inline Familiar* find_replayable(const Plain& plain);
+  [[nodiscard]] Familiar* search_replayable(const Plain& plain);
   [[nodiscard]] bool run_first(const Request& request, Task*& task);
   std::shared_ptr<Operation> take_over(Request request, Duration timeout, Task* task, const std::exception_ptr& error);
   [[nodiscard]] std::vector<int> members_of_host() const;
@@ -169,7 +173,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void enlist(const std::shared_ptr<Operation>& operation, Duration timeout);
   void check_usable() const;
   void enter_log(const Signature& signature);
-  void number_again(Signature& signature);
+  inline void number_again(Signature& signature);
   void refuse(const std::string& text);
   void forget_refused();
   void launch(Operation& operation);
@@ -231,7 +235,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::array<Familiar, 16> familiar_;      // the latest kinds of calls; roots may take turns
   std::size_t next_familiar_ = 0;          // the place for the next kind
   Familiar* latest_ = nullptr;             // the kind of the call that was admitted last; null: one that is not kept
-  std::size_t replayed_ = 0;               // where the kind was found that was replayed last
+  Familiar* replayed_ = familiar_.data();  // the kind that was replayed last
   std::atomic<bool> inside_{false};        // a thread is; set under the lock
   std::uint64_t next_sequence_ = 0;
   std::array<Signature, log_length> log_;

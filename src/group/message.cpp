@@ -19,7 +19,7 @@ constexpr std::uint32_t message_lane = 1;
 Signature GroupCore::signature_of(const Message& message) {
   return {.verb = Verb::send,
           .dtype = message.data.dtype(),
-          .flags = message.differentiated ? Signature::differentiated : std::uint8_t{0},
+          .flags = flags_of(message),
           .count = message.data.count()};
 }
 

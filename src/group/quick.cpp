@@ -79,20 +79,21 @@ bool poll_for_a_moment(Work& work, bool oversubscribed, GroupCore::Patience* pat
 
 inline bool GroupCore::Familiar::replays(const Plain& plain) const {
   return may_replay && asked.verb == plain.verb && asked.op == plain.op && asked.root == plain.root &&
-         alike(plain.input, asked.input) && alike(plain.output, asked.output) &&
+         plain.input.is_like(asked.input) && plain.output.is_like(asked.output) &&
          position.holds_for(plain.input, plain.output);
 }
 
 // Programs repeat what they did last, or go through the same calls in the same order: what came after the last one is tried first.
-GroupCore::Familiar* GroupCore::find_replayable(const Plain& plain) {
-  Familiar& last = familiar_[replayed_];
-  if (!familiar_[last.followed_by].replays(plain)) {
-    const auto found = std::ranges::find_if(familiar_, [&](const Familiar& each) { return each.replays(plain); });
-    if (found == familiar_.end()) return nullptr;
-    last.followed_by = static_cast<std::size_t>(found - familiar_.begin());
-  }
-  replayed_ = last.followed_by;
-  return &familiar_[replayed_];
+inline GroupCore::Familiar* GroupCore::find_replayable(const Plain& plain) {
+  Familiar* const next = replayed_->followed_by;
+  return next->replays(plain) ? replayed_ = next : search_replayable(plain);
+}
+
+GroupCore::Familiar* GroupCore::search_replayable(const Plain& plain) {
+  const auto found = std::ranges::find_if(familiar_, [&](const Familiar& each) { return each.replays(plain); });
+  if (found == familiar_.end()) return nullptr;
+  replayed_->followed_by = &*found;
+  return replayed_ = &*found;
 }
 
 void GroupCore::forget(Familiar& familiar) {
@@ -102,7 +103,7 @@ void GroupCore::forget(Familiar& familiar) {
 }
 
 // Whoever finds the lock held learns at once if it is by a thread inside this group; it may as well be by the service thread.
-std::unique_lock<shm::RankLock> GroupCore::enter(Entry& entry, Verb verb, Patience* patience) {
+inline std::unique_lock<shm::RankLock> GroupCore::enter(Entry& entry, Verb verb, Patience* patience) {
   runtime_->check_alive();
   auto guard = runtime_->try_lock();
   if (!guard) {
@@ -113,6 +114,17 @@ std::unique_lock<shm::RankLock> GroupCore::enter(Entry& entry, Verb verb, Patien
   if (has_thread_inside()) refuse_second_thread(name_of(verb));
   entry.enter(*this);
   return guard;
+}
+
+inline bool GroupCore::is_undisturbed() const {
+  return !broken_ && running_.empty() && early_.empty() && refusals_.empty() && !proposed_;
+}
+
+// The number is written after the rest was copied: a copy of what was just written in parts would have to wait for it.
+inline void GroupCore::number_again(Signature& signature) {
+  Signature& entry = log_[next_sequence_ % log_length];
+  entry = signature;
+  entry.sequence = signature.sequence = next_sequence_++;
 }
 
 // Everything that tells this call from one before is compared; so nothing is left to check.
@@ -164,8 +176,7 @@ bool GroupCore::run_first(const Request& request, Task*& task) {
 bool GroupCore::is_over(const Transfer& transfer, const Message& message) const {
   if (transfer.state != Transfer::State::done) return false;
   const Signature& sent = transfer.envelope.signature;  // of a send: its own
-  return sent.dtype == message.data.dtype() && sent.count == message.data.count() &&
-         sent.flags == signature_of(message).flags;
+  return sent.dtype == message.data.dtype() && sent.count == message.data.count() && sent.flags == flags_of(message);
 }
 
 std::shared_ptr<Operation> GroupCore::run_message(Entry* entry, const Message& message, int& source) {
@@ -218,10 +229,6 @@ std::shared_ptr<Operation> GroupCore::pass(const Message& message, int& source, 
   enlist(operation, message.timeout);
   advance_message(*operation);
   return operation;
-}
-
-bool GroupCore::is_undisturbed() const {
-  return !broken_ && running_.empty() && early_.empty() && refusals_.empty() && !proposed_;
 }
 
 std::shared_ptr<Operation> GroupCore::take_over(Request request, Duration timeout, Task* task,

@@ -60,13 +60,13 @@ void Runtime::leave() {
   parts_.transport->close(deadline);
 }
 
-void Runtime::check_alive() const {
+void Runtime::refuse_call() const {
   if (forked_) {
     throw InvalidArgument(
         "this process is a fork of the one that joined the job; links cannot be shared. Call tutti::init() in "
         "processes that were started for it, or fork before init()");
   }
-  if (gone_) throw InvalidArgument("this process has left the job (finalize was called); no call is possible any more");
+  throw InvalidArgument("this process has left the job (finalize was called); no call is possible any more");
 }
 
 void Runtime::abandon() {

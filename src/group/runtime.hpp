@@ -69,7 +69,10 @@ class Runtime final : public TransportListener,
   /// Says goodbye and closes; calls raise afterwards.
   void leave();
   /// Throws when this process left the job, or is a forked child of the one that joined it.
-  void check_alive() const;
+  void check_alive() const {
+    if (forked_.load(std::memory_order_acquire) || gone_.load(std::memory_order_acquire)) [[unlikely]]
+      refuse_call();
+  }
   /// In a forked child: closes what was inherited.
   void abandon();
 
@@ -130,6 +133,7 @@ class Runtime final : public TransportListener,
   void on_probe_answer(int from, std::uint64_t id, std::span<const std::byte> answer) override;
 
  private:
+  [[noreturn]] void refuse_call() const;
   void serve();
   void confirm_ended();
   void hand_on(const control::Refusal& refusal, GroupCore& group);

@@ -37,6 +37,12 @@ void Carrier::prepare(const BodyStart& start, const Movement& movement, const st
     case Verb::all_to_all: prepare_blocks(); break;
     default: break;
   }
+  in_door_from_ = 0;
+  in_door_bytes_ = message_count_ * element_;
+  if (move_.in_blocks && spec.size == 2) {
+    in_door_from_ = sent_blocks_.offset(1 - spec.rank) * element_;
+    in_door_bytes_ = sent_blocks_.count(1 - spec.rank) * element_;
+  }
   adds_few_floats_ = move_.in_door && start.dtype == DType::float32 && start.op == Op::Kind::sum;
   adds_floats_of_two_ = adds_few_floats_ && move_.taking == Taking::reduce && move_.reduce_ranks == 2 &&
                         spec.size == 2 && !move_.in_blocks && !move_.answers && !spec.finish;

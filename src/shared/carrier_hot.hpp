@@ -84,6 +84,17 @@ inline void Carrier::take(std::int64_t round, int slot, int peer) {
   }
 }
 
+inline void Carrier::leave_in_door(std::byte* payload) const {
+  if (!move_.leaves) return;
+  if (move_.stride > 0) return leave_blocks(0, payload);
+  fill_door(payload, start_.input + in_door_from_, in_door_bytes_);
+}
+
+inline void Carrier::take_from_door(const std::byte* payload, int peer) const {
+  if (move_.taking != Taking::copy) return;
+  copy_bytes(landing_of(peer), payload + spec_->rank * move_.stride, taken_from(peer) * element_);
+}
+
 inline void Carrier::finish(std::int64_t round, int slot) {
   if (copies_own_) copy_own(round);
   if (move_.answers) return;
@@ -113,6 +124,7 @@ void add_floats(std::byte* to, const std::byte* first, std::int64_t count, Add a
   };
   std::int64_t i = 0;
   for (; i + 4 <= count; i += 4) add_some(std::integral_constant<int, 4>(), i * float_bytes);
+  for (; i + 2 <= count; i += 2) add_some(std::integral_constant<int, 2>(), i * float_bytes);
   for (; i < count; ++i) add_some(std::integral_constant<int, 1>(), i * float_bytes);
 }
 

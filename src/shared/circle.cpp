@@ -47,20 +47,20 @@ class Circle::SharedBody final : public Body {
   }
   [[nodiscard]] int step_count() const override { return static_cast<int>(movement.rounds); }
   void add_waiting_for(std::vector<int>& ranks) const override {
-    if (stage != Stage::waiting || circle.queue_.empty()) return;
+    if (stage != Stage::waiting) return;
     // Whoever keeps the oldest keeps all of them.
     const auto add = [&](int peer) {
       if (std::find(ranks.begin(), ranks.end(), peer) == ranks.end()) ranks.push_back(peer);
     };
-    const SharedBody& oldest = *circle.queue_.front();
     if (!circle.begun_) return;
+    const SharedBody& oldest = *circle.oldest_;
     if (oldest.part == Part::slots) {
       circle.steps_.visit_awaited(oldest.slot_work, add);
     } else {
       circle.steps_.visit_awaited(oldest.door_work, add);
     }
   }
-  [[nodiscard]] bool is_oldest() const { return !circle.queue_.empty() && circle.queue_.front() == this; }
+  [[nodiscard]] bool is_oldest() const { return circle.oldest_ == this; }
 
   // What Steps asks for, in each part; and on first contact the look at a peer's signature.
   struct SlotWork : Carrier {
@@ -70,6 +70,19 @@ class Circle::SharedBody final : public Body {
       if (round == 0) body.circle.greet(body);
     }
     void meet(int peer, int) { body.circle.meet(body, peer); }
+    SharedBody& body;
+  };
+  // What fits into doors. The same for one round, with less to ask.
+  struct ShortWork {
+    [[nodiscard]] int take_sources() const { return body.slot_work.take_sources(); }
+    [[nodiscard]] int take_source(int i) const { return body.slot_work.take_source(i); }
+    void meet(int peer, int) { body.circle.meet(body, peer); }
+    void leave(std::int64_t, int) {
+      body.slot_work.leave_in_door(body.circle.greeting_of(body.circle.parts_.rank).payload);
+      body.circle.greet(body);
+    }
+    void take(std::int64_t, int, int peer) { body.slot_work.take_from_door(body.circle.greeting_of(peer).payload, peer); }
+    void finish(std::int64_t, int) { body.slot_work.finish(0, 0); }
     SharedBody& body;
   };
   // A part without slots: of all (a meeting), or of nobody.
@@ -103,6 +116,7 @@ class Circle::SharedBody final : public Body {
   };
 
   enum class Part : std::uint8_t { meeting, slots, direct };
+  [[nodiscard]] RunNumber number() const { return {identity.first, identity.signature.sequence, identity.turn}; }
   [[nodiscard]] Stamp last_stamp() const {
     return identity.first + (part == Part::meeting ? 1 : 0) + movement.span - 1;
   }
@@ -111,14 +125,17 @@ class Circle::SharedBody final : public Body {
   Stage stage = Stage::gone;
   Part part = Part::slots;
   bool meets = false;  // its first part is a meeting
-  bool crosses = false;
+  bool expects_next = false;
   std::int64_t touched_lines = 0;  // of the door that is awaited
+  int looks_per_touch = 1;
   BodyStart start;
   Movement movement;
   Identity identity;
+  Run run;  // of its part with slots or doors; whether it crosses is found out each time
   std::vector<Whereabout> whereabouts;
   Direct direct;
   SlotWork slot_work{*this};
+  ShortWork short_work{*this};
   DoorWork door_work{*this};
 };
 
@@ -168,25 +185,25 @@ void Circle::depart() {
 
 // The same numbers on every member: they come from the call, and from the order of bodies within it.
 inline void Circle::identify(SharedBody& body) {
-  const Signature& signature = body.start.signature;
-  const Movement& movement = body.movement;
-  if (signature.sequence != sequence_) {
-    sequence_ = signature.sequence;
-    next_step_ = 1;
-    bodies_of_call_ = 0;
-  }
-  if (next_step_ + movement.span + 1 >= (std::uint64_t{1} << step_bits) ||
-      static_cast<std::uint64_t>(movement.rounds) > movement.span) {
-    throw Error(fmt::format("{}: {} pieces are more than one call may have; use larger slots in shared memory",
-                            describe(signature), movement.rounds));
-  }
-  body.identity.first = (sequence_ << step_bits) + next_step_;
-  body.identity.turn = sequence_ + bodies_of_call_;
-  body.identity.signature.sequence = sequence_;
-  body.crosses = body.movement.crosses && bodies_of_call_ == 0;
-  const unsigned parts = body.part == SharedBody::Part::meeting ? 2 : 1;
-  next_step_ += movement.span + parts - 1;
-  bodies_of_call_ += parts;
+  const std::uint64_t sequence = body.start.signature.sequence;
+  const bool is_first = sequence != sequence_;  // of its call
+  const std::uint64_t step = is_first ? 1 : next_step_;
+  const std::uint64_t before = is_first ? 0 : bodies_of_call_;
+  if (step + body.movement.span + 1 >= (std::uint64_t{1} << step_bits)) [[unlikely]]
+    refuse_pieces(body);
+  body.identity.first = (sequence << step_bits) + step;
+  body.identity.turn = sequence + before;
+  body.identity.signature.sequence = sequence;
+  body.run.crosses = body.movement.crosses && is_first;
+  const unsigned parts = body.meets ? 2 : 1;
+  sequence_ = sequence;
+  next_step_ = step + body.movement.span + parts - 1;
+  bodies_of_call_ = before + parts;
+}
+
+void Circle::refuse_pieces(const SharedBody& body) {
+  throw Error(fmt::format("{}: {} pieces are more than one call may have; use larger slots in shared memory",
+                          describe(body.start.signature), body.movement.rounds));
 }
 
 Body& Circle::start(const BodyStart& start) {
@@ -195,28 +212,49 @@ Body& Circle::start(const BodyStart& start) {
     idle_.push_back(bodies_.back().get());
   }
   SharedBody& body = *idle_.back();
+  std::replace(noted_.begin(), noted_.end(), static_cast<const SharedBody*>(&body), static_cast<const SharedBody*>(nullptr));
   const auto element = static_cast<std::int64_t>(size_of(start.dtype));
   body.start = start;
   body.movement = movement_of(*start.spec, element, parts_.limits);
+  if (static_cast<std::uint64_t>(body.movement.rounds) > body.movement.span) refuse_pieces(body);
   body.meets = is_worth_meeting(*start.spec, element, reach());
   body.identity.phase = start.phase;
   body.identity.signature = start.signature;
   body.identity.digest = digest_of(start.signature, start.phase);
   body.slot_work.prepare(body.start, body.movement, places_, parts_.limits);
+  const Movement& m = body.movement;
+  body.run = {.span = m.span,
+              .rounds = m.rounds,
+              .leaves = m.leaves,
+              .in_slots = !m.in_door,
+              .hears_all = m.answers || body.slot_work.take_sources() == parts_.size - 1,
+              .answers = m.answers};
+  body.expects_next = !m.answers && (!m.in_door || parts_.size > 2);
   const bool touches = body.movement.in_door && parts_.size == 2;
   body.touched_lines = touches ? lines_after_first(body.slot_work.first_message_bytes()) : 0;
+  body.looks_per_touch = body.touched_lines > 2 ? 2 : 1;
   enqueue(body);
   idle_.pop_back();
   return body;
 }
 
+// A message in a door that nothing is before takes a way of its own: it is on it for less time than a cache line.
 bool Circle::run_again(Body& ended, std::uint64_t sequence, const std::byte* input, std::byte* output) {
   auto& body = static_cast<SharedBody&>(ended);
   body.start.signature.sequence = sequence;
   body.start.input = input;
   body.start.output = output;
   enqueue(body);
-  const bool published = progress();
+  bool published = false;
+  if (body.movement.in_door && oldest_ == &body) {
+    begun_ = true;
+    note(body);
+    begin_slots(body);
+    if (look<true>(body)) end_oldest();
+    published = steps_.take_published();
+  } else {
+    published = progress();
+  }
   const bool done = body.stage == SharedBody::Stage::done;
   if (published && !done) parts_.commons->ring_all();
   return done;
@@ -226,22 +264,38 @@ inline void Circle::enqueue(SharedBody& body) {
   body.part = body.meets ? SharedBody::Part::meeting : SharedBody::Part::slots;
   identify(body);
   body.stage = SharedBody::Stage::waiting;
-  queue_.push_back(&body);
+  if (oldest_ == nullptr) {
+    oldest_ = &body;
+  } else {
+    later_.push_back(&body);
+  }
+}
+
+inline void Circle::dequeue_oldest() {
+  begun_ = false;
+  oldest_ = later_.empty() ? nullptr : later_.front();
+  if (oldest_ != nullptr) later_.erase(later_.begin());
 }
 
 void Circle::release(Body& body) { idle_.push_back(static_cast<SharedBody*>(&body)); }
 
+// Where the same body was written down some turns ago, there is nothing new but its number.
+inline void Circle::note(SharedBody& body) {
+  const SharedBody*& noted = noted_[body.identity.turn % noted_.size()];
+  if (noted == &body) return own_->log.renumber(body.identity.turn, body.identity.first);
+  own_->log.write(body.identity);
+  noted = &body;
+}
+
 inline void Circle::begin(SharedBody& body) {
   begun_ = true;
-  own_->log.write(body.identity);
+  note(body);
   if (body.part == SharedBody::Part::slots) return begin_slots(body);
   body.whereabouts.resize(places_.size());
   body.door_work.met = body.part == SharedBody::Part::direct;
   const bool meeting = body.part == SharedBody::Part::meeting;
-  steps_.begin({.first = body.identity.first,
-                .span = meeting ? 1 : body.movement.span,
-                .call = body.identity.signature.sequence,
-                .turn = body.identity.turn,
+  steps_.begin(body.number(),
+               {.span = meeting ? 1 : body.movement.span,
                 .rounds = 1,
                 .leaves = meeting,
                 .in_slots = false,
@@ -250,17 +304,7 @@ inline void Circle::begin(SharedBody& body) {
 }
 
 inline void Circle::begin_slots(SharedBody& body) {
-  const Movement& m = body.movement;
-  steps_.begin({.first = body.identity.first,
-                .span = m.span,
-                .call = body.identity.signature.sequence,
-                .turn = body.identity.turn,
-                .rounds = m.rounds,
-                .leaves = m.leaves,
-                .in_slots = !m.in_door,
-                .hears_all = m.answers || body.slot_work.take_sources() == parts_.size - 1,
-                .answers = m.answers,
-                .crosses = body.crosses});
+  steps_.begin(body.number(), body.run);
   body.slot_work.begin(body.start.input, body.start.output, steps_.door());
 }
 
@@ -278,7 +322,8 @@ void Circle::go_on(SharedBody& body) {
 
 inline bool Circle::advance(SharedBody& body) {
   switch (body.part) {
-    case SharedBody::Part::slots: return steps_.advance(body.slot_work);
+    case SharedBody::Part::slots:
+      return body.movement.in_door ? steps_.advance_in_door(body.short_work) : steps_.advance(body.slot_work);
     case SharedBody::Part::direct: return steps_.advance(body.door_work) && steps_.is_over();
     case SharedBody::Part::meeting: break;
   }
@@ -287,37 +332,39 @@ inline bool Circle::advance(SharedBody& body) {
   return advance(body);
 }
 
+// Until the body is done, or for as long as it is worth to look.
+template <bool in_door>
+inline bool Circle::look(SharedBody& body) {
+  const int looks_max = parts_.oversubscribed ? 1 : looks_per_poll;
+  try {
+    for (int looks = 0; looks < looks_max;) {
+      if (in_door ? steps_.advance_in_door(body.short_work) : advance(body)) return true;
+      looks = steps_.moved() ? 0 : looks + 1;
+      if (body.touched_lines > 0 && looks % body.looks_per_touch == 0) touch_awaited(body);
+    }
+  } catch (...) {
+    parts_.commons->ring_all();  // what was said before the failure is still to be heard
+    throw;
+  }
+  return false;
+}
+
 // Whether something was published for which nobody has rung yet.
 bool Circle::progress() {
-  bool published = false;
-  int looks = 0;
-  while (!queue_.empty()) {
-    SharedBody& body = *queue_.front();
-    if (!begun_) begin(body);
-    bool done = false;
-    try {
-      done = advance(body);
-    } catch (...) {
-      parts_.commons->ring_all();  // what was said before the failure is still to be heard
-      throw;
-    }
-    published |= steps_.published();
-    if (done) {
-      body.stage = SharedBody::Stage::done;
-      previous_ = body.identity;
-      queue_.erase(queue_.begin());
-      begun_ = false;
-      looks = 0;
-      expect_next(body);
-    } else if (steps_.moved()) {
-      looks = 0;
-    } else if (++looks >= (parts_.oversubscribed ? 1 : looks_per_poll)) {
-      break;
-    } else if (body.touched_lines > 0) {
-      touch_awaited(body);
-    }
+  while (oldest_ != nullptr) {
+    if (!begun_) begin(*oldest_);
+    if (!look<false>(*oldest_)) break;
+    end_oldest();
   }
-  return published;
+  return steps_.take_published();
+}
+
+inline void Circle::end_oldest() {
+  SharedBody& body = *oldest_;
+  body.stage = SharedBody::Stage::done;
+  previous_ = body.identity;
+  dequeue_oldest();
+  if (body.expects_next) expect_next(body);
 }
 
 // A call like this one, most likely: the lines of the slot that it will write first have been read by others since they were
@@ -325,16 +372,15 @@ bool Circle::progress() {
 // this call does not matter. Of a door only the second line, if several wait for it: they look at the first already, and would take
 // it away again.
 inline void Circle::expect_next(const SharedBody& body) {
-  if (body.movement.answers) return;  // they have come back
   constexpr std::int64_t lines_max = 8;
   if (body.movement.in_door) {
     Native::Greeting& next = own_->flags.doors[(body.identity.turn + 1) % Native::doors].greeting;
     const bool has_second = body.slot_work.first_message_bytes() > first_line_bytes;
-    if (has_second && parts_.size > 2) shm::expect_write(next.payload + first_line_bytes);
+    if (has_second) shm::expect_write(next.payload + first_line_bytes);
     return;
   }
   std::byte* const slot = places_[static_cast<std::size_t>(parts_.rank)]
-                              .slots[Steps<Native>::place_of(body.identity.turn + 1, 0, body.crosses)];
+                              .slots[Steps<Native>::place_of(body.identity.turn + 1, 0, body.run.crosses)];
   const std::int64_t bytes = std::min(body.slot_work.first_message_bytes(), lines_max * line_bytes);
   for (std::int64_t at = 0; at < bytes; at += line_bytes) shm::expect_write(slot + at);
 }
@@ -355,7 +401,7 @@ inline void Circle::greet(const SharedBody& body) {
 }
 
 inline Native::Greeting& Circle::greeting_of(int rank) const {
-  return places_[static_cast<std::size_t>(rank)].seat->flags.doors[steps_.door()].greeting;
+  return steps_.door_of(rank).greeting;
 }
 
 // First contact with a peer in a body: it is in the same round 0, so its door is ours to read.
@@ -368,7 +414,7 @@ inline void Circle::meet(const SharedBody& body, int peer) {
 /// Throws if the peer's signature of that body is another. A body that it left out is no reason.
 void Circle::compare(int peer, const Identity& mine) const {
   if (mine.first == 0) return;  // there was none
-  const auto found = places_[static_cast<std::size_t>(peer)].seat->log.read(mine.first, mine.turn);
+  const auto found = places_[static_cast<std::size_t>(peer)].seat->log.read(mine);
   if (!found || (found->signature == mine.signature && found->phase == mine.phase)) return;
   throw SignatureDiffers(fmt::format("rank {} asked for {}, rank {} for {}", parts_.rank, describe(mine.signature),
                                      peer, describe(found->signature)),
@@ -382,10 +428,9 @@ void Circle::leave_out(SharedBody& body) {
       previous_ = body.identity;
       parts_.commons->ring_all();
     }
-    begun_ = false;
-    queue_.erase(queue_.begin());
+    dequeue_oldest();
   } else {
-    queue_.erase(std::find(queue_.begin(), queue_.end(), &body));
+    later_.erase(std::find(later_.begin(), later_.end(), &body));
   }
 }
 

@@ -8,6 +8,7 @@
 // Thread rule: one thread at a time. Nothing blocks.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -64,11 +65,17 @@ class Circle {
 
   // Inline in circle.cpp: a small call passes through all of them.
   inline void enqueue(SharedBody& body);
+  inline void dequeue_oldest();
   inline void identify(SharedBody& body);
+  [[noreturn]] static void refuse_pieces(const SharedBody& body);
+  inline void note(SharedBody& body);
   inline void begin(SharedBody& body);
   inline void begin_slots(SharedBody& body);
   void go_on(SharedBody& body);
   inline bool advance(SharedBody& body);
+  template <bool in_door>
+  inline bool look(SharedBody& body);
+  inline void end_oldest();
   bool progress();
   inline void expect_next(const SharedBody& body);
   inline void touch_awaited(const SharedBody& body) const;
@@ -85,8 +92,10 @@ class Circle {
   Steps<Native> steps_;
   std::vector<std::unique_ptr<SharedBody>> bodies_;  // all that were ever made
   std::vector<SharedBody*> idle_;
-  std::vector<SharedBody*> queue_;  // the oldest first; it alone moves. Short, and takes nothing from the heap for long
+  SharedBody* oldest_ = nullptr;    // it alone moves
+  std::vector<SharedBody*> later_;  // those behind it
   bool begun_ = false;              // the oldest
+  std::array<const SharedBody*, SignatureLog::entry_count> noted_{};  // whose signatures are in the log
   // Numbering.
   std::uint64_t sequence_ = 0;
   std::uint64_t next_step_ = 1, bodies_of_call_ = 0;

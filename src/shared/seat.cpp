@@ -33,14 +33,16 @@ void SignatureLog::write(const Identity& identity) {
   entry.stamp.store(identity.first, std::memory_order_release);
 }
 
-std::optional<SignatureLog::Found> SignatureLog::read(Stamp first, std::uint64_t turn) const {
-  const Entry& entry = entries_[turn % entry_count];
-  if (entry.stamp.load(std::memory_order_acquire) != first) return std::nullopt;
+std::optional<SignatureLog::Found> SignatureLog::read(const Identity& mine) const {
+  const Entry& entry = entries_[mine.turn % entry_count];
+  if (entry.stamp.load(std::memory_order_acquire) != mine.first) return std::nullopt;
   Words words{};
   for (std::size_t i = 0; i < words.size(); ++i) words[i] = entry.words[i].load(std::memory_order_acquire);
   const auto phase = static_cast<std::uint32_t>(entry.words[words.size()].load(std::memory_order_acquire));
-  if (entry.stamp.load(std::memory_order_relaxed) != first) return std::nullopt;
-  return Found{.phase = phase, .signature = std::bit_cast<Signature>(words)};
+  if (entry.stamp.load(std::memory_order_relaxed) != mine.first) return std::nullopt;
+  Found found{.phase = phase, .signature = std::bit_cast<Signature>(words)};
+  found.signature.sequence = mine.signature.sequence;  // the same stamp, the same call
+  return found;
 }
 
 }  // namespace tutti::shared

@@ -44,16 +44,23 @@ struct Identity {
 /// Of everything but the call's number, which the stamp tells: calls of one kind have the same.
 std::uint32_t digest_of(const Signature& signature, std::uint32_t phase);
 
-/// The last bodies' signatures in full. Only looked at when digests differ, while its owner may write on: an entry counts if
+/// The last bodies' signatures in full; the call's number is in the stamp. Only looked at when digests differ, while its owner may write on: an entry counts if
 /// its stamp is the same before and after.
 class SignatureLog {
  public:
+  static constexpr std::size_t entry_count = 32;
+
   void write(const Identity& identity);
+  /// What is in that turn's place already, for another call.
+  void renumber(std::uint64_t turn, Stamp first) {
+    entries_[turn % entry_count].stamp.store(first, std::memory_order_release);
+  }
   struct Found {
     std::uint32_t phase = 0;
     Signature signature{};
   };
-  [[nodiscard]] std::optional<Found> read(Stamp first, std::uint64_t turn) const;
+  /// What its owner wrote down for the body that is `mine` here.
+  [[nodiscard]] std::optional<Found> read(const Identity& mine) const;
 
  private:
   static constexpr std::size_t word_count = sizeof(Signature) / 8 + 1;
@@ -61,7 +68,6 @@ class SignatureLog {
     std::atomic<std::uint64_t> stamp{0};
     std::array<std::atomic<std::uint64_t>, word_count> words{};
   };
-  static constexpr std::size_t entry_count = 32;
   Entry entries_[entry_count];
 };
 

@@ -19,18 +19,23 @@
 
 #include <atomic>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "shared/flags.hpp"
 
 namespace tutti::shared {
 
-/// One body, as the flags see it.
-struct Run {
+/// Which body.
+struct RunNumber {
   Stamp first = 0;         // stamp of round 0
-  std::uint64_t span = 1;  // stamps set aside for it: the same on all ranks, at least their numbers of rounds
   std::uint64_t call = 0;  // that it belongs to
   std::uint64_t turn = 0;  // decides which door, and which slot comes first
+};
+
+/// One body, as the flags see it.
+struct Run {
+  std::uint64_t span = 1;  // stamps set aside for it: the same on all ranks, at least their numbers of rounds
   std::int64_t rounds = 1;
   bool leaves = true;     // something for the others, in every round
   bool in_slots = true;   // … in the slots; otherwise in the door
@@ -49,24 +54,25 @@ class Steps {
   /// `seats[rank]` is this rank's own.
   Steps(int rank, std::vector<Seat*> seats) : rank_(rank), seats_(std::move(seats)) {}
 
-  void begin(const Run& run) {
+  void begin(const RunNumber& number, const Run& run) {
+    number_ = number;
     run_ = run;
     left_ = answered_ = taken_ = 0;
     answer_source_ = take_source_ = 0;
     heard_all_ = true;
-    if (!ended_ || run.call - call_ > 1) {
-      for (Stamp& stamp : crossed_in_slot_) stamp = run.first - 1;
+    if (!ended_ || number.call - call_ > 1) {
+      for (Stamp& stamp : crossed_in_slot_) stamp = number.first - 1;
     }
-    call_ = run.call;
+    call_ = number.call;
     ended_ = false;
     // Whatever bodies were left out before this one: their pieces will not be read here.
-    if (own_taken_ != run.first - 1) tell_taken(run.first - 1);
+    if (own_taken_ != number.first - 1) tell_taken(number.first - 1);
   }
 
   /// Does all that can be done now; true when the last round is taken.
   template <class Work>
   bool advance(Work& work) {
-    moved_ = published_ = false;
+    moved_ = false;
     for (;;) {
       bool again = leave(work);
       if (run_.answers) again |= answer(work);
@@ -75,14 +81,42 @@ class Steps {
       if (!again) return false;
     }
   }
-  /// Whether the last advance() came any further, and whether it said something that others may wait for.
+  /// The same for a body of one round that lies in the doors, whose work is of the same kind: what is left of leave() and take().
+  template <class Work>
+  bool advance_in_door(Work& work) {
+    moved_ = false;
+    const int here = door();
+    if (left_ == 0) {
+      if (!all_took(in_door_[here])) return false;
+      work.leave(0, 0);
+      crossed_in_slot_[slot_of(0)] = in_door_[here] = number_.first;
+      seat(rank_).doors[here].stamp.store(number_.first, release);
+      left_ = 1;
+      moved_ = published_ = true;
+    }
+    for (; take_source_ < work.take_sources(); ++take_source_) {
+      const int peer = work.take_source(take_source_);
+      if (seat(peer).doors[here].stamp.load(acquire) != number_.first) return false;
+      work.meet(peer, here);
+      work.take(0, 0, peer);
+      moved_ = true;
+    }
+    heard_all(0);
+    work.finish(0, 0);
+    taken_ = 1;
+    ended_ = moved_ = published_ = true;
+    tell_taken(last());
+    return true;
+  }
+  /// Whether the last advance() came any further.
   [[nodiscard]] bool moved() const { return moved_; }
-  [[nodiscard]] bool published() const { return published_; }
+  /// Whether something was said, since it was asked last, that others may wait for.
+  [[nodiscard]] bool take_published() { return std::exchange(published_, false); }
 
   /// Gives the body up: nothing of it is read any more.
   void abandon() {
     ended_ = false;
-    seat(rank_).abandoned.stamps[door()].store(run_.first, release);
+    seat(rank_).abandoned.stamps[door()].store(number_.first, release);
     tell_taken(last());
   }
 
@@ -94,15 +128,15 @@ class Steps {
     for (int peer = 0; peer < size(); ++peer) {
       if (peer == rank_) continue;
       const auto& abandoned = seat(peer).abandoned.stamps;
-      if (abandoned[door()].load(acquire) == run_.first) return false;
-      if (run_.after_meeting && abandoned[(run_.turn - 1) % Policy::doors].load(acquire) == run_.first - 1)
+      if (abandoned[door()].load(acquire) == number_.first) return false;
+      if (run_.after_meeting && abandoned[(number_.turn - 1) % Policy::doors].load(acquire) == number_.first - 1)
         return false;
     }
     return true;
   }
 
   [[nodiscard]] std::int64_t rounds_taken() const { return taken_; }
-  [[nodiscard]] Stamp last() const { return run_.first + run_.span - 1; }
+  [[nodiscard]] Stamp last() const { return number_.first + run_.span - 1; }
 
   /// Calls `visit(peer)` for those that keep the next step from being made.
   template <class Work, class Visit>
@@ -132,16 +166,17 @@ class Steps {
     return static_cast<int>(crosses ? Policy::slots + at % (2 * Policy::slots) : at % Policy::slots);
   }
   static constexpr int places = 3 * Policy::slots;
-  [[nodiscard]] int door() const { return static_cast<int>(run_.turn % Policy::doors); }
+  [[nodiscard]] int door() const { return static_cast<int>(number_.turn % Policy::doors); }
+  [[nodiscard]] typename Seat::Door& door_of(int rank) const { return seat(rank).doors[door()]; }
 
  private:
   static constexpr auto acquire = std::memory_order_acquire, release = std::memory_order_release;
 
   [[nodiscard]] int size() const { return static_cast<int>(seats_.size()); }
   [[nodiscard]] Seat& seat(int rank) const { return *seats_[static_cast<std::size_t>(rank)]; }
-  [[nodiscard]] Stamp stamp_of(std::int64_t round) const { return run_.first + static_cast<std::uint64_t>(round); }
+  [[nodiscard]] Stamp stamp_of(std::int64_t round) const { return number_.first + static_cast<std::uint64_t>(round); }
 
-  [[nodiscard]] int place_of(std::int64_t round) const { return place_of(run_.turn, round, run_.crosses); }
+  [[nodiscard]] int place_of(std::int64_t round) const { return place_of(number_.turn, round, run_.crosses); }
   [[nodiscard]] int slot_of(std::int64_t round) const { return place_of(round) % Policy::slots; }
 
   // What was in the places that the round is to be left in.
@@ -192,7 +227,7 @@ class Steps {
   }
 
   [[nodiscard]] bool is_left(int peer, std::int64_t round) const {
-    if (round == 0) return seat(peer).doors[door()].stamp.load(acquire) == run_.first;
+    if (round == 0) return seat(peer).doors[door()].stamp.load(acquire) == number_.first;
     return seat(peer).posted[slot_of(round)].stamp.load(acquire) == stamp_of(round);
   }
   [[nodiscard]] bool is_ready(int peer, std::int64_t round) const {
@@ -202,7 +237,7 @@ class Steps {
 
   // Invariant 2, read from the other side.
   void heard_all(std::int64_t round) {
-    const Stamp implied = round < Policy::slots ? run_.first - 1 : stamp_of(round - Policy::slots);
+    const Stamp implied = round < Policy::slots ? number_.first - 1 : stamp_of(round - Policy::slots);
     if (run_.hears_all && reached(implied, low_taken_)) low_taken_ = implied;
   }
 
@@ -258,6 +293,7 @@ class Steps {
 
   int rank_ = 0;
   std::vector<Seat*> seats_;
+  RunNumber number_;
   Run run_;
   std::int64_t left_ = 0, answered_ = 0, taken_ = 0;  // rounds
   int answer_source_ = 0, take_source_ = 0;           // how far this round has come through its sources

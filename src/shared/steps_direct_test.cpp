@@ -42,7 +42,7 @@ struct Work {
   Desks& desks;
   int rank;
   std::uint64_t call;
-  Run run{};
+  RunNumber number{};
   bool met = false;
 
   [[nodiscard]] int others() const { return static_cast<int>(desks.size()) - 1; }
@@ -55,7 +55,7 @@ struct Work {
   static bool expects(int, std::int64_t) { return true; }
   static void meet(int, int) {}
 
-  auto& place(int of) const { return desk(of).flags.doors[run.turn % Model::doors].greeting.payload; }
+  auto& place(int of) const { return desk(of).flags.doors[number.turn % Model::doors].greeting.payload; }
   void leave(std::int64_t, int) {
     if (!met) place(rank).set(value_of(call, rank));
   }
@@ -74,9 +74,9 @@ struct Work {
 /// As Circle does it; `waits_for_all` false is a mistake that the checker has to find.
 void call_once(Steps<Model>& steps, Work work, bool waits_for_all) {
   work.desk(work.rank).input.set(value_of(work.call, work.rank));  // as the caller does before each call
-  const auto part = [&](const Run& run, bool ends) {
-    work.run = run;
-    steps.begin(run);
+  const auto part = [&](const RunNumber& number, const Run& run, bool ends) {
+    work.number = number;
+    steps.begin(number, run);
     bool done = false;
     while (!done) {
       Checker::current().poll_until([&] {
@@ -86,15 +86,10 @@ void call_once(Steps<Model>& steps, Work work, bool waits_for_all) {
     }
   };
   const Stamp first = work.call << 4;
-  part({.first = first, .turn = 2 * work.call, .leaves = true, .in_slots = false, .hears_all = true}, false);
+  part({.first = first, .turn = 2 * work.call}, {.leaves = true, .in_slots = false, .hears_all = true}, false);
   work.met = true;
-  part({.first = first + 1,
-        .turn = 2 * work.call + 1,
-        .leaves = false,
-        .in_slots = false,
-        .hears_all = false,
-        .after_meeting = true},
-       waits_for_all);
+  part({.first = first + 1, .turn = 2 * work.call + 1},
+       {.leaves = false, .in_slots = false, .hears_all = false, .after_meeting = true}, waits_for_all);
 }
 
 Verdict calls(int size, std::uint64_t count, bool wait_for_all = true) {
