@@ -125,6 +125,7 @@ class Circle::SharedBody final : public Body {
   Stage stage = Stage::gone;
   Part part = Part::slots;
   bool meets = false;  // its first part is a meeting
+  bool is_single = false;  // its part with slots or doors is: one round, not answered
   bool expects_next = false;
   std::int64_t touched_lines = 0;  // of the door that is awaited
   int looks_per_touch = 1;
@@ -229,6 +230,7 @@ Body& Circle::start(const BodyStart& start) {
               .in_slots = !m.in_door,
               .hears_all = m.answers || body.slot_work.take_sources() == parts_.size - 1,
               .answers = m.answers};
+  body.is_single = m.rounds == 1 && !m.answers;
   body.expects_next = !m.answers && (!m.in_door || parts_.size > 2);
   const bool touches = body.movement.in_door && parts_.size == 2;
   body.touched_lines = touches ? lines_after_first(body.slot_work.first_message_bytes()) : 0;
@@ -238,7 +240,7 @@ Body& Circle::start(const BodyStart& start) {
   return body;
 }
 
-// A message in a door that nothing is before takes a way of its own: it is on it for less time than a cache line.
+// A message of one round that nothing is before takes a straight way: if it is short, it is on it for less time than a cache line.
 bool Circle::run_again(Body& ended, std::uint64_t sequence, const std::byte* input, std::byte* output) {
   auto& body = static_cast<SharedBody&>(ended);
   body.start.signature.sequence = sequence;
@@ -246,11 +248,9 @@ bool Circle::run_again(Body& ended, std::uint64_t sequence, const std::byte* inp
   body.start.output = output;
   enqueue(body);
   bool published = false;
-  if (body.movement.in_door && oldest_ == &body) {
-    begun_ = true;
-    note(body);
+  if (body.is_single && !body.meets && oldest_ == &body) {
     begin_slots(body);
-    if (look<true>(body)) end_oldest();
+    if (look(body, [&] { return advance_single(body); })) end_oldest();
     published = steps_.take_published();
   } else {
     published = progress();
@@ -288,9 +288,9 @@ inline void Circle::note(SharedBody& body) {
 }
 
 inline void Circle::begin(SharedBody& body) {
+  if (body.part == SharedBody::Part::slots) return begin_slots(body);
   begun_ = true;
   note(body);
-  if (body.part == SharedBody::Part::slots) return begin_slots(body);
   body.whereabouts.resize(places_.size());
   body.door_work.met = body.part == SharedBody::Part::direct;
   const bool meeting = body.part == SharedBody::Part::meeting;
@@ -304,6 +304,8 @@ inline void Circle::begin(SharedBody& body) {
 }
 
 inline void Circle::begin_slots(SharedBody& body) {
+  begun_ = true;
+  note(body);
   steps_.begin(body.number(), body.run);
   body.slot_work.begin(body.start.input, body.start.output, steps_.door());
 }
@@ -320,10 +322,14 @@ void Circle::go_on(SharedBody& body) {
   begin(body);
 }
 
+inline bool Circle::advance_single(SharedBody& body) {
+  return body.movement.in_door ? steps_.advance_single<false>(body.short_work)
+                               : steps_.advance_single<true>(body.slot_work);
+}
+
 inline bool Circle::advance(SharedBody& body) {
   switch (body.part) {
-    case SharedBody::Part::slots:
-      return body.movement.in_door ? steps_.advance_in_door(body.short_work) : steps_.advance(body.slot_work);
+    case SharedBody::Part::slots: return body.is_single ? advance_single(body) : steps_.advance(body.slot_work);
     case SharedBody::Part::direct: return steps_.advance(body.door_work) && steps_.is_over();
     case SharedBody::Part::meeting: break;
   }
@@ -333,12 +339,12 @@ inline bool Circle::advance(SharedBody& body) {
 }
 
 // Until the body is done, or for as long as it is worth to look.
-template <bool in_door>
-inline bool Circle::look(SharedBody& body) {
+template <class Advance>
+inline bool Circle::look(SharedBody& body, Advance advance_body) {
   const int looks_max = parts_.oversubscribed ? 1 : looks_per_poll;
   try {
     for (int looks = 0; looks < looks_max;) {
-      if (in_door ? steps_.advance_in_door(body.short_work) : advance(body)) return true;
+      if (advance_body()) return true;
       looks = steps_.moved() ? 0 : looks + 1;
       if (body.touched_lines > 0 && looks % body.looks_per_touch == 0) touch_awaited(body);
     }
@@ -353,7 +359,7 @@ inline bool Circle::look(SharedBody& body) {
 bool Circle::progress() {
   while (oldest_ != nullptr) {
     if (!begun_) begin(*oldest_);
-    if (!look<false>(*oldest_)) break;
+    if (!look(*oldest_, [this] { return advance(*oldest_); })) break;
     end_oldest();
   }
   return steps_.take_published();

@@ -73,8 +73,9 @@ class Circle {
   inline void begin_slots(SharedBody& body);
   void go_on(SharedBody& body);
   inline bool advance(SharedBody& body);
-  template <bool in_door>
-  inline bool look(SharedBody& body);
+  inline bool advance_single(SharedBody& body);
+  template <class Advance>
+  inline bool look(SharedBody& body, Advance advance_body);
   inline void end_oldest();
   bool progress();
   inline void expect_next(const SharedBody& body);

@@ -81,15 +81,17 @@ class Steps {
       if (!again) return false;
     }
   }
-  /// The same for a body of one round that lies in the doors, whose work is of the same kind: what is left of leave() and take().
-  template <class Work>
-  bool advance_in_door(Work& work) {
+  /// The same for a body of one round that is not answered: what leave() and take() come to then.
+  template <bool in_slots, class Work>
+  bool advance_single(Work& work) {
     moved_ = false;
     const int here = door();
     if (left_ == 0) {
-      if (!all_took(in_door_[here])) return false;
-      work.leave(0, 0);
-      crossed_in_slot_[slot_of(0)] = in_door_[here] = number_.first;
+      if (!all_took(in_slots ? held_before(0) : in_door_[here])) return false;
+      const int place = place_of(0);
+      work.leave(0, place);
+      if (in_slots && run_.leaves) in_slot_[place % Policy::slots] = number_.first;
+      crossed_in_slot_[place % Policy::slots] = in_door_[here] = number_.first;
       seat(rank_).doors[here].stamp.store(number_.first, release);
       left_ = 1;
       moved_ = published_ = true;
@@ -98,11 +100,11 @@ class Steps {
       const int peer = work.take_source(take_source_);
       if (seat(peer).doors[here].stamp.load(acquire) != number_.first) return false;
       work.meet(peer, here);
-      work.take(0, 0, peer);
+      work.take(0, place_of(0), peer);
       moved_ = true;
     }
     heard_all(0);
-    work.finish(0, 0);
+    work.finish(0, place_of(0));
     taken_ = 1;
     ended_ = moved_ = published_ = true;
     tell_taken(last());

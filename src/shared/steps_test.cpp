@@ -192,7 +192,9 @@ class Rank {
     return seats;
   }
   bool advance(Work<Policy>& work) {
-    return is_in_door(way_) ? steps_.advance_in_door(work) : steps_.advance(work);
+    if (is_in_door(way_)) return steps_.template advance_single<false>(work);
+    // As circles do it: whatever is one round takes the straight way.
+    return run_.rounds == 1 && !run_.answers ? steps_.template advance_single<true>(work) : steps_.advance(work);
   }
   Desks<Policy>& desks_;
   int rank_;
