@@ -40,6 +40,9 @@ std::vector<Question> questions_about_shared_memory(int ranks, bool crowded) {
   const Kind broadcast{.verb = Verb::broadcast}, gathered{.verb = Verb::all_gather};
   const Kind exchanged{.verb = Verb::all_to_all};
   std::vector<Question> asked{
+      {.limit = "door_bytes_max",
+       .values = {0, 112, 240, 560},
+       .cells = cells(ranks, {reduced, broadcast}, {128, 256, 512})},
       {.limit = "chunk_bytes",
        .values = {32 * KiB, 64 * KiB, 128 * KiB},  // a slot's bytes
        .cells = cells(ranks, {reduced, broadcast}, {1 * MiB, 8 * MiB})},
@@ -79,7 +82,8 @@ std::vector<Question> questions_about_shared_memory(int ranks, bool crowded) {
     return (crowded && one.limit == "one_way_chunk_bytes") ||
            ((crowded || ranks != 2) && one.limit == "crossed_chunk_bytes") ||
            (ranks == 2 && one.limit == "read_scattered_bytes_min") ||
-           ((crowded || ranks != 2) && one.limit == "read_by_two_bytes_min");
+           ((crowded || ranks != 2) && one.limit == "read_by_two_bytes_min") ||
+           (ranks != 2 && one.limit == "door_bytes_max");
   });
   return asked;
 }

@@ -10,6 +10,8 @@ namespace tutti {
 
 /// They change how bytes move, never the order of a reduction.
 struct SharedLimits {
+  /// Messages of two ranks lie beside their flag up to here. 0: as the processor is; the faster lines go from core to core, the more.
+  std::int64_t door_bytes_max = 0;
   std::int64_t slot_bytes =
       128 << 10;  // of each of a rank's slots, four or eight; the largest piece that moves at once
   std::int64_t chunk_bytes = 128 << 10;  // arrays are cut into pieces of about this size, some in flight at a time
@@ -48,7 +50,8 @@ struct SharedLimit {
   std::int64_t most;
 };
 inline constexpr std::int64_t any_bytes = INT64_MAX;
-inline constexpr std::array<SharedLimit, 14> shared_limits = {{
+inline constexpr std::array<SharedLimit, 15> shared_limits = {{
+    {"door_bytes_max", &SharedLimits::door_bytes_max, 0, 560},  // a door's room
     {"slot_bytes", &SharedLimits::slot_bytes, 4 << 10, 64 << 20},  // committed for every rank of every group
     {"chunk_bytes", &SharedLimits::chunk_bytes, 4 << 10, 64 << 20},
     {"one_way_chunk_bytes", &SharedLimits::one_way_chunk_bytes, 4 << 10, 64 << 20},

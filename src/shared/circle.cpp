@@ -234,7 +234,7 @@ Body& Circle::start(const BodyStart& start) {
   body.expects_next = !m.answers && (!m.in_door || parts_.size > 2);
   const bool touches = body.movement.in_door && parts_.size == 2;
   body.touched_lines = touches ? lines_after_first(body.slot_work.first_message_bytes()) : 0;
-  body.looks_per_touch = body.touched_lines > 2 ? 2 : 1;
+  body.looks_per_touch = body.touched_lines > 2 ? static_cast<int>(body.touched_lines) : 1;
   enqueue(body);
   idle_.pop_back();
   return body;
@@ -343,10 +343,12 @@ template <class Advance>
 inline bool Circle::look(SharedBody& body, Advance advance_body) {
   const int looks_max = parts_.oversubscribed ? 1 : looks_per_poll;
   try {
-    for (int looks = 0; looks < looks_max;) {
+    for (int looks = 0, touch_at = 0; looks < looks_max; ++looks) {
       if (advance_body()) return true;
-      looks = steps_.moved() ? 0 : looks + 1;
-      if (body.touched_lines > 0 && looks % body.looks_per_touch == 0) touch_awaited(body);
+      if (steps_.moved()) looks = touch_at = 0;
+      if (body.touched_lines == 0 || looks < touch_at) continue;
+      touch_awaited(body);
+      touch_at += body.looks_per_touch;
     }
   } catch (...) {
     parts_.commons->ring_all();  // what was said before the failure is still to be heard
@@ -392,7 +394,8 @@ inline void Circle::expect_next(const SharedBody& body) {
 }
 
 // Of two ranks, the one that waits has all lines of the other's door in its cache, as they were when it read them last. To look at
-// them disturbs nobody until they are written; and then they come together, not one after the other.
+// them disturbs nobody until they are written; and then they come together, not one after the other. While the other writes many
+// of them, a look may take one away that is not full yet: so they are looked at less often.
 inline void Circle::touch_awaited(const SharedBody& body) const {
   const Seat& other = *places_[static_cast<std::size_t>(1 - parts_.rank)].seat;
   const auto* const door = reinterpret_cast<const std::byte*>(&other.flags.doors[steps_.door()]);

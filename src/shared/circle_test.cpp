@@ -11,7 +11,8 @@
 namespace tutti::shared {
 namespace {
 
-constexpr SharedLimits small_limits{.slot_bytes = 512,
+constexpr SharedLimits small_limits{.door_bytes_max = 304,
+                                    .slot_bytes = 512,
                                     .chunk_bytes = 512,
                                     .one_way_chunk_bytes = 192,
                                     .crossed_chunk_bytes = 256,
@@ -131,15 +132,17 @@ TEST_P(EveryVerb, GivesWhatItsDefinitionSaysForAllTypesCountsRanksAndRoots) {
   limits.direct_copy_bytes_min = limits.direct_reduce_bytes_min = 1000;
   limits.stream_bytes_min = limits.stream_gather_bytes_min = 1200;
   limits.read_bytes_max = 2000;
-  for (int size = 1; size <= 5; ++size) {
+  for (int members_of = 1; members_of <= 6; ++members_of) {
+    const int size = members_of <= 5 ? members_of : 2;  // … once more
+    limits.door_bytes_max = members_of <= 5 ? 304 : 560;
     const auto arrays = static_cast<Members::Arrays>(size % 3);
     Members members(size, limits, arrays);
     std::uint64_t sequence = 0;
     for (int type = 0; type < dtype_count; ++type) {
-      // Around what fits into a line, a door (112 bytes, 304 of two ranks), a slot (512), a one-shot (128), and several slots.
+      // Around what fits into a line, a door (112 bytes, 304 or 560 of two ranks), a slot (512), a one-shot (128), and several slots.
       const auto element = static_cast<std::int64_t>(size_of(static_cast<DType>(type)));
       for (const std::int64_t bytes :
-           {0, 1, 16, 48, 49, 64, 112, 113, 128, 129, 304, 305, 496, 512, 528, 1024, 1040, 3000}) {
+           {0, 1, 16, 48, 49, 64, 112, 113, 128, 129, 304, 305, 512, 528, 560, 561, 1024, 1040, 3000}) {
         for (const bool in_place : {false, true}) {
           if (!random.chance(share)) continue;
           SampleShape shape{.verb = GetParam(), .dtype = static_cast<DType>(type), .size = size};
@@ -187,7 +190,7 @@ TEST(Circle, KeepsTheOrderOfCallsThatAreStartedTogether) {
 TEST(Circle, RunsAsFarAheadAsItsSlotsAllow) {
   // The root of a broadcast waits for nobody; slots and doors bound how many calls it can be ahead.
   Random random(3);
-  Members members(2, {.slot_bytes = 512, .chunk_bytes = 512});
+  Members members(2, {.door_bytes_max = 304, .slot_bytes = 512, .chunk_bytes = 512});
   std::vector<Sample> samples;
   for (std::uint64_t i = 1; i <= 20; ++i)
     samples.emplace_back(SampleShape{.verb = Verb::broadcast, .count = 100}, i, random);

@@ -92,10 +92,10 @@ std::int64_t bytes_of_piece(const Spec& spec, const Movement& m, std::int64_t by
 }
 
 /// What is read sooner out of a door than out of a slot: the more ranks look at it, the fewer lines.
-std::int64_t room_in_door(const Spec& spec, const Movement& m) {
+std::int64_t room_in_door(const Spec& spec, const Movement& m, const SharedLimits& limits) {
   constexpr int many = 8;
   const bool all_read_all = m.leaves && m.sources == Sources::all;
-  if (spec.size == 2) return inline_bytes;
+  if (spec.size == 2) return limits.door_bytes_max;
   return all_read_all && spec.size > many ? first_line_bytes : first_lines_bytes;
 }
 
@@ -117,7 +117,7 @@ Movement movement_of(const Spec& spec, std::int64_t element_bytes, const SharedL
   if (private_counts) longest = std::max(longest, longest_of(spec.recv_counts, 0));
   const std::int64_t parts = m.in_blocks && spec.size > 2 ? spec.size : 1;
 
-  m.in_door = !private_counts && longest * element_bytes * parts <= room_in_door(spec, m);
+  m.in_door = !private_counts && longest * element_bytes * parts <= room_in_door(spec, m, limits);
   if (m.in_door) {
     m.chunk = longest;
     m.stride = parts > 1 ? longest * element_bytes : 0;

@@ -26,11 +26,11 @@ struct Native : shm::MachineAtomics {
     std::uint32_t previous = 0;
     std::byte payload[inline_bytes];  // 16 bytes after the stamp
     /// Whoever reads several lines has more fetched ahead: those of the next door should not be among them yet, nor too far away.
-    std::byte gap[704];
+    std::byte gap[448];
   };
 };
 static_assert(sizeof(Native::LongWord) == 8 && Native::LongWord::is_always_lock_free);
-static_assert(sizeof(Native::LongWord) + offsetof(Native::Greeting, gap) == 320, "five lines");
+static_assert(sizeof(Native::LongWord) + offsetof(Native::Greeting, gap) == 576, "nine lines");
 
 /// Which body of which call, and what the call is.
 struct Identity {

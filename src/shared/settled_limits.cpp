@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "shared/movement.hpp"
+
 namespace tutti::shared {
 namespace {
 
@@ -36,6 +38,7 @@ SharedLimits settled(SharedLimits limits, int size) {
   limits.slot_bytes = (limits.slot_bytes + 127) / 128 * 128;
   limits.chunk_bytes = std::clamp<std::int64_t>(limits.chunk_bytes, 64, limits.slot_bytes);
   if (limits.stream_bytes_min == 0) limits.stream_bytes_min = last_cache_bytes() / 4 / size;  // inputs and outputs
+  if (limits.door_bytes_max == 0) limits.door_bytes_max = are_lines_quick() ? inline_bytes : four_lines_bytes;
   if (limits.read_by_two_bytes_min == 0) limits.read_by_two_bytes_min = are_lines_quick() ? any_bytes : 1;
   limits.one_way_chunk_bytes = std::min(limits.one_way_chunk_bytes, limits.chunk_bytes);
   limits.crossed_chunk_bytes = std::min(limits.crossed_chunk_bytes, limits.chunk_bytes);

@@ -183,6 +183,40 @@ TEST(Trouble, RanksThatAskForDifferentThingsLearnWhatTheOtherWants) {
   }
 }
 
+// What is written down of a call that is made again and again is its number only.
+TEST(Trouble, ARankThatRepeatsACallLearnsThatTheOtherNoLongerDoes) {
+  Random random(4);
+  Members members(2, small_limits);
+  std::uint64_t sequence = 1;
+  const SampleShape repeated{.verb = Verb::all_reduce, .size = 2, .count = 3};
+  Sample first(repeated, sequence, random);
+  std::vector<Body*> bodies{&members[0].start(first.start(0)), &members[1].start(first.start(1))};
+  poll_all(bodies, random);
+  for (int again = 0; again < 100; ++again) {
+    Sample sample(repeated, ++sequence, random);
+    for (int rank = 0; rank < 2; ++rank) {
+      const BodyStart start = sample.start(rank);
+      members[rank].run_again(*bodies[static_cast<std::size_t>(rank)], sequence, start.input, start.output);
+    }
+    poll_all(bodies, random);
+  }
+  Sample sample(repeated, ++sequence, random);
+  Sample other({.verb = Verb::all_reduce, .size = 2, .count = 4}, sequence, random);
+  const BodyStart start = sample.start(0);
+  members[0].run_again(*bodies[0], sequence, start.input, start.output);
+  Body& differs = members[1].start(other.start(1));
+  for (Body* body : {&differs, bodies[0]}) {
+    try {
+      body->poll();
+      FAIL() << "the difference was not noticed";
+    } catch (const SignatureDiffers& difference) {
+      EXPECT_EQ(difference.theirs().sequence, sequence);
+      EXPECT_EQ(difference.theirs().count, body == &differs ? 3 : 4);
+    }
+    body->cancel();
+  }
+}
+
 TEST(Trouble, ADifferenceThatNobodyCouldNoticeIsFoundInTheNextCall) {
   Random random(43);
   Members members(2, small_limits);
