@@ -134,7 +134,8 @@ View View::slice(int axis, std::int64_t begin, std::int64_t length) const {
   View part = *this;
   part.shape_[std::size_t(axis)] = length;
   if (part.count() > 0) {  // an empty slice must not point past the array
-    part.data_ = static_cast<std::byte*>(data_) + begin * strides_[std::size_t(axis)] * std::int64_t(size_of(kind_.dtype));
+    part.data_ =
+        static_cast<std::byte*>(data_) + begin * strides_[std::size_t(axis)] * std::int64_t(size_of(kind_.dtype));
   }
   return part;
 }

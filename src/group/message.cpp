@@ -17,10 +17,7 @@ constexpr std::uint32_t message_lane = 1;
 }  // namespace
 
 Signature GroupCore::signature_of(const Message& message) {
-  return {.verb = Verb::send,
-          .dtype = message.data.dtype(),
-          .flags = flags_of(message),
-          .count = message.data.count()};
+  return {.verb = Verb::send, .dtype = message.data.dtype(), .flags = flags_of(message), .count = message.data.count()};
 }
 
 void GroupCore::check_message_here(const Message& message) const {

@@ -51,7 +51,7 @@ struct SharedLimit {
 };
 inline constexpr std::int64_t any_bytes = INT64_MAX;
 inline constexpr std::array<SharedLimit, 15> shared_limits = {{
-    {"door_bytes_max", &SharedLimits::door_bytes_max, 0, 560},  // a door's room
+    {"door_bytes_max", &SharedLimits::door_bytes_max, 0, 560},     // a door's room
     {"slot_bytes", &SharedLimits::slot_bytes, 4 << 10, 64 << 20},  // committed for every rank of every group
     {"chunk_bytes", &SharedLimits::chunk_bytes, 4 << 10, 64 << 20},
     {"one_way_chunk_bytes", &SharedLimits::one_way_chunk_bytes, 4 << 10, 64 << 20},

@@ -93,9 +93,9 @@ class Circle {
   Steps<Native> steps_;
   std::vector<std::unique_ptr<SharedBody>> bodies_;  // all that were ever made
   std::vector<SharedBody*> idle_;
-  SharedBody* oldest_ = nullptr;    // it alone moves
-  std::vector<SharedBody*> later_;  // those behind it
-  bool begun_ = false;              // the oldest
+  SharedBody* oldest_ = nullptr;                                      // it alone moves
+  std::vector<SharedBody*> later_;                                    // those behind it
+  bool begun_ = false;                                                // the oldest
   std::array<const SharedBody*, SignatureLog::entry_count> noted_{};  // whose signatures are in the log
   // Numbering.
   std::uint64_t sequence_ = 0;
