@@ -1,8 +1,10 @@
 // apply.cpp: where every verb of the package comes by: NumPy arrays are served here, everything else by tutti/_dispatch.py.
 // SPDX-License-Identifier: Apache-2.0
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 
 #include <array>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -121,12 +123,44 @@ nb::object apply_plain(const Call& call, nb::handle x) {
   return apply(call, x, nb::none(), nb::none(), false, nb::none());
 }
 
+/// By _messages.py: what is no NumPy array, and what is wrong.
+template <class... Arguments>
+nb::object in_python(const char* verb, const Arguments&... arguments) {
+  return nb::module_::import_("tutti._messages").attr(verb)(arguments...);
+}
+
+nb::object send(nb::handle x, int dst, std::uint32_t tag, nb::handle group, nb::handle timeout) {
+  if (!is_numpy(x)) return in_python("send", x, dst, tag, group, timeout);
+  forget_ended();
+  const auto member = group.is_none() ? world() : nb::cast<std::shared_ptr<Member>>(group);
+  run_message(member, Direction::send, view_of_numpy(x), dst, tag, timeout_from(timeout), x);
+  return nb::none();
+}
+
+nb::object recv(nb::handle like, std::optional<int> src, std::uint32_t tag, nb::handle out, nb::handle group,
+                nb::handle timeout) {
+  const nb::handle given = out.is_none() ? like : out;
+  const bool both = !like.is_none() && !out.is_none();
+  if (both || !is_numpy(given) || (!out.is_none() && view_of_numpy(out).is_read_only()))
+    return in_python("recv", like, src, tag, out, group, timeout);
+  forget_ended();
+  const auto member = group.is_none() ? world() : nb::cast<std::shared_ptr<Member>>(group);
+  const nb::object result = out.is_none() ? new_numpy_like(like, view_of_numpy(like).shape()) : nb::borrow(out);
+  run_message(member, Direction::receive, view_of_numpy(result), src.value_or(any_source), tag, timeout_from(timeout),
+              result);
+  return result;
+}
+
 }  // namespace
 
 void bind_apply(nb::module_& m) {
   m.def("apply_plain", apply_plain);
   m.def("apply", apply, nb::arg("call"), nb::arg("x").none(), nb::arg("out").none(), nb::arg("group").none(),
         nb::arg("async_op"), nb::arg("timeout").none());
+  m.def("send", send, nb::arg("x").none(), nb::arg("dst"), nb::arg("tag"), nb::arg("group").none(),
+        nb::arg("timeout").none());
+  m.def("recv", recv, nb::arg("like").none(), nb::arg("src").none(), nb::arg("tag"), nb::arg("out").none(),
+        nb::arg("group").none(), nb::arg("timeout").none());
   m.def("serve", serve, nb::arg("type"), nb::arg("function"),
         "Calls on arrays of exactly this type go to `function` at once, past _dispatch.py.");
 }

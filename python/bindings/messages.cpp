@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
+#include "bindings/gil_while_brief.hpp"
 #include "bindings/running.hpp"
 #include "group/core.hpp"
 #include "group/operation.hpp"
@@ -76,15 +77,19 @@ Started run_sendrecv(const std::shared_ptr<Member>& member, const Call& call, co
   return started;
 }
 
+// No Entry: another thread may well answer meanwhile.
 void run_message(const std::shared_ptr<Member>& member, Direction direction, const View& data, int peer,
                  std::uint32_t tag, Duration timeout, nb::handle owner) {
   Started started{.member = member};
   {
-    const nb::gil_scoped_release release;
-    const GroupCore::Message message = message_of(direction, data, peer, tag, timeout, false);
-    GroupCore& core = member->core();
-    int source = peer;  // no Entry: another thread may well answer meanwhile
-    if (auto operation = core.run_message(nullptr, message, source)) started.operations.push_back(std::move(operation));
+    GilWhileBrief gil;
+    if (data.bytes() > brief_bytes) gil.needed();
+    GroupCore::Message message = message_of(direction, data, peer, tag, timeout, false);
+    message.patience = &gil;
+    int source = peer;
+    auto operation = member->core().run_message(nullptr, message, source);
+    if (!operation) return;
+    started.operations.push_back(std::move(operation));
   }
   complete(started, owner, nb::none());
 }

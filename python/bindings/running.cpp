@@ -7,6 +7,7 @@
 
 #include <tutti/error.hpp>
 
+#include "bindings/gil_while_brief.hpp"
 #include "bindings/site.hpp"
 #include "group/core.hpp"
 #include "group/operation.hpp"
@@ -17,8 +18,6 @@ namespace tutti::python {
 namespace {
 
 constexpr Duration between_signals = std::chrono::milliseconds(50);
-// Of arrays this small a call among neighbours may be over sooner than the GIL is given up and taken back.
-constexpr std::int64_t brief_bytes = 4096;
 
 struct LeftBehind {
   Started started;
@@ -71,23 +70,6 @@ bool is_plain(const Call& c, const Terms& t) {
          c.structure == 0 && c.sizes.empty() && c.recv_sizes.empty() && c.pairs.empty() && !t.differentiated &&
          !t.learns;
 }
-
-/// Releases the GIL as soon as a call has to wait for anyone, and takes it back at the end.
-class GilWhileBrief final : public GroupCore::Patience {
- public:
-  GilWhileBrief() = default;
-  GilWhileBrief(const GilWhileBrief&) = delete;
-  GilWhileBrief& operator=(const GilWhileBrief&) = delete;
-  ~GilWhileBrief() {
-    if (released_ != nullptr) PyEval_RestoreThread(released_);
-  }
-  void needed() override {
-    if (released_ == nullptr) released_ = PyEval_SaveThread();
-  }
-
- private:
-  PyThreadState* released_ = nullptr;
-};
 
 /// A call that was made before, on arrays like these. False: nothing has happened.
 bool run_again(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms,

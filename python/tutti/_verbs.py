@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from . import _messages
+from . import _messages, _native
 from ._native import Call, Group, Op, apply, apply_plain
 
 _call = functools.lru_cache(maxsize=1024)(Call)  # values that compare equal make the same call
@@ -116,12 +116,12 @@ def barrier(*, group=None, async_op: bool = False, timeout=None):
 
 def send(x, dst: int, tag: int = 0, *, group=None, async_op: bool = False, timeout=None):
     """Sends x to rank ``dst``. Returns when x may be changed again."""
-    return (_messages.isend if async_op else _messages.send)(x, dst, tag, group, timeout)
+    return (_messages.isend if async_op else _native.send)(x, dst, tag, group, timeout)
 
 
 def recv(like=None, src: int | None = None, tag: int = 0, *, out=None, group=None, async_op: bool = False, timeout=None):
     """An array with the shape, dtype and kind of ``like`` from rank ``src`` (None: from anyone), or fills ``out``."""
-    return (_messages.irecv if async_op else _messages.recv)(like, src, tag, out, group, timeout)
+    return (_messages.irecv if async_op else _native.recv)(like, src, tag, out, group, timeout)
 
 
 def isend(x, dst: int, tag: int = 0, *, group=None, timeout=None):

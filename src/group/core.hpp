@@ -85,6 +85,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     std::uint32_t tag = 0;
     Duration timeout{};
     bool differentiated = false;  // both ends have to say the same
+    Patience* patience = nullptr;  // of one that blocks
   };
   [[nodiscard]] static std::uint8_t flags_of(const Message& message) {
     return message.differentiated ? Signature::differentiated : std::uint8_t{0};
@@ -158,7 +159,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   static void admit_again(Request& request, const Familiar& familiar);
   void forget(Familiar& familiar);
   [[nodiscard]] inline bool is_undisturbed() const;
-  [[nodiscard]] inline std::unique_lock<shm::RankLock> enter(Entry& entry, Verb verb, Patience* patience);
+  [[nodiscard]] inline std::unique_lock<shm::RankLock> enter(Entry* entry, Verb verb, Patience* patience);
   [[nodiscard]] bool has_thread_inside() const { return inside_.load(std::memory_order_acquire); }
   [[noreturn]] void refuse_second_thread(std::string_view what) const;
   [[nodiscard]] inline Familiar* find_replayable(const Plain& plain);

@@ -103,16 +103,19 @@ void GroupCore::forget(Familiar& familiar) {
 }
 
 // Whoever finds the lock held learns at once if it is by a thread inside this group; it may as well be by the service thread.
-inline std::unique_lock<shm::RankLock> GroupCore::enter(Entry& entry, Verb verb, Patience* patience) {
+inline std::unique_lock<shm::RankLock> GroupCore::enter(Entry* entry, Verb verb, Patience* patience) {
   runtime_->check_alive();
+  const auto refuse_second = [&] {
+    if (entry != nullptr && has_thread_inside()) refuse_second_thread(name_of(verb));
+  };
   auto guard = runtime_->try_lock();
   if (!guard) {
-    if (has_thread_inside()) refuse_second_thread(name_of(verb));
+    refuse_second();
     if (patience != nullptr) patience->needed();
     guard.lock();
   }
-  if (has_thread_inside()) refuse_second_thread(name_of(verb));
-  entry.enter(*this);
+  refuse_second();
+  if (entry != nullptr) entry->enter(*this);
   return guard;
 }
 
@@ -129,7 +132,7 @@ inline void GroupCore::number_again(Signature& signature) {
 
 // Everything that tells this call from one before is compared; so nothing is left to check.
 bool GroupCore::run_again(Entry& entry, const Plain& plain, Duration timeout, std::shared_ptr<Operation>& operation) {
-  auto guard = enter(entry, plain.verb, plain.patience);
+  auto guard = enter(&entry, plain.verb, plain.patience);
   Familiar* const familiar = find_replayable(plain);
   if (familiar == nullptr || !is_undisturbed()) return false;
   BodyStart& start = familiar->start;
@@ -180,8 +183,7 @@ bool GroupCore::is_over(const Transfer& transfer, const Message& message) const 
 }
 
 std::shared_ptr<Operation> GroupCore::run_message(Entry* entry, const Message& message, int& source) {
-  if (entry == nullptr) runtime_->check_alive();
-  const auto guard = entry != nullptr ? enter(*entry, message.verb, nullptr) : runtime_->lock();
+  const auto guard = enter(entry, message.verb, message.patience);
   check_message_here(message);
   return pass(message, source, Waiting::for_a_moment);
 }
@@ -217,7 +219,7 @@ std::shared_ptr<Operation> GroupCore::pass(const Message& message, int& source, 
     hand_over(transfer, message.verb);
     if (transfer.state == Transfer::State::pending && waits) {
       Passing passing{runtime_->transport(), transfer, oversubscribed ? 1 : looks_for_a_message};
-      static_cast<void>(poll_for_a_moment(passing, oversubscribed));
+      static_cast<void>(poll_for_a_moment(passing, oversubscribed, message.patience));
     }
   }
   if (is_over(transfer, message)) [[likely]] {
