@@ -123,14 +123,14 @@ nb::object apply_plain(const Call& call, nb::handle x) {
   return apply(call, x, nb::none(), nb::none(), false, nb::none());
 }
 
-/// By _messages.py: what is no NumPy array, and what is wrong.
-template <class... Arguments>
-nb::object in_python(const char* verb, const Arguments&... arguments) {
-  return nb::module_::import_("tutti._messages").attr(verb)(arguments...);
+/// Of _messages.py, for what is no NumPy array, and for what is wrong. Kept for good.
+nb::handle function_for_messages(const char* verb) {
+  return nb::object(nb::module_::import_("tutti._messages").attr(verb)).release();
 }
 
 nb::object send(nb::handle x, int dst, std::uint32_t tag, nb::handle group, nb::handle timeout) {
-  if (!is_numpy(x)) return in_python("send", x, dst, tag, group, timeout);
+  static const nb::handle in_python = function_for_messages("send");
+  if (!is_numpy(x)) return in_python(x, dst, tag, group, timeout);
   forget_ended();
   const auto member = group.is_none() ? world() : nb::cast<std::shared_ptr<Member>>(group);
   run_message(member, Direction::send, view_of_numpy(x), dst, tag, timeout_from(timeout), x);
@@ -139,10 +139,11 @@ nb::object send(nb::handle x, int dst, std::uint32_t tag, nb::handle group, nb::
 
 nb::object recv(nb::handle like, std::optional<int> src, std::uint32_t tag, nb::handle out, nb::handle group,
                 nb::handle timeout) {
+  static const nb::handle in_python = function_for_messages("recv");
   const nb::handle given = out.is_none() ? like : out;
   const bool both = !like.is_none() && !out.is_none();
   if (both || !is_numpy(given) || (!out.is_none() && view_of_numpy(out).is_read_only()))
-    return in_python("recv", like, src, tag, out, group, timeout);
+    return in_python(like, src, tag, out, group, timeout);
   forget_ended();
   const auto member = group.is_none() ? world() : nb::cast<std::shared_ptr<Member>>(group);
   const nb::object result = out.is_none() ? new_numpy_like(like, view_of_numpy(like).shape()) : nb::borrow(out);

@@ -84,7 +84,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     int peer = 0;
     std::uint32_t tag = 0;
     Duration timeout{};
-    bool differentiated = false;  // both ends have to say the same
+    bool differentiated = false;   // both ends have to say the same
     Patience* patience = nullptr;  // of one that blocks
   };
   [[nodiscard]] static std::uint8_t flags_of(const Message& message) {

@@ -126,7 +126,7 @@ class Carrier {
   bool zeros_ = false;  // permute: nothing arrives
   BlockOffsets sent_blocks_, received_blocks_;
   std::int64_t message_count_ = 0, output_count_ = 0;
-  std::int64_t in_door_from_ = 0, in_door_bytes_ = 0;  // of the input: the message that all readers read
+  std::int64_t in_door_from_ = 0, in_door_bytes_ = 0;  // of the input: what goes into a door, if it is one piece
   std::int64_t own_from_ = 0, own_to_ = 0;  // elements: where this rank's part for itself lies, and where it goes
   std::int64_t own_count_ = 0;
   bool copies_own_ = false;           // … and it is not there already

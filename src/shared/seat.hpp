@@ -44,8 +44,8 @@ struct Identity {
 /// Of everything but the call's number, which the stamp tells: calls of one kind have the same.
 std::uint32_t digest_of(const Signature& signature, std::uint32_t phase);
 
-/// The last bodies' signatures in full; the call's number is in the stamp. Only looked at when digests differ, while its owner may write on: an entry counts if
-/// its stamp is the same before and after.
+/// The last bodies' signatures in full; the call's number is in the stamp. Only looked at when digests differ, while its owner may
+/// write on: an entry counts if its stamp is the same before and after.
 class SignatureLog {
  public:
   static constexpr std::size_t entry_count = 32;

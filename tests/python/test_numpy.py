@@ -246,6 +246,30 @@ def test_messages_of_every_dtype(rank, size):
             ref.assert_equal(buffer, x)
 
 
+@pytest.mark.ranks(2)
+def test_messages_that_are_refused_leave_the_others_alone(rank, size):
+    fixed = laid_out(np.ones(3), "read_only")
+    refused = [
+        (lambda: tutti.recv(out=fixed, src=0), "cannot be written to"),
+        (lambda: tutti.recv(src=0), "either like="),
+        (lambda: tutti.recv(np.ones(3), src=0, out=np.ones(3)), "either like="),
+        (lambda: tutti.recv(np.ones(3), src=size), "not in the group"),
+        (lambda: tutti.send(np.ones(3), dst=size), "not in the group"),
+        (lambda: tutti.send(np.array(["words"]), dst=0), "elements have to be numbers"),
+    ]
+    for call, reason in refused:
+        with pytest.raises(tutti.InvalidArgument, match=reason):
+            call()
+    x = np.arange(6.0).reshape(2, 3)
+    if rank == 0:
+        tutti.send(x.T, dst=1, group=tutti.world(), timeout=30)
+    elif rank == 1:
+        wide = np.zeros((3, 4))
+        assert tutti.recv(out=wide[:, ::2], group=tutti.world(), timeout=30).base is wide
+        ref.assert_equal(wide[:, ::2], x.T)
+        ref.assert_equal(wide[:, 1::2], np.zeros((3, 2)))
+
+
 def test_asynchronous_calls_overlap_and_keep_their_results(rank, size):
     inputs = [inputs_for(size, (17,), "float32", salt) for salt in range(10)]
     works = [tutti.all_reduce(each[rank], async_op=True) for each in inputs]
