@@ -118,11 +118,12 @@ void Race::take_turn(Contender& contender, Samples& samples, const Cell& cell) {
   }
 }
 
-std::vector<Measurement> Race::measure(const Cell& cell) {
+std::vector<Measurement> Race::measure(const Cell& cell, const std::function<void()>& after_round) {
   std::vector<Samples> samples(contenders_.size());
   for (std::size_t i = 0; i < contenders_.size(); ++i) revive(contenders_[i], samples[i]);
   for (int repeat = 0; repeat < repeats_; ++repeat) {
     for (std::size_t i = 0; i < contenders_.size(); ++i) take_turn(contenders_[i], samples[i], cell);
+    after_round();
   }
   std::vector<Measurement> measurements;
   for (std::size_t i = 0; i < contenders_.size(); ++i) {

@@ -5,6 +5,7 @@
 // rank; of a turn the median of its batches counts, of a library the median of its turns. p99 is over all batches of all turns.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,7 +49,9 @@ class Race {
   [[nodiscard]] std::vector<std::string> descriptions() const;
   /// A peer that crashes is started anew for the next cell; one that does not answer in time stays away from then on. Either
   /// way the reason stands in its place. Tutti's own failure is thrown.
-  std::vector<Measurement> measure(const Cell& cell);
+  /// `after_round` is called each time that everyone had a turn.
+  std::vector<Measurement> measure(
+      const Cell& cell, const std::function<void()>& after_round = [] {});
 
  private:
   struct Contender {

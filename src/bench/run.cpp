@@ -19,6 +19,7 @@
 #include "bench/race.hpp"
 #include "bench/rank.hpp"
 #include "bench/report.hpp"
+#include "bench/statistics.hpp"
 #include "launch/cores.hpp"
 #include "sim/plot.hpp"
 
@@ -115,8 +116,12 @@ class Session {
     output_.print(fmt::format("\n# {}; {}\n{}", what, how, table_head(shape)));
     std::vector<Row> rows;
     for (const Cell& cell : cells) {
-      rows.push_back({.cell = cell, .ranks = options_.ranks, .measurements = race_.measure(cell)});
-      if (limits_) rows.back().us_limit = limits_->us_of(cell);
+      std::vector<double> limits;  // in turns, too: the machine may change its pace meanwhile
+      const auto measure_limit = [&] {
+        if (limits_) limits.push_back(limits_->us_of(cell));
+      };
+      rows.push_back({.cell = cell, .ranks = options_.ranks, .measurements = race_.measure(cell, measure_limit)});
+      if (!limits.empty()) rows.back().us_limit = median(limits);
       tell_trouble(rows.back());
       output_.print(table_lines(rows.back(), shape));
       output_.record(rows.back());
