@@ -1,4 +1,5 @@
-// apply.cpp: where every verb of the package comes by: NumPy arrays are served here, everything else by tutti/_dispatch.py.
+// apply.cpp: where every verb of the package comes by: NumPy arrays are served here, everything else by tutti/_dispatch.py
+// and, if it is a message, by tutti/_messages.py.
 // SPDX-License-Identifier: Apache-2.0
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -108,9 +109,13 @@ nb::object dispatch(const Call& call, nb::handle x, nb::handle out, const std::s
   return next(call, x, out, member, async_op, timeout);
 }
 
+std::shared_ptr<Member> member_of(nb::handle group) {
+  return group.is_none() ? world() : nb::cast<std::shared_ptr<Member>>(group);
+}
+
 nb::object apply(const Call& call, nb::handle x, nb::handle out, nb::handle group, bool async_op, nb::handle timeout) {
   forget_ended();
-  const auto member = group.is_none() ? world() : nb::cast<std::shared_ptr<Member>>(group);
+  const auto member = member_of(group);
   if (is_numpy(x) && (out.is_none() || is_numpy(out))) {
     return apply_numpy(call, x, out, member, async_op, timeout);
   }
@@ -132,8 +137,7 @@ nb::object send(nb::handle x, int dst, std::uint32_t tag, nb::handle group, nb::
   static const nb::handle in_python = function_for_messages("send");
   if (!is_numpy(x)) return in_python(x, dst, tag, group, timeout);
   forget_ended();
-  const auto member = group.is_none() ? world() : nb::cast<std::shared_ptr<Member>>(group);
-  run_message(member, Direction::send, view_of_numpy(x), dst, tag, timeout_from(timeout), x);
+  run_message(member_of(group), Direction::send, view_of_numpy(x), dst, tag, timeout_from(timeout), x);
   return nb::none();
 }
 
@@ -142,13 +146,12 @@ nb::object recv(nb::handle like, std::optional<int> src, std::uint32_t tag, nb::
   static const nb::handle in_python = function_for_messages("recv");
   const nb::handle given = out.is_none() ? like : out;
   const bool both = !like.is_none() && !out.is_none();
-  if (both || !is_numpy(given) || (!out.is_none() && view_of_numpy(out).is_read_only()))
-    return in_python(like, src, tag, out, group, timeout);
-  forget_ended();
-  const auto member = group.is_none() ? world() : nb::cast<std::shared_ptr<Member>>(group);
+  if (both || !is_numpy(given)) return in_python(like, src, tag, out, group, timeout);
   const nb::object result = out.is_none() ? new_numpy_like(like, view_of_numpy(like).shape()) : nb::borrow(out);
-  run_message(member, Direction::receive, view_of_numpy(result), src.value_or(any_source), tag, timeout_from(timeout),
-              result);
+  const View view = view_of_numpy(result);
+  if (view.is_read_only()) return in_python(like, src, tag, out, group, timeout);
+  forget_ended();
+  run_message(member_of(group), Direction::receive, view, src.value_or(any_source), tag, timeout_from(timeout), result);
   return result;
 }
 

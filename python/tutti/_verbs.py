@@ -1,8 +1,8 @@
 # _verbs.py: the verbs, once: as functions on the world or a group=, and as methods of Group.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Each is one Python frame: it names its call and hands everything to _native.apply, which serves NumPy arrays at once and
-# sends everything else to _dispatch.py. Calls are values and are kept, so that a loop makes none anew.
+# Each is one Python frame: it names its call and hands everything to _native.apply (or send, or recv), which serves NumPy arrays
+# at once and sends everything else to _dispatch.py (or _messages.py). Calls are values and are kept, so that a loop makes none anew.
 """All verbs take ``group=`` (default: the world), ``async_op=True`` (gives a Work; ``work.wait()`` gives the result) and
 ``timeout=`` in seconds. Arrays of NumPy, PyTorch, JAX and TensorFlow and nests of them (lists, tuples, dicts, dataclasses) come
 back as they went in."""

@@ -41,7 +41,7 @@ std::vector<Question> questions_about_shared_memory(int ranks, bool crowded) {
   const Kind exchanged{.verb = Verb::all_to_all};
   std::vector<Question> asked{
       {.limit = "door_bytes_max",
-       .values = {0, 112, 240, 560},
+       .values = {0, 112, 240, door_room_bytes},
        .cells = cells(ranks, {reduced, broadcast}, {128, 256, 512})},
       {.limit = "chunk_bytes",
        .values = {32 * KiB, 64 * KiB, 128 * KiB},  // a slot's bytes

@@ -8,6 +8,8 @@
 
 namespace tutti {
 
+inline constexpr std::int64_t door_room_bytes = 560;  // what fits beside a flag
+
 /// They change how bytes move, never the order of a reduction.
 struct SharedLimits {
   /// Messages of two ranks lie beside their flag up to here. 0: as the processor is; the faster lines go from core to core, the more.
@@ -51,7 +53,7 @@ struct SharedLimit {
 };
 inline constexpr std::int64_t any_bytes = INT64_MAX;
 inline constexpr std::array<SharedLimit, 15> shared_limits = {{
-    {"door_bytes_max", &SharedLimits::door_bytes_max, 0, 560},     // a door's room
+    {"door_bytes_max", &SharedLimits::door_bytes_max, 0, door_room_bytes},
     {"slot_bytes", &SharedLimits::slot_bytes, 4 << 10, 64 << 20},  // committed for every rank of every group
     {"chunk_bytes", &SharedLimits::chunk_bytes, 4 << 10, 64 << 20},
     {"one_way_chunk_bytes", &SharedLimits::one_way_chunk_bytes, 4 << 10, 64 << 20},

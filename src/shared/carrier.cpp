@@ -102,7 +102,7 @@ void Carrier::leave_blocks(std::int64_t round, std::byte* message) const {
     const int peer = (spec_->rank + i) % spec_->size;
     const Part piece = part(sent_blocks_.count(peer), round);
     const std::byte* const from = start_.input + (sent_blocks_.offset(peer) + piece.begin) * element_;
-    put(message + peer * move_.stride, from, piece.count * element_);
+    copy_bytes(message + peer * move_.stride, from, piece.count * element_);
   }
 }
 

@@ -99,7 +99,6 @@ class Carrier {
   [[nodiscard]] inline std::int64_t taken_from(int rank) const;  // elements
   [[nodiscard]] inline std::byte* landing_of(int rank) const;    // where they go
   [[nodiscard]] const std::byte* copy_of_sent(const std::byte* input);
-  inline void put(std::byte* to, const std::byte* from, std::int64_t bytes) const;  // where it is left
   void leave_slices(Part piece, std::byte* message) const;
   void answer_slice(Part piece, std::int64_t slot_offset, int slot);
   void take_answer(std::int64_t round, int slot, int peer) const;

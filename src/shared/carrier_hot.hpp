@@ -60,12 +60,7 @@ inline void Carrier::leave(std::int64_t round, int slot) {
   if (move_.in_blocks) return leave_blocks(round, message);
   const Part piece = part(message_count_, round);
   if (move_.answers) return leave_slices(piece, message);
-  put(message, start_.input + piece.begin * element_, piece.count * element_);
-}
-
-inline void Carrier::put(std::byte* to, const std::byte* from, std::int64_t bytes) const {
-  if (move_.in_door && move_.stride == 0) return fill_door(to, from, bytes);
-  copy_bytes(to, from, bytes);
+  copy_bytes(message, start_.input + piece.begin * element_, piece.count * element_);
 }
 
 inline void Carrier::copy_out(std::byte* to, const std::byte* from, std::int64_t bytes) const {
