@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 #   tutti_layer(NAME SOURCES a.cpp b.cpp TESTS a_test.cpp LIBRARIES OpenSSL::Crypto FUZZERS frame_fuzz.cpp
-#               LABELS threads)
+#               LABELS threads COST 50)
 #
 # Each layer is a static library `tutti_NAME` that knows the layers above it, plus one test program `NAME_test`
 # from the x_test.cpp files beside the code. The objects of all layers make up libtutti (cmake/package.cmake).
-# LABELS are those of the tests: `threads` has them run under the sanitizers, too.
+# LABELS and COST are those of the tests (cmake/tests.cmake): `threads` has them run under the sanitizers, too.
 #
 # With TUTTI_UNITY, eight files of a layer are compiled as one, which takes half the time and less. Names in the anonymous
 # namespaces of a layer's files therefore differ. The preset debug compiles each file by itself, which shows an include that
@@ -31,7 +31,7 @@ set_property(GLOBAL PROPERTY TUTTI_LIBRARY_LAYERS "")   # the targets whose obje
 set_property(GLOBAL PROPERTY TUTTI_LIBRARY_LINKS "")    # and what they link
 
 function(tutti_layer name)
-  cmake_parse_arguments(LAYER "" "" "SOURCES;TESTS;LIBRARIES;FUZZERS;LABELS" ${ARGN})
+  cmake_parse_arguments(LAYER "" "COST" "SOURCES;TESTS;LIBRARIES;FUZZERS;LABELS" ${ARGN})
   if(LAYER_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "tutti_layer(${name}): unknown arguments ${LAYER_UNPARSED_ARGUMENTS}")
   endif()
@@ -52,7 +52,10 @@ function(tutti_layer name)
   endif()
   if(TUTTI_FUZZ AND name STREQUAL "kernel")
     # Fuzzers look for mistakes in parsers. The kernels parse nothing, and instrumented they compile for minutes.
-    set_source_files_properties(${LAYER_SOURCES} PROPERTIES COMPILE_OPTIONS -fno-sanitize=all)
+    set_source_files_properties(${LAYER_SOURCES} PROPERTIES COMPILE_OPTIONS "-fno-sanitize=all;-O0")
+  endif()
+  if(name IN_LIST TUTTI_PROGRAM_LAYERS AND NOT name STREQUAL "bench" AND LAYER_SOURCES)
+    target_compile_options(tutti_${name} PRIVATE $<$<CONFIG:Release>:-O1>)  # nobody waits for these, but for the compiler
   endif()
   set_property(GLOBAL PROPERTY TUTTI_LAYERS_SO_FAR tutti_${name} ${above})
   if(NOT name IN_LIST TUTTI_PROGRAM_LAYERS)
@@ -63,7 +66,8 @@ function(tutti_layer name)
   endif()
 
   if(LAYER_TESTS)
-    tutti_test(${name}_test PREFIX ${name} SOURCES ${LAYER_TESTS} LIBRARIES tutti_${name} LABELS ${LAYER_LABELS})
+    tutti_test(${name}_test PREFIX ${name} SOURCES ${LAYER_TESTS} LIBRARIES tutti_${name} LABELS ${LAYER_LABELS}
+               COST ${LAYER_COST})
   endif()
   foreach(fuzzer IN LISTS LAYER_FUZZERS)
     tutti_fuzzer(${fuzzer} LAYER ${name})

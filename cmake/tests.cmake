@@ -5,8 +5,8 @@
 #
 # A GoogleTest program; each of its tests is one of ctest's, called "PREFIX: Suite.Test" (PREFIX is NAME without
 # _test). WHOLE runs the program once instead, for fixtures that are expensive to set up, such as ranks that are
-# processes; its tests are still counted one by one. Under the address sanitizer, which takes longer to start and to end than
-# most tests, every program runs whole.
+# processes; its tests are still counted one by one. Under the sanitizers, which take longer to start and to end than most
+# tests, every program runs whole.
 #
 #   tutti_fuzzer(frame_fuzz.cpp LAYER wire)
 #
@@ -48,7 +48,7 @@ function(tutti_test name)
   target_compile_options(${name} PRIVATE ${TUTTI_TEST_OPTIMISATION})
   tutti_precompile_test(${name})
   tutti_add_labels(${name} ${TEST_LABELS})
-  if(TUTTI_SANITIZE MATCHES address AND NOT TEST_WHOLE)
+  if(TUTTI_SANITIZE AND NOT TEST_WHOLE)
     set(TEST_WHOLE ON)
     set(TEST_TIMEOUT 900)
     string(REGEX REPLACE "_test$" "" TEST_PREFIX ${name})  # several programs may have one prefix

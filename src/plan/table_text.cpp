@@ -54,7 +54,9 @@ TableRow row_from(const Json& json) {
 
 SharedLimits limits_from(const Json& json) {
   SharedLimits limits;
-  for (const auto& [name, value] : json.items()) {
+  for (const auto& item : json.items()) {
+    const std::string& name = item.key();
+    const Json& value = item.value();
     const auto* known = std::find_if(shared_limits.begin(), shared_limits.end(),
                                      [&](const SharedLimit& limit) { return limit.name == name; });
     if (known == shared_limits.end()) {

@@ -91,8 +91,8 @@ class Carrier {
 
  private:
   [[nodiscard]] Part part(std::int64_t total, std::int64_t round) const {
-    const std::int64_t begin = round * move_.chunk;
-    return {begin, std::clamp<std::int64_t>(total - begin, 0, move_.chunk)};
+    const std::int64_t begin = std::min(round * move_.chunk, total);
+    return {begin, std::min(total - begin, move_.chunk)};
   }
   [[nodiscard]] Part slice(int owner, Part piece) const { return slice_of(owner, spec_->size, piece.count, element_); }
   [[nodiscard]] inline std::byte* message_of(int rank, int slot) const;

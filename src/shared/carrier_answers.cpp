@@ -29,7 +29,7 @@ void Carrier::answer_slice(Part piece, std::int64_t slot_offset, int slot) {
   const bool everyone_takes = spec_->verb == Verb::all_reduce;
   const bool takes = everyone_takes || spec_->rank == spec_->root;
   const auto in_slot_of = [&](int rank) { return message_of(rank, slot) + slot_offset; };
-  std::byte* const own = start_.output + piece.begin * element_;
+  std::byte* const own = takes ? start_.output + piece.begin * element_ : nullptr;
   std::byte* const result = !takes ? in_slot_of(spec_->root) : streams_ ? in_slot_of(spec_->rank) : own;
   reduce_to(result, piece, slot_offset, slot);
   for (int i = 0; everyone_takes && i < answer_sources(); ++i) {

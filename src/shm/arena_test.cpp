@@ -14,6 +14,7 @@
 #include <tutti/error.hpp>
 
 #include "base/bytes.hpp"
+#include "base/sanitizers.hpp"
 #include "shm/child_process.hpp"
 #include "shm/limits.hpp"
 
@@ -125,7 +126,7 @@ TEST(Arena, options_come_from_the_environment) {
   EXPECT_EQ(host_id_of_machine().size(), 36U) << "a boot id";
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their shadow memory is beyond any such limit
+#if !TUTTI_ADDRESS_SANITIZER && !TUTTI_THREAD_SANITIZER  // their shadow memory is beyond any such limit
 TEST(Arena, becomes_smaller_where_address_space_is_scarce_and_says_so_where_there_is_none) {
   ChildProcess scarce([](Line& line) {
     const rlimit limit{.rlim_cur = 512 * mib, .rlim_max = 512 * mib};

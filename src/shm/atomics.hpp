@@ -8,13 +8,7 @@
 #include <atomic>
 #include <cstdint>
 
-#if defined(__SANITIZE_THREAD__)
-#define TUTTI_THREAD_SANITIZER 1
-#elif defined(__has_feature)
-#define TUTTI_THREAD_SANITIZER __has_feature(thread_sanitizer)
-#else
-#define TUTTI_THREAD_SANITIZER 0
-#endif
+#include "base/sanitizers.hpp"
 
 namespace tutti::shm {
 

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <ranges>
 #include <thread>
 
 #include "base/random.hpp"
@@ -102,9 +101,8 @@ void exchange(int rank, Transport& transport, const Traffic& traffic) {
   for (std::size_t left = queues.size(); left > 0;) {
     const auto queue = static_cast<std::size_t>(random.below(queues.size()));
     if (posted[queue] == queues[queue].size()) {
-      left =
-          static_cast<std::size_t>(std::ranges::count_if(std::views::iota(std::size_t{0}, queues.size()),
-                                                         [&](std::size_t i) { return posted[i] < queues[i].size(); }));
+      left = 0;
+      for (std::size_t i = 0; i < queues.size(); ++i) left += posted[i] < queues[i].size() ? 1 : 0;
       continue;
     }
     Parcel& parcel = queues[queue][posted[queue]++];

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "base/random.hpp"
+#include "base/sanitizers.hpp"
 
 namespace tutti::contract {
 namespace {
@@ -18,9 +19,9 @@ constexpr int failures_told = 5;
 const std::vector<Op> all_ops = {Op::sum,  Op::mean, Op::product, Op::min,         Op::max,
                                  Op::band, Op::bor,  Op::bxor,    Op::premul(0.75)};
 
-#if defined(__SANITIZE_THREAD__)
+#if TUTTI_THREAD_SANITIZER
 constexpr int share = 12;
-#elif defined(__SANITIZE_ADDRESS__)
+#elif TUTTI_ADDRESS_SANITIZER
 constexpr int share = 8;
 #else
 constexpr int share = 1;

@@ -7,11 +7,12 @@ import json
 for preset in json.load(open("CMakePresets.json"))["configurePresets"]:
     if not preset.get("hidden"): print(preset["name"])'; }
 
-# Starts afresh if the checkout was moved, or if the libraries come from elsewhere than last time.
+# Starts afresh if the checkout was moved, if the libraries come from elsewhere than last time, or if presets changed: with
+# another compiler, CMake would forget what the preset says.
 configure() {  # preset
   local cache=build/$1/CMakeCache.txt prefix='' arguments=()
   if uses_carried; then prefix=$carried; fi
-  if [[ -f $cache ]] && ! { grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" "$cache" &&
+  if [[ -f $cache ]] && ! { [[ $cache -nt CMakePresets.json ]] && grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" "$cache" &&
                             [[ $(sed -n 's/^CMAKE_PREFIX_PATH:[A-Z]*=//p' "$cache") == "$prefix" ]]; }; then
     arguments+=(--fresh)
   fi

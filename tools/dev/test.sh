@@ -57,6 +57,7 @@ test_sanitize() {
   export UBSAN_OPTIONS=print_stacktrace=1
   export TSAN_OPTIONS=second_deadlock_stack=1
   for sanitizer in asan tsan; do
+    if [[ $sanitizer == asan ]] && ! has_piece clang; then stage asan skip_stage clang; continue; fi
     ! ensure_built "$sanitizer" "$sanitizer" ||
       stage "$sanitizer" run_ctest "$sanitizer" -L "^$labels_sanitized\$" -LE "$labels_apart" || true
   done
@@ -161,7 +162,7 @@ run_test_stage() {
 # What must be there for a stage, beyond the core.
 pieces_of() {
   case $1 in
-    fuzz | format) echo clang ;;
+    sanitize | fuzz | format) echo clang ;;
     cpp) echo openmpi mpich python torch ;;  # to be measured beside
     launchers) echo openmpi mpich pmix slurm python torch ;;
     hosts) echo iproute2 iperf3 ;;
