@@ -8,6 +8,7 @@
 #include "base/hash.hpp"
 #include "kernel/kernel.hpp"
 #include "plan/catalog.hpp"
+#include "plan/nodes.hpp"
 
 namespace tutti {
 
@@ -206,7 +207,9 @@ void Execution::begin_call(std::uint32_t index) {
   Spec& spec = sub->spec;
   spec = {.verb = call.verb, .rank = me, .size = static_cast<int>(call.members.size()), .root = call.root};
   spec.finish = call.finish;
-  std::int64_t own_block = 0;  // where this rank's block starts, in elements
+  spec.node_of = nodes_of(start_.plan->spec,
+                          call.members);  // hosts are further apart than neighbours, which counts for the choice
+  std::int64_t own_block = 0;             // where this rank's block starts, in elements
   if (call.counts.size() == 1) {
     spec.count = call.counts[0];
   } else if (!call.counts.empty()) {  // a barrier has none

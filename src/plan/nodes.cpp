@@ -37,4 +37,12 @@ std::vector<int> Nodes::lane(int index) const {
   return ranks;
 }
 
+std::vector<int> nodes_of(const Spec& whole, const std::vector<int>& members) {
+  std::vector<int> nodes;
+  if (whole.node_of.empty()) return nodes;
+  for (const int member : members) nodes.push_back(whole.node_of[std::size_t(member)]);
+  if (std::ranges::count(nodes, nodes.front()) == std::ssize(nodes)) nodes.clear();
+  return nodes;
+}
+
 }  // namespace tutti

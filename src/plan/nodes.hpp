@@ -25,4 +25,7 @@ struct Nodes {
   [[nodiscard]] std::vector<int> lane(int index) const;
 };
 
+/// Spec::node_of of a request among `members` of the ranks of `whole`.
+std::vector<int> nodes_of(const Spec& whole, const std::vector<int>& members);
+
 }  // namespace tutti

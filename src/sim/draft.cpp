@@ -8,6 +8,7 @@
 
 #include "base/hash.hpp"
 #include "plan/layout.hpp"
+#include "plan/nodes.hpp"
 #include "sim/touched.hpp"
 
 namespace tutti::sim {
@@ -50,6 +51,7 @@ Spec spec_of(const Plan& plan, const Call& call, const Spaces& spaces, const Tab
             .size = static_cast<int>(call.members.size()),
             .root = call.root,
             .finish = call.finish};
+  spec.node_of = nodes_of(plan.spec, call.members);
   std::int64_t own_block = 0;
   if (call.counts.size() == 1) {
     spec.count = call.counts[0];
@@ -67,7 +69,7 @@ Spec spec_of(const Plan& plan, const Call& call, const Spaces& spaces, const Tab
   const Choice choice = select({.verb = spec.verb,
                                 .bytes = count * element_bytes,
                                 .uneven = !spec.counts.empty(),
-                                .topology = Topology::on_one_node(spec.size)},
+                                .topology = Topology::of(spec.size, spec.node_of)},
                                table);
   spec.algorithm = choice.algorithm;
   spec.segment = choice.segment(element_bytes);

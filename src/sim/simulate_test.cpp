@@ -208,6 +208,19 @@ TEST(Simulate, SegmentsOfTwoLevelsOverlapAndMoveAsManyBytes) {
   }
 }
 
+// Between hosts that are far apart the fewest rounds count, 3 for 8 hosts; between neighbours fewer bytes in 6 would.
+TEST(Simulate, ThePartBetweenHostsIsChosenForHosts) {
+  Cluster cluster = cluster_of(16, 2);
+  cluster.speed.between.latency = 10e-3;
+  cluster.speed.inside.latency = 1e-9;
+  cluster.speed.overhead = 1e-9;
+  const Question question{
+      .verb = Verb::all_reduce, .bytes = 64 << 10, .choice = {.algorithm = Algorithm::hierarchical}};
+  const Outcome outcome = simulate(*make_workload(question, cluster, {.model = cluster.speed}), cluster);
+  EXPECT_EQ(outcome.ended, 16);
+  EXPECT_LT(outcome.seconds, 4 * 10e-3);
+}
+
 TEST(Simulate, RoundsAndBytesAreThoseOfTheClosedForms) {
   for (const CatalogRow& row : catalog()) {
     if (row.algorithm == Algorithm::hierarchical) continue;
