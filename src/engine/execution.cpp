@@ -207,9 +207,8 @@ void Execution::begin_call(std::uint32_t index) {
   Spec& spec = sub->spec;
   spec = {.verb = call.verb, .rank = me, .size = static_cast<int>(call.members.size()), .root = call.root};
   spec.finish = call.finish;
-  spec.node_of = nodes_of(start_.plan->spec,
-                          call.members);  // hosts are further apart than neighbours, which counts for the choice
-  std::int64_t own_block = 0;             // where this rank's block starts, in elements
+  spec.node_of = nodes_of(start_.plan->spec, call.members);  // the choice counts how far hosts are apart
+  std::int64_t own_block = 0;                                // where this rank's block starts, in elements
   if (call.counts.size() == 1) {
     spec.count = call.counts[0];
   } else if (!call.counts.empty()) {  // a barrier has none
