@@ -1,4 +1,4 @@
-// bare_loops.cpp: what two cores can do at most when bytes go one way, with no library around: the limit for broadcast and barrier.
+// bare_loops.cpp: two cores that pass bytes one way, with no library around: a yardstick for broadcast and barrier, not a bound.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   bare_loops [seconds per size]
