@@ -1,7 +1,7 @@
 // bare_loops.cpp: two cores that pass bytes one way, with no library around: a yardstick for broadcast and barrier, not a bound.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   bare_loops [seconds per size]
+//   bare_loops [seconds for each way]
 //
 // Two threads, each on a core of its own, do nothing but store, look and copy. For a barrier each stores a number and waits for the
 // other's. For a broadcast the root copies its array into slots that both see, piece by piece, and the other copies it out; roots

@@ -200,22 +200,11 @@ void Execution::begin_call(std::uint32_t index) {
   sub->world_of.clear();
   for (const int member : call.members) sub->world_of.push_back(start_.world_of[static_cast<std::size_t>(member)]);
 
-  const int me = static_cast<int>(std::find(call.members.begin(), call.members.end(), start_.plan->spec.rank) -
-                                  call.members.begin());
   const std::byte* input = at(call.from);
   std::byte* output = writable(call.to);
   Spec& spec = sub->spec;
-  spec = {.verb = call.verb, .rank = me, .size = static_cast<int>(call.members.size()), .root = call.root};
-  spec.finish = call.finish;
-  spec.node_of = nodes_of(start_.plan->spec, call.members);  // the choice counts how far hosts are apart
-  std::int64_t own_block = 0;                                // where this rank's block starts, in elements
-  if (call.counts.size() == 1) {
-    spec.count = call.counts[0];
-  } else if (!call.counts.empty()) {  // a barrier has none
-    spec.counts = call.counts;
-    for (int i = 0; i < me; ++i) own_block += call.counts[static_cast<std::size_t>(i)];
-  }
-  const std::int64_t own_bytes = own_block * static_cast<std::int64_t>(size_of(start_.dtype));
+  spec = spec_of(start_.plan->spec, call);
+  const std::int64_t own_bytes = own_block(spec) * static_cast<std::int64_t>(size_of(start_.dtype));
   const bool joins = call.verb == Verb::all_gather || call.verb == Verb::gather;
   const bool splits = call.verb == Verb::reduce_scatter || call.verb == Verb::scatter;
   spec.in_place = joins    ? output != nullptr && input == output + own_bytes

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 
 namespace tutti {
@@ -37,12 +38,38 @@ std::vector<int> Nodes::lane(int index) const {
   return ranks;
 }
 
+namespace {
+
+/// Nobody says it where all share a node.
 std::vector<int> nodes_of(const Spec& whole, const std::vector<int>& members) {
   std::vector<int> nodes;
   if (whole.node_of.empty()) return nodes;
   for (const int member : members) nodes.push_back(whole.node_of[std::size_t(member)]);
   if (std::ranges::count(nodes, nodes.front()) == std::ssize(nodes)) nodes.clear();
   return nodes;
+}
+
+}  // namespace
+
+Spec spec_of(const Spec& whole, const Call& call) {
+  const auto me = std::find(call.members.begin(), call.members.end(), whole.rank) - call.members.begin();
+  Spec spec{.verb = call.verb,
+            .rank = static_cast<int>(me),
+            .size = static_cast<int>(call.members.size()),
+            .root = call.root,
+            .finish = call.finish,
+            .node_of = nodes_of(whole, call.members)};
+  if (call.counts.size() == 1) {
+    spec.count = call.counts[0];
+  } else {
+    spec.counts = call.counts;  // a barrier has none
+  }
+  return spec;
+}
+
+std::int64_t own_block(const Spec& spec) {
+  if (spec.counts.empty()) return 0;
+  return std::accumulate(spec.counts.begin(), spec.counts.begin() + spec.rank, std::int64_t{0});
 }
 
 }  // namespace tutti

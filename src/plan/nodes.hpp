@@ -25,7 +25,10 @@ struct Nodes {
   [[nodiscard]] std::vector<int> lane(int index) const;
 };
 
-/// Spec::node_of of a request among `members` of the ranks of `whole`.
-std::vector<int> nodes_of(const Spec& whole, const std::vector<int>& members);
+/// What the rank of `whole` asks for in `call`, one of its plan's: the choice counts how far its members are apart. in_place is left
+/// to those who know where the pieces lie.
+Spec spec_of(const Spec& whole, const Call& call);
+/// Where this rank's block starts among the blocks of all, in elements.
+std::int64_t own_block(const Spec& spec);
 
 }  // namespace tutti

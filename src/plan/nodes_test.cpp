@@ -25,10 +25,26 @@ TEST(Nodes, ThereAreAsManyLanesAsTheSmallestNodeHasRanks) {
 TEST(Nodes, RanksOfALaneAreOnNodesOfTheirOwnAndNeighboursOnNone) {
   const Spec group = group_on({7, 7, 3, 3});
   const Nodes nodes(group);
-  EXPECT_THAT(nodes_of(group, nodes.lane(1)), ElementsAre(7, 3));
-  EXPECT_THAT(nodes_of(group, nodes.members[1]), IsEmpty());
-  EXPECT_THAT(nodes_of(group, {0, 1, 3}), ElementsAre(7, 7, 3));
-  EXPECT_THAT(nodes_of(group_on({}), {}), IsEmpty()) << "where all share a node, nobody says so";
+  const auto nodes_among = [](const Spec& whole, std::vector<int> members) {
+    return spec_of(whole, {.verb = Verb::barrier, .members = std::move(members)}).node_of;
+  };
+  EXPECT_THAT(nodes_among(group, nodes.lane(1)), ElementsAre(7, 3));
+  EXPECT_THAT(nodes_among(group, nodes.members[1]), IsEmpty());
+  EXPECT_THAT(nodes_among(group, {0, 1, 3}), ElementsAre(7, 7, 3));
+  EXPECT_THAT(nodes_among(group_on({}), {}), IsEmpty()) << "where all share a node, nobody says so";
+}
+
+TEST(Nodes, APartAsksForItsMembersInTheirOrder) {
+  Spec group = group_on({7, 7, 3, 3});
+  group.rank = 3;
+  const Call call{.verb = Verb::gather, .members = {1, 3}, .root = 1, .counts = {20, 5}};
+  const Spec part = spec_of(group, call);
+  EXPECT_EQ(part.verb, Verb::gather);
+  EXPECT_EQ(part.rank, 1);
+  EXPECT_EQ(part.size, 2);
+  EXPECT_EQ(part.root, 1);
+  EXPECT_THAT(part.counts, ElementsAre(20, 5));
+  EXPECT_EQ(own_block(part), 20);
 }
 
 }  // namespace

@@ -114,10 +114,9 @@ class Circle::SharedBody final : public Body {
   Circle& circle;
   Stage stage = Stage::gone;
   Part part = Part::slots;
-  bool meets = false;      // its first part is a meeting
-  bool is_single = false;  // its part with slots or doors is: one round, not answered
-  bool expects_next =
-      false;  // … and the next one's first lines have to come back: answers do, and those of two ranks' doors
+  bool meets = false;              // its first part is a meeting
+  bool is_single = false;          // its part with slots or doors is: one round, not answered
+  bool expects_next = false;       // the next one's first lines have to come back
   std::int64_t touched_lines = 0;  // of the door that is awaited
   int looks_per_touch = 1;
   BodyStart start;

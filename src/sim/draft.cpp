@@ -43,26 +43,14 @@ std::int64_t memory_of(const Plan& plan) {
   return plan.scratch_count + (place.shared ? place.shared_count : input_count(plan.spec) + output_count(plan.spec));
 }
 
-// The request that the engine makes of a call (Execution::begin_call).
-Spec spec_of(const Plan& plan, const Call& call, const Spaces& spaces, const Table& table, std::int64_t element_bytes) {
-  const auto me = std::find(call.members.begin(), call.members.end(), plan.spec.rank) - call.members.begin();
-  Spec spec{.verb = call.verb,
-            .rank = static_cast<int>(me),
-            .size = static_cast<int>(call.members.size()),
-            .root = call.root,
-            .finish = call.finish};
-  spec.node_of = nodes_of(plan.spec, call.members);
-  std::int64_t own_block = 0;
-  if (call.counts.size() == 1) {
-    spec.count = call.counts[0];
-  } else if (!call.counts.empty()) {
-    spec.counts = call.counts;
-    own_block = std::accumulate(call.counts.begin(), call.counts.begin() + me, std::int64_t{0});
-  }
+// The request that the engine makes of a call (Execution::begin_call), with the algorithm that it would choose.
+Spec chosen_spec_of(const Plan& plan, const Call& call, const Spaces& spaces, const Table& table,
+                    std::int64_t element_bytes) {
+  Spec spec = spec_of(plan.spec, call);
+  const std::int64_t own = own_block(spec);
   const bool joins = call.verb == Verb::all_gather || call.verb == Verb::gather;
   const bool splits = call.verb == Verb::reduce_scatter || call.verb == Verb::scatter;
-  spec.in_place =
-      spaces.address_of(call.from, splits ? own_block : 0) == spaces.address_of(call.to, joins ? own_block : 0);
+  spec.in_place = spaces.address_of(call.from, splits ? own : 0) == spaces.address_of(call.to, joins ? own : 0);
 
   const std::int64_t count =
       spec.counts.empty() ? spec.count : std::accumulate(spec.counts.begin(), spec.counts.end(), std::int64_t{0});
@@ -108,7 +96,7 @@ class Writer {
     std::uint32_t exit = entry;
     const Spaces inner{
         .input = spaces.address_of(call.from), .output = spaces.address_of(call.to), .scratch = ++scratches_};
-    write(make_plan(spec_of(plan, call, spaces, table_, element_bytes_)), call.members, inner, entry, &exit);
+    write(make_plan(chosen_spec_of(plan, call, spaces, table_, element_bytes_)), call.members, inner, entry, &exit);
     return exit;
   }
   Draft::Node node_of(const Step& step, const std::vector<int>& world_of, const Spaces& spaces) {
