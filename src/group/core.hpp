@@ -133,7 +133,10 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   TransportListener::Verdict arrived(int world_peer, const Envelope& envelope);
   void break_with(const control::Cause& cause);
   void take_refusal(std::uint64_t sequence, int world_rank, std::string_view text);
-  void member_left();
+  void member_left(int world_rank);
+  /// The calls that this rank takes part in, as long as it makes no more.
+  [[nodiscard]] control::Position position() const;
+  void withdraw_receives();
   [[nodiscard]] StallAnswer answer_probe(int world_rank, const StallProbe& probe);
   void take_answer(int world_rank, const StallAnswer& answer);
   [[nodiscard]] bool is_broken() const { return broken_.has_value(); }
@@ -202,7 +205,8 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void finish_receive(Operation& operation);
   void end(Operation& operation, std::exception_ptr error);
   void watch(Operation& operation, TimePoint now);
-  void probe(Operation& operation, TimePoint now, const Whereabouts& where);
+  [[nodiscard]] bool follows_chains(const Operation& operation) const;
+  void probe(Operation& operation, const Whereabouts& where);
   void time_out(Operation& operation, TimePoint now);
   [[nodiscard]] std::string stall_report(const Operation& operation, TimePoint now, const Whereabouts& where,
                                          std::string_view what) const;

@@ -20,14 +20,15 @@ using namespace std::chrono_literals;
 std::string at(std::string_view site) { return site.empty() ? std::string() : fmt::format(" at {}", site); }
 
 constexpr Duration probe_after = 100ms;  // a call that waits longer asks those it waits for
-constexpr Duration probe_again_max = 1s;
+constexpr Duration probe_again_max = 5s;
+constexpr Duration follow_after = 5s;   // … and then those that these wait for, in turn
+constexpr std::size_t probes_max = 8;   // at a time: all ranks may wait, on a machine that is busy enough already
 constexpr Duration report_after = 10s;  // a call that waits longer says so, once
 // So long before a deadline everybody is asked again: who is blamed must still be late.
 constexpr Duration last_question_min = 150ms, last_question_max = 1s;
 constexpr Duration answer_stale = 2500ms;  // an answer older than this counts as none
 constexpr Duration verdict_wait = 500ms;   // a broken transfer waits this long for the control network's verdict
 constexpr Duration agreement_limit = 10s;  // a group breaks by then, whether or not the others can be heard
-constexpr Duration leave_grace = 500ms;    // data of a rank that said goodbye may still be on its way
 
 }  // namespace
 
@@ -130,9 +131,23 @@ std::exception_ptr GroupCore::error_for(const control::Cause& cause, const Signa
   return std::make_exception_ptr(Aborted(what));
 }
 
-void GroupCore::member_left() {
+void GroupCore::member_left(int) {
   for (const auto& operation : running_)
     operation->probed_at = TimePoint{};  // look again soon: it may wait for the one that left
+}
+
+control::Position GroupCore::position() const {
+  return {.group = facts_.id, .epoch = facts_.epoch, .calls = next_sequence_, .history = 0};
+}
+
+// Nobody can wait for them any more, and what they would receive is of no use to a rank that leaves.
+void GroupCore::withdraw_receives() {
+  const auto all = running_;
+  for (const auto& operation : all) {
+    if (operation->request.verb == Verb::recv && !operation->ended())
+      end(*operation, std::make_exception_ptr(
+                          Aborted(fmt::format("{}: the receive was withdrawn: this process leaves the job", who()))));
+  }
 }
 
 Whereabouts GroupCore::whereabouts(const Operation& operation) const {
@@ -160,7 +175,7 @@ void GroupCore::watch(Operation& operation, TimePoint now) {
   if (now - operation.probed_at < again && !last_time) return;
   operation.probed_at = now;
   const Whereabouts where = whereabouts(operation);
-  probe(operation, now, where);
+  probe(operation, where);
   if (waited >= report_after && !operation.reported) {
     operation.reported = true;
     runtime_->log().warn(
@@ -186,10 +201,24 @@ bool GroupCore::report_doomed(const Operation& operation, TimePoint now) {
   return proposed_.has_value();
 }
 
-void GroupCore::probe(Operation& operation, TimePoint now, const Whereabouts& where) {
+// To compare signatures it is enough to ask those whom one waits for. Who is to blame is asked when it matters: before a report,
+// and before a deadline.
+bool GroupCore::follows_chains(const Operation& operation) const {
+  const TimePoint now = runtime_->clock().now();
+  return now - operation.started_at >= std::min(follow_after, operation.timeout / 2);
+}
+
+void GroupCore::probe(Operation& operation, const Whereabouts& where) {
   for (const int rank : where.waiting_for) {
     const int world = facts_.world_of[static_cast<std::size_t>(rank)];
-    if (runtime_->has_left(world) && now - runtime_->left_at(world) > leave_grace) {
+    if (!runtime_->has_left(world)) continue;
+    if (operation.is_message()) {
+      // The transport knows when nothing more comes from it, if it has a link to it.
+      runtime_->transport().attach(world);
+      continue;
+    }
+    const auto calls = runtime_->calls_before_leaving(world, facts_.id);
+    if (calls && operation.request.signature.sequence >= *calls) {
       report_left(world, operation.request.signature.sequence);
       return;
     }
@@ -197,8 +226,16 @@ void GroupCore::probe(Operation& operation, TimePoint now, const Whereabouts& wh
   if (operation.is_message()) return;  // a message may come at any time: nothing to compare
   const auto bytes = encode(StallProbe{
       .group = facts_.id, .epoch = facts_.epoch, .signature = operation.request.signature, .site = operation.site});
-  for (const int rank : stalls_.involved(where.waiting_for, operation.request.signature.sequence)) {
-    if (rank != facts_.rank) runtime_->control().probe(facts_.world_of[static_cast<std::size_t>(rank)], bytes);
+  std::vector<int> asked = where.waiting_for;
+  if (follows_chains(operation)) asked = stalls_.involved(asked, operation.request.signature.sequence);
+  std::erase(asked, facts_.rank);
+  // In turn: what one of them does not know, another one will. Each rank begins elsewhere.
+  const std::size_t first =
+      asked.size() > probes_max ? operation.probe_count * probes_max + static_cast<std::size_t>(facts_.rank) : 0;
+  ++operation.probe_count;
+  for (std::size_t i = 0; i < std::min(asked.size(), probes_max); ++i) {
+    const int rank = asked[(first + i) % asked.size()];
+    runtime_->control().probe(facts_.world_of[static_cast<std::size_t>(rank)], bytes);
   }
 }
 
@@ -239,11 +276,12 @@ void GroupCore::take_answer(int world_rank, const StallAnswer& answer) {
   stalls_.note(rank, answer, now);
   // Whom it waits for is asked next: at once, not after another interval.
   if (Operation* operation = running(answer.sequence);
-      operation != nullptr && answer.state == StallAnswer::State::waiting) {
+      operation != nullptr && answer.state == StallAnswer::State::waiting && follows_chains(*operation)) {
     const auto bytes = encode(StallProbe{
         .group = facts_.id, .epoch = facts_.epoch, .signature = operation->request.signature, .site = operation->site});
+    std::size_t asked = 0;
     for (const int next : answer.waiting_for) {
-      const bool valid = next >= 0 && next < facts_.size && next != facts_.rank;
+      const bool valid = next >= 0 && next < facts_.size && next != facts_.rank && asked++ < probes_max;
       if (valid && !stalls_.answered(next, answer.sequence, now - probe_after)) {
         runtime_->control().probe(facts_.world_of[static_cast<std::size_t>(next)], bytes);
       }

@@ -19,6 +19,7 @@
 #include "base/bytes.hpp"
 #include "base/environment.hpp"
 #include "group/core.hpp"
+#include "group/life.hpp"
 #include "group/neighbourhood.hpp"
 #include "group/runtime.hpp"
 #include "transport/alone.hpp"
@@ -39,6 +40,7 @@ struct Note {
   std::uint64_t world = 0;
   std::string table{};
   std::string backend{}, memory{};
+  std::string process{};  // see life.hpp
 };
 
 std::string encode(const Note& note) {
@@ -49,7 +51,8 @@ std::string encode(const Note& note) {
       .u64(note.world)
       .string(note.table)
       .string(note.backend)
-      .string(note.memory);
+      .string(note.memory)
+      .string(note.process);
   return {reinterpret_cast<const char*>(writer.data().data()), writer.size()};
 }
 
@@ -63,6 +66,7 @@ Note decode(std::string_view text) {
   note.table = reader.string(note_text_limit);
   note.backend = reader.string(note_text_limit);
   note.memory = reader.string(note_text_limit);
+  note.process = reader.string(note_text_limit);
   reader.expect_end();
   return note;
 }
@@ -92,6 +96,15 @@ transport::TcpOptions tcp_options(const Place& place, const Environment& environ
     options.streams = static_cast<int>(*streams);
   if (const auto checksums = environment.flag("TUTTI_TCP_CHECKSUMS")) options.payload_checksums = *checksums;
   if (const auto name = environment.get("TUTTI_TCP_CONGESTION")) options.socket.congestion_control = *name;
+  return options;
+}
+
+/// How long a rank of another host may be silent. Inside a host the system tells who lives.
+control::ControlOptions control_options(const Environment& environment) {
+  control::ControlOptions options;
+  constexpr int seconds_max = 24 * 3600;
+  if (const auto seconds = environment.integer("TUTTI_SILENCE_SECONDS", 1, seconds_max))
+    options.silence = std::chrono::seconds(*seconds);
   return options;
 }
 
@@ -135,6 +148,7 @@ struct Joining {
 struct Notes {
   std::vector<wire::Address> addresses{};
   std::vector<std::string> hosts{}, backends{}, memory{};
+  std::vector<ProcessIdentity> processes{};
   std::vector<int> nodes{};
   std::uint64_t world = 0;
   Table table{};
@@ -153,6 +167,7 @@ Notes exchange_notes(const Note& own, const Joining& joining) {
     notes.nodes.push_back(note.node);
     notes.backends.push_back(note.backend);
     notes.memory.push_back(note.memory);
+    notes.processes.push_back(identity_from_text(note.process));
     if (note.world == 0) continue;
     notes.world = note.world;
     notes.table = table_from_text(note.table);
@@ -195,7 +210,8 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
            .host = place.host,
            .node = place.node_rank,
            .backend = joining.backend,
-           .memory = to_note(memory)};
+           .memory = to_note(memory),
+           .process = to_text(own_identity())};
   if (place.rank == place.root_rank) {
     own.world = random_word() | 1;
     own.table = to_text(own_table(joining.environment));
@@ -216,6 +232,10 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
   parts.hosts = std::move(notes.hosts);
   parts.node_of = std::move(notes.nodes);
   parts.table = std::move(notes.table);
+  parts.control = control_options(joining.environment);
+  parts.control.life = [processes = std::move(notes.processes), self = own_identity()](int rank) {
+    return life_of(processes[static_cast<std::size_t>(rank)], self);
+  };
   parts.may_share_memory = may_share;
   parts.neighbours = near.neighbours;
   parts.may_read_neighbours = near.cross_memory;

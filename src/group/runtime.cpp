@@ -20,7 +20,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration goodbye_limit = 2s;
+// Goodbyes take as long as the others need to read them. Whoever is known to be stopped or dead is not waited for; this is for
+// the rest of what can happen.
+constexpr Duration goodbye_limit = 60s;
+constexpr std::size_t closed_limit = 4096;
 constexpr std::size_t broken_early_limit = 64;
 constexpr std::size_t early_limit = 1024;
 
@@ -39,25 +42,45 @@ void Runtime::start() {
 Runtime::~Runtime() { leave(); }
 
 void Runtime::leave() {
+  if (leaving_.exchange(true)) return;
+  gone_ = true;
+  if (!forked_) say_goodbye();
   {
     std::unique_lock guard(mutex_);
-    if (stopping_) return;
     stopping_ = true;
     service_.notify_all();
   }
   parts_.transport->wake();
   if (thread_.joinable()) thread_.join();
   std::unique_lock guard(mutex_);
-  gone_ = true;
   for (const auto& [id, group] : std::map(groups_)) {
     group->break_with({.kind = control::Cause::Kind::aborted,
                        .blamed = {},
                        .sequence = 0,
                        .text = "this process has left the job (finalize)"});
   }
-  const TimePoint deadline = clock().now() + goodbye_limit;
   control_->leave();
-  parts_.transport->close(deadline);
+  parts_.transport->close(clock().now() + goodbye_limit);
+}
+
+// The others learn at once in which calls this rank takes part, and go on waiting for those only. Then all of that ends, by its
+// own deadlines at the latest; what was sent is on its way; and whoever has a link to this rank has its goodbye. From then on
+// the order of bytes on each link sees to it that nobody takes the end of the process for a loss.
+void Runtime::say_goodbye() {
+  {
+    const std::unique_lock guard(mutex_);
+    for (const auto& [id, group] : groups_) group->withdraw_receives();
+    control_->announce_leave(positions());
+  }
+  if (!parts_.threaded || parts_.transport->size() == 1) return;
+  drive([&] { return active_.empty(); }, TimePoint::max());
+  drive([&] { return parts_.transport->is_flushed() && control_->goodbye_is_known(); }, clock().now() + goodbye_limit);
+}
+
+std::vector<control::Position> Runtime::positions() const {
+  std::vector<control::Position> all(closed_.begin(), closed_.end());
+  for (const auto& [id, group] : groups_) all.push_back(group->position());
+  return all;
 }
 
 void Runtime::refuse_call() const {
@@ -110,6 +133,8 @@ void Runtime::remove(GroupCore& group) {
   if (forked_) return;  // the lock may be held by a thread that exists in the parent only
   std::unique_lock guard(mutex_);
   groups_.erase(group.facts().id);
+  closed_.push_back(group.position());
+  if (closed_.size() > closed_limit) closed_.pop_front();
   if (!gone_) parts_.transport->forget(group.facts().id, ~std::uint64_t{0});
 }
 
@@ -134,6 +159,16 @@ void Runtime::control(int peer, std::span<const std::byte> message) { control_->
 void Runtime::lost(int peer, std::string_view reason) {
   unreachable_.insert(peer);
   control_->link_lost(peer, reason);
+}
+
+void Runtime::parted(int peer) {
+  if (parts_.memory) parts_.memory->ended(peer);  // it has given up all its calls before it said goodbye
+  control_->link_parted(peer);
+}
+
+void Runtime::unreachable(int peer, std::string_view reason) {
+  unreachable_.insert(peer);
+  control_->link_refused(peer, reason);
 }
 
 void Runtime::on_abort(std::uint64_t group, std::uint32_t epoch, const control::Cause& cause) {
@@ -179,12 +214,21 @@ std::shared_ptr<std::byte> Runtime::take_memory(std::size_t bytes) {
   return parts_.memory->take(bytes);
 }
 
-void Runtime::on_left(int rank) {
-  left_at_.emplace(rank, clock().now());
-  if (parts_.memory) parts_.memory->ended(rank);  // it has given up all its calls before it said goodbye
+void Runtime::on_left(int rank, std::span<const control::Position> positions) {
+  if (parts_.neighbours && parts_.neighbours->reaches(rank)) unconfirmed_.insert(rank);  // it may still read
+  Positions& known = left_[rank];
+  for (const control::Position& position : positions) known[position.group] = position;
   for (const auto& [id, group] : groups_) {
-    if (group->rank_of(rank) >= 0) group->member_left();
+    if (group->rank_of(rank) >= 0) group->member_left(rank);
   }
+}
+
+std::optional<std::uint64_t> Runtime::calls_before_leaving(int world_rank, std::uint64_t group) const {
+  const auto left = left_.find(world_rank);
+  if (left == left_.end()) return std::nullopt;
+  const auto found = left->second.find(group);
+  if (found == left->second.end()) return std::nullopt;
+  return found->second.calls;
 }
 
 void Runtime::on_probe(int from, std::uint64_t id, std::span<const std::byte> question) {
@@ -215,8 +259,5 @@ void Runtime::hand_on(const control::Refusal& refusal, GroupCore& group) {
   if (group.facts().epoch != refusal.epoch || group.rank_of(refusal.rank) < 0) return;
   group.take_refusal(refusal.sequence, refusal.rank, refusal.text);
 }
-
-void Runtime::on_closed(int, std::uint64_t, std::uint32_t) {
-}  // what a closed handle means shows in the next call that needs it
 
 }  // namespace tutti

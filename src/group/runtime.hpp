@@ -66,8 +66,9 @@ class Runtime final : public TransportListener,
   ~Runtime() override;
   void start();
 
-  /// Says goodbye and closes; calls raise afterwards.
+  /// Takes part in no further call, lets what was posted end, says goodbye and closes; calls raise from the start.
   void leave();
+  [[nodiscard]] bool is_leaving() const { return leaving_.load(std::memory_order_acquire); }
   /// Throws when this process left the job, or is a forked child of the one that joined it.
   void check_alive() const {
     if (forked_.load(std::memory_order_acquire) || gone_.load(std::memory_order_acquire)) [[unlikely]]
@@ -93,10 +94,11 @@ class Runtime final : public TransportListener,
   [[nodiscard]] bool is_oversubscribed() const { return parts_.oversubscribed; }
   [[nodiscard]] std::string host_of(int world_rank) const;
   [[nodiscard]] int node_of(int world_rank) const;
-  [[nodiscard]] bool has_left(int world_rank) const { return left_at_.contains(world_rank); }
+  [[nodiscard]] bool has_left(int world_rank) const { return left_.contains(world_rank); }
+  /// How many of the group's calls a rank that has left took part in; nothing if it has not left, or not said so yet.
+  [[nodiscard]] std::optional<std::uint64_t> calls_before_leaving(int world_rank, std::uint64_t group) const;
   /// The link to it broke, whatever the others say.
   [[nodiscard]] bool is_unreachable(int world_rank) const { return unreachable_.contains(world_rank); }
-  [[nodiscard]] TimePoint left_at(int world_rank) const { return left_at_.at(world_rank); }
 
   /// An id for a group of this rank alone, which nobody else needs to know.
   [[nodiscard]] std::uint64_t private_id() { return next_private_id_++; }
@@ -124,16 +126,19 @@ class Runtime final : public TransportListener,
   Verdict arrived(int peer, const Envelope& envelope) override;
   void control(int peer, std::span<const std::byte> message) override;
   void lost(int peer, std::string_view reason) override;
+  void unreachable(int peer, std::string_view reason) override;
+  void parted(int peer) override;
   void on_abort(std::uint64_t group, std::uint32_t epoch, const control::Cause& cause) override;
   void on_lost(int rank, const control::Cause& cause) override;
-  void on_left(int rank) override;
+  void on_left(int rank, std::span<const control::Position> positions) override;
   void on_refusal(const control::Refusal& refusal) override;
-  void on_closed(int rank, std::uint64_t group, std::uint32_t epoch) override;
   void on_probe(int from, std::uint64_t id, std::span<const std::byte> question) override;
   void on_probe_answer(int from, std::uint64_t id, std::span<const std::byte> answer) override;
 
  private:
   [[noreturn]] void refuse_call() const;
+  void say_goodbye();
+  [[nodiscard]] std::vector<control::Position> positions() const;
   void serve();
   void confirm_ended();
   void hand_on(const control::Refusal& refusal, GroupCore& group);
@@ -150,7 +155,9 @@ class Runtime final : public TransportListener,
   std::map<std::uint64_t, GroupCore*> groups_;
   std::vector<std::shared_ptr<Operation>> active_;
   std::vector<std::shared_ptr<CircleCarrier>> kept_;
-  std::map<int, TimePoint> left_at_;
+  using Positions = std::map<std::uint64_t, control::Position>;  // by group
+  std::map<int, Positions> left_;                                // of ranks that said goodbye
+  std::deque<control::Position> closed_;                         // in groups whose handle is gone; the latest
   std::map<int, control::Cause> lost_;
   std::set<int> unreachable_;
   std::set<int> unconfirmed_;  // lost neighbours whose processes were still there when last looked at
@@ -170,7 +177,7 @@ class Runtime final : public TransportListener,
   bool some_ended_ = false;
   bool watches_data_ = false;  // the service thread does
   bool stopping_ = false;
-  std::atomic<bool> gone_{false}, forked_{false};
+  std::atomic<bool> leaving_{false}, gone_{false}, forked_{false};
   std::shared_ptr<Runtime> kept_in_child_;
 };
 
