@@ -110,6 +110,7 @@ void Runtime::remove(GroupCore& group) {
   if (forked_) return;  // the lock may be held by a thread that exists in the parent only
   std::unique_lock guard(mutex_);
   groups_.erase(group.facts().id);
+  std::erase(busy_, &group);
   if (!gone_) parts_.transport->forget(group.facts().id, ~std::uint64_t{0});
 }
 
