@@ -28,6 +28,18 @@ struct Envelope {
 /// point to point by (peer or any, group, epoch, tag), in the order in which they were sent.
 inline constexpr int any_peer = -1;
 
+struct Transfer;
+
+/// Whom a transfer tells that it is no longer pending. Called under the progress lock, from send(), recv() or poll(): it takes note,
+/// and does nothing with the transport.
+class TransferWatcher {
+ public:
+  virtual void is_over(Transfer& transfer) = 0;
+
+ protected:
+  ~TransferWatcher() = default;
+};
+
 /// One send or receive under way. Its owner keeps it alive and in place until it is no longer pending, or cancels it;
 /// the transport links it in, so that posting allocates nothing.
 struct Transfer {
@@ -37,8 +49,9 @@ struct Transfer {
   const std::byte* from = nullptr;  // send
   std::byte* to = nullptr;          // receive: room for envelope.bytes
   State state = State::idle;
-  std::string error{};       // when failed: why (for instance a message of another size than the receive's room)
-  Transfer* next = nullptr;  // links and handle belong to the transport
+  std::string error{};  // when failed: why (for instance a message of another size than the receive's room)
+  TransferWatcher* watcher = nullptr;  // told once, when it is done or has failed; not when it is cancelled
+  Transfer* next = nullptr;            // links and handle belong to the transport
   Transfer* previous = nullptr;
   void* handle = nullptr;
 };

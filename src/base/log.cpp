@@ -2,21 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/log.hpp"
 
-#include <unistd.h>
-
 #include <array>
 
 #include <tutti/error.hpp>
+
+#include "base/line_writer.hpp"
 
 namespace tutti {
 namespace {
 
 constexpr std::array<std::string_view, 4> level_names = {"error", "warn", "info", "debug"};
 
-void write_to_stderr(std::string_view line) {
-  // One call, so that lines stay whole. A log that cannot be written is no reason to fail: what is left over is lost.
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
-}
+void write_to_stderr(std::string_view line) { LineWriter::of_stderr().write(line); }
 
 // Text may come from a peer: control characters must not reach a terminal.
 void append_printable(std::string& line, std::string_view text) {

@@ -19,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <tutti/backend.hpp>
@@ -31,6 +32,7 @@
 #include "control/control.hpp"
 #include "group/operation.hpp"
 #include "group/stall.hpp"
+#include "group/under_way.hpp"
 #include "shm/rank_lock.hpp"
 
 namespace tutti {
@@ -129,7 +131,15 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   };
 
   // Called by the runtime.
-  void advance(Operation& operation, TimePoint now);
+  /// What can be done now for the calls under way.
+  void advance();
+  /// Deadlines, stalls, and transfers that broke. Not in every round: see Runtime::poll.
+  void look_after(TimePoint now);
+  [[nodiscard]] bool has_work() const { return !collectives_.empty() || !messages_.empty(); }
+  /// Whether the runtime has it in its list of groups with work. Returns what was so before.
+  bool set_listed(bool listed) { return std::exchange(is_listed_, listed); }
+  /// A message's transfer is over.
+  void note_news(const Operation& operation) { messages_.note_news(operation); }
   TransportListener::Verdict arrived(int world_peer, const Envelope& envelope);
   void break_with(const control::Cause& cause);
   void take_refusal(std::uint64_t sequence, int world_rank, std::string_view text);
@@ -182,15 +192,19 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void forget_refused();
   void launch(Operation& operation);
   void check_message_here(const Message& message) const;
-  void launch_message(Operation& operation, const Message& message);
+  std::shared_ptr<Operation> launch_message(const Message& message);
+  std::shared_ptr<Operation> follow(std::shared_ptr<Operation> operation, Duration timeout);
   void write_down(Operation& operation, const Message& message) const;
   enum class Waiting : std::uint8_t { not_at_all, for_a_moment };
   std::shared_ptr<Operation> pass(const Message& message, int& source, Waiting waiting);
   void address(Transfer& transfer, const Message& message, std::byte* memory) const;
   void hand_over(Transfer& transfer, Verb verb);
   [[nodiscard]] bool is_over(const Transfer& transfer, const Message& message) const;
-  [[nodiscard]] bool must_wait(const Operation& operation) const;
+  [[nodiscard]] bool must_wait(std::uint64_t place) const;
+  void advance_messages();
+  void advance_collectives();
   void advance_collective(Operation& operation);
+  void doom(Operation& operation, std::string reason, int world_peer, bool does_not_fit);
   /// Runs what may throw; turns that into the group's failure.
   template <class Progress>
   void guarded(Operation& operation, Progress progress) {
@@ -204,7 +218,8 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void advance_message(Operation& operation);
   void finish_receive(Operation& operation);
   void end(Operation& operation, std::exception_ptr error);
-  void watch(Operation& operation, TimePoint now);
+  void look_at_all(TimePoint now);
+  void watch_oldest(TimePoint now);
   [[nodiscard]] bool follows_chains(const Operation& operation) const;
   void probe(Operation& operation, const Whereabouts& where);
   void time_out(Operation& operation, TimePoint now);
@@ -218,18 +233,19 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   [[nodiscard]] Whereabouts whereabouts(const Operation& operation) const;
   [[nodiscard]] std::string who() const;
   [[nodiscard]] std::exception_ptr error_for(const control::Cause& cause, const Signature* call) const;
-  [[nodiscard]] Operation* running(std::uint64_t sequence) const;
+  [[nodiscard]] Operation* running(std::uint64_t sequence) const { return collectives_.find(sequence); }
 
-  struct Early {
-    int world_peer;
-    Signature signature;
-  };
   struct Refusal {
     int world_rank;
     std::string text;
   };
   static constexpr std::size_t log_length = 256;
-  static constexpr std::size_t early_limit = 4096;
+  // Only so many collectives, the oldest, have been begun and are polled; those behind them wait. However many are under way, a
+  // round of progress then costs the same, and so do the tasks and buffers. Enough to keep links busy with small calls.
+  // No deadlock: every rank begins its calls in the order of their numbers. Of the calls that some rank has not ended, take the
+  // lowest: on each rank it is either over, with all its messages sent, or it is the oldest, and so has been begun.
+  static constexpr std::uint64_t window = 64;
+  static constexpr std::size_t pool_limit = 1024;  // operations that are kept for reuse
 
   std::shared_ptr<Runtime> runtime_;
   GroupFacts facts_;
@@ -244,11 +260,23 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::atomic<bool> inside_{false};        // a thread is; set under the lock
   std::uint64_t next_sequence_ = 0;
   std::array<Signature, log_length> log_;
-  std::vector<Early> early_;                    // of calls this rank has not entered yet
+  std::map<std::pair<std::uint64_t, int>, Signature>
+      early_;                                   // of calls not entered yet, by number and rank in the world
   std::map<std::uint64_t, Refusal> refusals_;   // likewise
   std::optional<std::uint64_t> refused_up_to_;  // the latest call that somebody refused; messages for it may lie unread
-  std::vector<std::shared_ptr<Operation>> running_;  // in the order they were started
+  CallQueue collectives_;
+  MessageSet messages_;
+  std::vector<std::shared_ptr<Operation>> news_;    // working memory
+  bool turns_changed_ = false;                      // one that waits for its turn may no longer have to
+  std::size_t doomed_count_ = 0;                    // operations whose transfers failed
+  TimePoint earliest_deadline_ = TimePoint::max();  // of any operation; it may have ended
+  bool is_listed_ = false;
+  bool somebody_left_ = false;  // a member said goodbye
+  // Since when the oldest collective has been that, as far as look_after() saw.
+  std::uint64_t watched_sequence_ = ~std::uint64_t{0};
+  TimePoint watched_since_{}, looked_at_{};
   std::vector<std::shared_ptr<Operation>> pool_;
+  std::size_t next_pooled_ = 0;
   std::shared_ptr<Operation> message_;  // for the next blocking message; in no list as long as it need not wait
   std::optional<control::Cause> broken_;
   std::optional<control::Cause> proposed_;  // a cause that is on its way through the control network

@@ -38,11 +38,7 @@ TransportListener::Verdict GroupCore::arrived(int world_peer, const Envelope& en
   if (envelope.lane != 0) return Verdict::keep;
   const Signature& theirs = envelope.signature;
   if (theirs.sequence >= next_sequence_) {
-    const auto known = [&](const Early& early) {
-      return early.world_peer == world_peer && early.signature.sequence == theirs.sequence;
-    };
-    if (early_.size() < early_limit && std::none_of(early_.begin(), early_.end(), known))
-      early_.push_back({world_peer, theirs});
+    early_.try_emplace({theirs.sequence, world_peer}, theirs);
     return Verdict::keep;
   }
   const Signature& own = log_[theirs.sequence % log_length];
@@ -54,11 +50,11 @@ TransportListener::Verdict GroupCore::arrived(int world_peer, const Envelope& en
 }
 
 void GroupCore::check_early(const Signature& own) {
-  for (const Early& early : early_) {
-    if (early.signature.sequence == own.sequence && early.signature != own)
-      report_mismatch(own, early.signature, early.world_peer);
+  const auto end = early_.lower_bound({own.sequence + 1, -1});
+  for (auto early = early_.lower_bound({own.sequence, -1}); early != end; ++early) {
+    if (early->second != own) report_mismatch(own, early->second, early->first.second);
   }
-  std::erase_if(early_, [&](const Early& early) { return early.signature.sequence <= own.sequence; });
+  early_.erase(early_.begin(), end);
 }
 
 void GroupCore::report_mismatch(const Signature& own, const Signature& theirs, int world_peer) {
@@ -108,8 +104,10 @@ void GroupCore::abort(std::string_view reason) {
 void GroupCore::break_with(const control::Cause& cause) {
   if (broken_) return;
   broken_ = cause;
-  const auto ended = running_;
-  for (const auto& operation : ended) end(*operation, error_for(cause, &operation->request.signature));
+  std::vector<std::shared_ptr<Operation>> under_way = messages_.all();
+  for (auto place = collectives_.first(); place < collectives_.end(); ++place)
+    under_way.push_back(collectives_.at(place));
+  for (const auto& operation : under_way) end(*operation, error_for(cause, &operation->request.signature));
   early_.clear();
   refusals_.clear();
   runtime_->transport().forget(facts_.id, ~std::uint64_t{0});
@@ -132,8 +130,9 @@ std::exception_ptr GroupCore::error_for(const control::Cause& cause, const Signa
 }
 
 void GroupCore::member_left(int) {
-  for (const auto& operation : running_)
-    operation->probed_at = TimePoint{};  // look again soon: it may wait for the one that left
+  somebody_left_ = true;
+  if (!collectives_.empty())
+    collectives_.oldest()->probed_at = TimePoint{};  // look again soon: it may wait for the one that left
 }
 
 control::Position GroupCore::position() const {
@@ -142,7 +141,7 @@ control::Position GroupCore::position() const {
 
 // Nobody can wait for them any more, and what they would receive is of no use to a rank that leaves.
 void GroupCore::withdraw_receives() {
-  const auto all = running_;
+  const auto all = messages_.all();
   for (const auto& operation : all) {
     if (operation->request.verb == Verb::recv && !operation->ended())
       end(*operation, std::make_exception_ptr(
@@ -157,21 +156,51 @@ Whereabouts GroupCore::whereabouts(const Operation& operation) const {
   return where;
 }
 
-void GroupCore::watch(Operation& operation, TimePoint now) {
+void GroupCore::look_after(TimePoint now) {
   if (proposed_) {  // the members are agreeing on the cause; should that fail, our own will do
     if (now - proposed_at_ > agreement_limit) break_with(*proposed_);
     return;
   }
-  if (!operation.doomed.empty() && report_doomed(operation, now)) return;
-  if (now >= operation.request.deadline) {
-    time_out(operation, now);
-    return;
+  if (doomed_count_ > 0 || somebody_left_ || now >= earliest_deadline_) look_at_all(now);
+  if (!proposed_ && !collectives_.empty()) watch_oldest(now);
+  looked_at_ = now;
+}
+
+void GroupCore::look_at_all(TimePoint now) {
+  TimePoint earliest = TimePoint::max();
+  const auto is_well = [&](Operation& operation) {
+    if (operation.ended()) return true;
+    if (operation.doomed.empty() || !report_doomed(operation, now)) {
+      earliest = std::min(earliest, operation.request.deadline);
+      if (now >= operation.request.deadline) {
+        time_out(operation, now);
+      } else if (somebody_left_ && operation.is_message()) {
+        probe(operation, whereabouts(operation));
+      }
+    }
+    return !proposed_ && !broken_;
+  };
+  for (auto place = collectives_.first(); place < collectives_.end(); ++place) {
+    if (!is_well(*collectives_.at(place))) return;
   }
-  if (now - operation.started_at < probe_after) return;
-  const Duration waited = now - operation.started_at;
+  for (const auto& message : messages_.all()) {
+    if (!is_well(*message)) return;
+  }
+  earliest_deadline_ = earliest;
+}
+
+// Those behind it wait for it, here or elsewhere: to ask about them would say nothing more.
+void GroupCore::watch_oldest(TimePoint now) {
+  Operation& operation = *collectives_.oldest();
+  if (watched_sequence_ != operation.request.signature.sequence) {
+    watched_sequence_ = operation.request.signature.sequence;
+    watched_since_ = std::max(operation.started_at, looked_at_);
+  }
+  const Duration waited = now - watched_since_;
+  if (waited < probe_after) return;
   const Duration again = std::clamp(waited / 2, probe_after, probe_again_max);
   const Duration last_question = std::clamp(operation.timeout / 4, last_question_min, last_question_max);
-  const bool last_time = operation.request.deadline - now < last_question && now - operation.probed_at >= last_question;
+  const bool last_time = earliest_deadline_ - now < last_question && now - operation.probed_at >= last_question;
   if (now - operation.probed_at < again && !last_time) return;
   operation.probed_at = now;
   const Whereabouts where = whereabouts(operation);
@@ -271,12 +300,12 @@ StallAnswer GroupCore::answer_probe(int world_rank, const StallProbe& probe) {
 
 void GroupCore::take_answer(int world_rank, const StallAnswer& answer) {
   const int rank = rank_of(world_rank);
-  if (rank < 0) return;
+  const Operation* const operation = running(answer.sequence);
+  if (rank < 0 || operation == nullptr) return;
   const TimePoint now = runtime_->clock().now();
   stalls_.note(rank, answer, now);
   // Whom it waits for is asked next: at once, not after another interval.
-  if (Operation* operation = running(answer.sequence);
-      operation != nullptr && answer.state == StallAnswer::State::waiting && follows_chains(*operation)) {
+  if (answer.state == StallAnswer::State::waiting && follows_chains(*operation)) {
     const auto bytes = encode(StallProbe{
         .group = facts_.id, .epoch = facts_.epoch, .signature = operation->request.signature, .site = operation->site});
     std::size_t asked = 0;

@@ -305,6 +305,7 @@ Group init(std::shared_ptr<Connector> connector, const InitOptions& options) {
   }
   parts.clock = &steady_clock();
   parts.default_timeout = options.timeout;
+  if (const auto after = environment.duration("TUTTI_STALL_WARNING")) parts.stall_warning = *after;
   parts.seed = random_word();
   parts.log = log;
   parts.oversubscribed = is_oversubscribed(place);

@@ -120,7 +120,7 @@ inline std::unique_lock<shm::RankLock> GroupCore::enter(Entry* entry, Verb verb,
 }
 
 inline bool GroupCore::is_undisturbed() const {
-  return !broken_ && running_.empty() && early_.empty() && refusals_.empty() && !proposed_;
+  return !broken_ && !has_work() && early_.empty() && refusals_.empty() && !proposed_;
 }
 
 // The number is written after the rest was copied: a copy of what was just written in parts would have to wait for it.
@@ -205,9 +205,7 @@ GroupCore::Exchange GroupCore::run_exchange(const Message* sent, const Message* 
 // The transport keeps messages in order, whoever watches over them.
 std::shared_ptr<Operation> GroupCore::pass(const Message& message, int& source, Waiting waiting) {
   if (!quick_ || proposed_ || !message.data.is_contiguous()) {
-    auto operation = make_operation({}, message.timeout);
-    launch_message(*operation, message);
-    return operation;
+    return launch_message(message);
   }
   if (!message_) message_ = take_operation();
   Transfer& transfer = message_->transfer;
@@ -228,9 +226,7 @@ std::shared_ptr<Operation> GroupCore::pass(const Message& message, int& source, 
   }
   auto operation = std::exchange(message_, nullptr);
   write_down(*operation, message);
-  enlist(operation, message.timeout);
-  advance_message(*operation);
-  return operation;
+  return follow(std::move(operation), message.timeout);
 }
 
 std::shared_ptr<Operation> GroupCore::take_over(Request request, Duration timeout, Task* task,

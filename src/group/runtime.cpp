@@ -73,7 +73,7 @@ void Runtime::say_goodbye() {
     control_->announce_leave(positions());
   }
   if (!parts_.threaded || parts_.transport->size() == 1) return;
-  drive([&] { return active_.empty(); }, TimePoint::max());
+  drive([&] { return operation_count_ == 0; }, TimePoint::max());
   drive([&] { return parts_.transport->is_flushed() && control_->goodbye_is_known(); }, clock().now() + goodbye_limit);
 }
 
@@ -135,6 +135,7 @@ void Runtime::remove(GroupCore& group) {
   groups_.erase(group.facts().id);
   closed_.push_back(group.position());
   if (closed_.size() > closed_limit) closed_.pop_front();
+  std::erase(busy_, &group);
   if (!gone_) parts_.transport->forget(group.facts().id, ~std::uint64_t{0});
 }
 

@@ -109,8 +109,9 @@ class Runtime final : public TransportListener,
   // Under the lock.
   void add(GroupCore& group);  // (takes the lock itself, as does remove)
   void remove(GroupCore& group);
-  void activate(std::shared_ptr<Operation> operation);
-  void deactivate(const Operation& operation);
+  /// An operation of this group is under way; one has ended.
+  void activate(GroupCore& group);
+  void deactivate();
   /// One round of progress; true if anything moved.
   bool poll();
   /// When poll() should be called again at the latest: for drivers without a thread.
@@ -140,6 +141,8 @@ class Runtime final : public TransportListener,
   void say_goodbye();
   [[nodiscard]] std::vector<control::Position> positions() const;
   void serve();
+  void advance_groups();
+  void care_for_groups(TimePoint now);
   void confirm_ended();
   void hand_on(const control::Refusal& refusal, GroupCore& group);
   bool poll_or_sleep(std::unique_lock<shm::RankLock>& guard, int& idle_rounds, TimePoint limit);
@@ -153,7 +156,9 @@ class Runtime final : public TransportListener,
   std::condition_variable_any service_;
   std::thread thread_;
   std::map<std::uint64_t, GroupCore*> groups_;
-  std::vector<std::shared_ptr<Operation>> active_;
+  std::vector<GroupCore*> busy_;     // groups with operations under way, and some that had
+  std::size_t operation_count_ = 0;  // under way, of all groups
+  TimePoint next_care_{};            // when deadlines and stalls are looked at next
   std::vector<std::shared_ptr<CircleCarrier>> kept_;
   using Positions = std::map<std::uint64_t, control::Position>;  // by group
   std::map<int, Positions> left_;                                // of ranks that said goodbye
@@ -198,7 +203,7 @@ bool Runtime::drive(Predicate ended, TimePoint limit) {
   }
   const bool result = ended();
   --waiters_;
-  if (!active_.empty() && waiters_ == 0) {  // asynchronous work goes on without us
+  if (operation_count_ > 0 && waiters_ == 0) {  // asynchronous work goes on without us
     service_.notify_one();
     if (parts_.neighbours && !watches_data_) parts_.transport->wake();
   }

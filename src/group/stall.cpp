@@ -121,9 +121,9 @@ std::string StallMap::site_of(int rank, std::uint64_t sequence) const {
   return found == sites_.end() ? std::string() : found->second;
 }
 
-void StallMap::forget(std::uint64_t sequence) {
-  std::erase_if(answers_, [sequence](const auto& entry) { return entry.first.first == sequence; });
-  std::erase_if(sites_, [sequence](const auto& entry) { return entry.first.first <= sequence; });
+void StallMap::forget_before(std::uint64_t sequence) {
+  answers_.erase(answers_.begin(), answers_.lower_bound({sequence, -1}));
+  sites_.erase(sites_.begin(), sites_.lower_bound({sequence, -1}));
 }
 
 std::vector<int> StallMap::involved(std::span<const int> waiting_for, std::uint64_t sequence) const {

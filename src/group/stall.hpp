@@ -56,8 +56,8 @@ class StallMap {
   [[nodiscard]] std::string site_of(int rank, std::uint64_t sequence) const;
   /// Whether the rank answered about this call after `since`.
   [[nodiscard]] bool answered(int rank, std::uint64_t sequence, TimePoint since) const;
-  /// The call has ended.
-  void forget(std::uint64_t sequence);
+  /// All calls before this one have ended.
+  void forget_before(std::uint64_t sequence);
   /// Follows the chains of waiting from what rank `self` waits for in call `sequence`. Returns the ranks at their ends, sorted; answers
   /// older than `stale` count as none. A rank that waits for one that has finished the call is an end itself: what it waits for
   /// was sent. Where ranks wait for each other in a circle, the one of the innermost circle that is least far stands for it.

@@ -53,7 +53,7 @@ TEST(Stall, WhereARankMadeItsCallIsToldAndForgottenWithTheCall) {
   EXPECT_THAT(map.describe(1, 7, start, stale), HasSubstr("train.py:41"));
   EXPECT_EQ(map.site_of(3, 7), "b.py:5");
   EXPECT_EQ(map.site_of(3, 8), "");
-  map.forget(7);
+  map.forget_before(8);
   EXPECT_EQ(map.site_of(3, 7), "");
 }
 
@@ -129,7 +129,7 @@ TEST(Stall, AnswersAboutOneCallDoNotHideThoseAboutAnother) {
   EXPECT_THAT(ends(map, {1}), ElementsAre(2));
   EXPECT_TRUE(map.answered(1, 7, start - 1s));
   EXPECT_FALSE(map.answered(1, 7, start));
-  map.forget(7);
+  map.forget_before(8);
   EXPECT_FALSE(map.answered(1, 7, start - 1s));
   EXPECT_TRUE(map.answered(1, 8, start - 1s));
 }

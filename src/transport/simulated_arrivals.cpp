@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "transport/simulated_endpoint.hpp"
+#include "transport/stage.hpp"
 
 namespace tutti::transport {
 
@@ -18,7 +19,7 @@ bool SimulatedEndpoint::poll() {
   if (closed_ || !host_->may_run(rank_)) return false;
   bool moved = !sent_.empty();
   for (const auto& sending : std::exchange(sent_, {})) {
-    if (sending->transfer != nullptr) sending->transfer->state = Transfer::State::done;
+    if (sending->transfer != nullptr) transport::finish(*sending->transfer);
     sendings_.erase(sending->id);
   }
   while (!inbox_.empty() && !closed_) {  // what a listener does may close this endpoint
@@ -72,7 +73,7 @@ void SimulatedEndpoint::on_message(Packet& packet) {
   }
   if (announced) return expect_pieces(*match.receive, peer, packet.id);
   std::copy(packet.payload.begin(), packet.payload.end(), match.receive->to);
-  match.receive->state = Transfer::State::done;
+  transport::finish(*match.receive);
   give_back();
 }
 
@@ -105,7 +106,7 @@ void SimulatedEndpoint::on_piece(const Packet& packet) {
   }
   receiving.missing_bytes -= static_cast<std::int64_t>(packet.payload.size());
   if (receiving.missing_bytes > 0) return;
-  if (receiving.transfer != nullptr) receiving.transfer->state = Transfer::State::done;
+  if (receiving.transfer != nullptr) transport::finish(*receiving.transfer);
   receivings_.erase(found);
 }
 
