@@ -129,6 +129,8 @@ class Control {
   void announce_leave(std::span<const Position> positions);
   // Whether everybody this rank has a link to has its goodbye, and has compared the positions with its own.
   [[nodiscard]] bool goodbye_is_known() const { return goodbye_awaits_.empty(); }
+  // Whether somebody has proposed to break a group, and it is not decided yet.
+  [[nodiscard]] bool is_deciding() const { return verdicts_.has_proposals() || !news_.empty(); }
   // Nothing is sent or told afterwards; close the transport next.
   void leave();
 

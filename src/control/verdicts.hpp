@@ -43,6 +43,7 @@ class Verdicts {
   // True if somebody, perhaps this rank, has proposed to break this group already or it is broken.
   [[nodiscard]] bool proposed(std::uint64_t group, std::uint32_t epoch) const;
 
+  [[nodiscard]] bool has_proposals() const { return !aborts_.empty(); }
   // What this rank is to decide now, one at a time: as the decider for all, or for itself when nobody decides.
   struct Decision {
     std::variant<Lost, Broken> verdict;

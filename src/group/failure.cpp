@@ -32,55 +32,6 @@ constexpr Duration agreement_limit = 10s;  // a group breaks by then, whether or
 
 }  // namespace
 
-TransportListener::Verdict GroupCore::arrived(int world_peer, const Envelope& envelope) {
-  using Verdict = TransportListener::Verdict;
-  if (envelope.epoch != facts_.epoch || broken_) return Verdict::drop;
-  if (envelope.lane != 0) return Verdict::keep;
-  const Signature& theirs = envelope.signature;
-  if (theirs.sequence >= next_sequence_) {
-    early_.try_emplace({theirs.sequence, world_peer}, theirs);
-    return Verdict::keep;
-  }
-  const Signature& own = log_[theirs.sequence % log_length];
-  if (own.sequence == theirs.sequence && own != theirs) {
-    report_mismatch(own, theirs, world_peer);
-    return Verdict::drop;
-  }
-  return running(theirs.sequence) != nullptr ? Verdict::keep : Verdict::drop;
-}
-
-void GroupCore::check_early(const Signature& own) {
-  const auto end = early_.lower_bound({own.sequence + 1, -1});
-  for (auto early = early_.lower_bound({own.sequence, -1}); early != end; ++early) {
-    if (early->second != own) report_mismatch(own, early->second, early->first.second);
-  }
-  early_.erase(early_.begin(), end);
-}
-
-void GroupCore::report_mismatch(const Signature& own, const Signature& theirs, int world_peer) {
-  // Both sides find the same mismatch: the text is the same on both, lower rank first.
-  int low = facts_.rank, high = rank_of(world_peer);
-  std::string low_call = describe(own), high_call = describe(theirs);
-  const bool look_alike = low_call == high_call;
-  if (const Operation* operation = running(own.sequence)) low_call += at(operation->site);
-  high_call += at(stalls_.site_of(high, own.sequence));
-  if (low > high) {
-    std::swap(low, high);
-    std::swap(low_call, high_call);
-  }
-  const std::string_view hint = look_alike ? " with another shape, axis, factor, sizes or pairs" : "";
-  const std::string_view differentiation = (own.flags ^ theirs.flags) & Signature::differentiated
-                                               ? " (one takes part in differentiation, the other does not)"
-                                               : "";
-  request_abort({.kind = control::Cause::Kind::mismatch,
-                 .blamed = {},
-                 .sequence = own.sequence,
-                 .text = fmt::format(
-                     "rank {} called {}, but rank {} called {}{}{}; every rank of a group must make the same calls in "
-                     "the same order",
-                     low, low_call, high, high_call, hint, differentiation)});
-}
-
 void GroupCore::request_abort(const control::Cause& cause) {
   if (broken_ || proposed_) return;
   proposed_ = cause;
@@ -97,7 +48,7 @@ void GroupCore::abort(std::string_view reason) {
   check_usable();
   request_abort({.kind = control::Cause::Kind::aborted,
                  .blamed = {facts_.world_of[static_cast<std::size_t>(facts_.rank)]},
-                 .sequence = next_sequence_,
+                 .sequence = calls_.next(),
                  .text = fmt::format("rank {} aborted the group: {}", facts_.rank, reason)});
 }
 
@@ -129,16 +80,6 @@ std::exception_ptr GroupCore::error_for(const control::Cause& cause, const Signa
   return std::make_exception_ptr(Aborted(what));
 }
 
-void GroupCore::member_left(int) {
-  somebody_left_ = true;
-  if (!collectives_.empty())
-    collectives_.oldest()->probed_at = TimePoint{};  // look again soon: it may wait for the one that left
-}
-
-control::Position GroupCore::position() const {
-  return {.group = facts_.id, .epoch = facts_.epoch, .calls = next_sequence_, .history = 0};
-}
-
 // Nobody can wait for them any more, and what they would receive is of no use to a rank that leaves.
 void GroupCore::withdraw_receives() {
   const auto all = messages_.all();
@@ -161,6 +102,7 @@ void GroupCore::look_after(TimePoint now) {
     if (now - proposed_at_ > agreement_limit) break_with(*proposed_);
     return;
   }
+  settle_difference(now);
   if (doomed_count_ > 0 || somebody_left_ || now >= earliest_deadline_) look_at_all(now);
   if (!proposed_ && !collectives_.empty()) watch_oldest(now);
   looked_at_ = now;
@@ -246,8 +188,8 @@ void GroupCore::probe(Operation& operation, const Whereabouts& where) {
       runtime_->transport().attach(world);
       continue;
     }
-    const auto calls = runtime_->calls_before_leaving(world, facts_.id);
-    if (calls && operation.request.signature.sequence >= *calls) {
+    const auto position = runtime_->position_when_leaving(world, facts_.id);
+    if (position && operation.request.signature.sequence >= position->calls) {
       report_left(world, operation.request.signature.sequence);
       return;
     }
@@ -269,21 +211,27 @@ void GroupCore::probe(Operation& operation, const Whereabouts& where) {
 }
 
 void GroupCore::report_left(int world_rank, std::uint64_t sequence) {
+  const Signature* const missed = calls_.find(sequence);
+  const std::string call = missed != nullptr ? "the call " + describe(*missed) : "the call";
   request_abort(
       {.kind = control::Cause::Kind::lost,
        .blamed = {world_rank},
        .sequence = sequence,
-       .text = fmt::format("{} left the job without taking part in the call", name_of_rank(rank_of(world_rank)))});
+       .text = fmt::format("{} left the job without taking part in {}", name_of_rank(rank_of(world_rank)), call)});
 }
 
 StallAnswer GroupCore::answer_probe(int world_rank, const StallProbe& probe) {
-  StallAnswer answer{.group = facts_.id, .sequence = probe.signature.sequence, .next_sequence = next_sequence_};
-  const Signature& own = log_[probe.signature.sequence % log_length];
+  StallAnswer answer{.group = facts_.id, .sequence = probe.signature.sequence, .next_sequence = calls_.next()};
+  if (!probe.calls.empty()) {
+    compare_calls(world_rank, probe.calls);
+    return answer;
+  }
+  const Signature* const own = calls_.find(probe.signature.sequence);
   stalls_.note_site(rank_of(world_rank), probe.signature.sequence, probe.site);
-  if (probe.signature.sequence >= next_sequence_) {
+  if (probe.signature.sequence >= calls_.next()) {
     answer.state = StallAnswer::State::not_there_yet;
-  } else if (own.sequence == probe.signature.sequence && own != probe.signature) {
-    report_mismatch(own, probe.signature, world_rank);
+  } else if (own != nullptr && *own != probe.signature) {
+    report_mismatch(*own, probe.signature, world_rank);
     answer.state = StallAnswer::State::waiting;
   } else if (const Operation* operation = running(probe.signature.sequence)) {
     const Whereabouts where = whereabouts(*operation);

@@ -309,6 +309,7 @@ Group init(std::shared_ptr<Connector> connector, const InitOptions& options) {
   parts.seed = random_word();
   parts.log = log;
   parts.oversubscribed = is_oversubscribed(place);
+  parts.fails_at_exit = true;
 
   GroupFacts facts{.rank = place.rank, .size = place.size, .id = world, .node_of = parts.node_of};
   for (int rank = 0; rank < place.size; ++rank) facts.world_of.push_back(rank);
@@ -340,7 +341,9 @@ void finalize() {
     core = registry().world.lock();
     registry().world.reset();
   }
-  if (core) core->runtime().leave();
+  if (!core) return;
+  core->runtime().leave();
+  if (const auto& error = core->runtime().leave_error()) std::rethrow_exception(error);
 }
 
 }  // namespace tutti

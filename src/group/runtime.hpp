@@ -28,6 +28,8 @@
 #include "base/log.hpp"
 #include "base/random.hpp"
 #include "control/control.hpp"
+#include "group/agreement.hpp"
+#include "group/stall.hpp"
 #include "plan/select.hpp"
 #include "shm/bell.hpp"
 #include "shm/memory.hpp"
@@ -54,6 +56,7 @@ class Runtime final : public TransportListener,
     std::uint64_t seed = 0;       // of the control network's randomness
     bool oversubscribed = false;  // more ranks than cores: yield, do not spin
     bool threaded = true;         // false: the driver polls
+    bool fails_at_exit = false;   // what is found wrong too late to be thrown makes the process fail
     control::ControlOptions control;
     std::shared_ptr<shm::Neighbours> neighbours;  // who shares memory with this rank; null: nobody does
     std::shared_ptr<shm::Memory> memory;          // of this rank's arena; null with neighbours
@@ -68,6 +71,8 @@ class Runtime final : public TransportListener,
 
   /// Takes part in no further call, lets what was posted end, says goodbye and closes; calls raise from the start.
   void leave();
+  /// What was found wrong while this rank left: calls that differed and were not noticed before. Null: nothing.
+  [[nodiscard]] const std::exception_ptr& leave_error() const { return leave_error_; }
   [[nodiscard]] bool is_leaving() const { return leaving_.load(std::memory_order_acquire); }
   /// Throws when this process left the job, or is a forked child of the one that joined it.
   void check_alive() const {
@@ -95,8 +100,8 @@ class Runtime final : public TransportListener,
   [[nodiscard]] std::string host_of(int world_rank) const;
   [[nodiscard]] int node_of(int world_rank) const;
   [[nodiscard]] bool has_left(int world_rank) const { return left_.contains(world_rank); }
-  /// How many of the group's calls a rank that has left took part in; nothing if it has not left, or not said so yet.
-  [[nodiscard]] std::optional<std::uint64_t> calls_before_leaving(int world_rank, std::uint64_t group) const;
+  /// How far a rank that has left had come in the group; nothing if it has not left, or not said so yet.
+  [[nodiscard]] std::optional<control::Position> position_when_leaving(int world_rank, std::uint64_t group) const;
   /// The link to it broke, whatever the others say.
   [[nodiscard]] bool is_unreachable(int world_rank) const { return unreachable_.contains(world_rank); }
 
@@ -140,6 +145,10 @@ class Runtime final : public TransportListener,
   [[noreturn]] void refuse_call() const;
   void say_goodbye();
   [[nodiscard]] std::vector<control::Position> positions() const;
+  void keep_calls_of(const GroupCore& group);
+  void note_late_difference(std::uint64_t group, const control::Cause& cause);
+  void compare_closed(int world_rank, const control::Position& theirs);
+  void compare_calls_of_closed(int world_peer, const StallProbe& probe);
   void serve();
   void advance_groups();
   void care_for_groups(TimePoint now);
@@ -162,7 +171,9 @@ class Runtime final : public TransportListener,
   std::vector<std::shared_ptr<CircleCarrier>> kept_;
   using Positions = std::map<std::uint64_t, control::Position>;  // by group
   std::map<int, Positions> left_;                                // of ranks that said goodbye
-  std::deque<control::Position> closed_;                         // in groups whose handle is gone; the latest
+  std::map<std::uint64_t, ClosedGroup> closed_;                  // groups whose handle is gone, by id; the latest
+  std::deque<std::uint64_t> closed_order_;
+  std::exception_ptr leave_error_;
   std::map<int, control::Cause> lost_;
   std::set<int> unreachable_;
   std::set<int> unconfirmed_;  // lost neighbours whose processes were still there when last looked at
