@@ -50,10 +50,11 @@ class Runtime final : public TransportListener,
     std::vector<std::string> hosts;  // of each rank in the world, as people call them
     std::vector<int> node_of;        // node of each rank in the world
     Duration default_timeout = std::chrono::seconds(300);
-    Table table;                  // the same on every rank
-    std::uint64_t seed = 0;       // of the control network's randomness
-    bool oversubscribed = false;  // more ranks than cores: yield, do not spin
-    bool threaded = true;         // false: the driver polls
+    Duration stall_warning = std::chrono::seconds(10);  // a call that waits longer says so
+    Table table;                                        // the same on every rank
+    std::uint64_t seed = 0;                             // of the control network's randomness
+    bool oversubscribed = false;                        // more ranks than cores: yield, do not spin
+    bool threaded = true;                               // false: the driver polls
     control::ControlOptions control;
     std::shared_ptr<shm::Neighbours> neighbours;  // who shares memory with this rank; null: nobody does
     std::shared_ptr<shm::Memory> memory;          // of this rank's arena; null with neighbours
@@ -82,6 +83,7 @@ class Runtime final : public TransportListener,
   [[nodiscard]] Transport& transport() const { return *parts_.transport; }
   [[nodiscard]] control::Control& control() { return *control_; }
   [[nodiscard]] Duration default_timeout() const { return parts_.default_timeout; }
+  [[nodiscard]] Duration stall_warning() const { return parts_.stall_warning; }
   [[nodiscard]] const Table& table() const { return parts_.table; }
   [[nodiscard]] const Log& log() const { return parts_.log; }
   [[nodiscard]] const std::shared_ptr<shm::Neighbours>& neighbours() const { return parts_.neighbours; }
@@ -110,6 +112,8 @@ class Runtime final : public TransportListener,
   /// An operation of this group is under way; one has ended.
   void activate(GroupCore& group);
   void deactivate();
+  /// What this rank's program waits for, besides that operation, in words; empty: nothing.
+  [[nodiscard]] std::string what_is_awaited(const Operation* except) const;
   /// One round of progress; true if anything moved.
   bool poll();
   /// When poll() should be called again at the latest: for drivers without a thread.
