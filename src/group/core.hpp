@@ -149,7 +149,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   [[nodiscard]] bool is_broken() const { return broken_.has_value(); }
   [[nodiscard]] int rank_of(int world_rank) const;
   [[nodiscard]] std::string name_of_rank(int rank) const;
-  /// "all_reduce #412 (float32 × 1048576, sum)", "recv (float32 × 4, tag 3) from rank 1 in the group of all ranks".
+  /// "all_reduce #412 (float32 × 1048576, sum)", "recv (float32 × 4, tag 3) from rank 1 in the world".
   [[nodiscard]] std::string call_text(const Operation& operation) const;
   /// What the program of this rank waits for in this group, besides that operation, in words; empty: nothing.
   [[nodiscard]] std::string what_is_awaited(const Operation* except) const;

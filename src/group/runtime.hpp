@@ -100,6 +100,8 @@ class Runtime final : public TransportListener,
   [[nodiscard]] bool is_unreachable(int world_rank) const { return unreachable_.contains(world_rank); }
   [[nodiscard]] TimePoint left_at(int world_rank) const { return left_at_.at(world_rank); }
 
+  /// The group of all ranks that init() made; 0 before.
+  [[nodiscard]] std::uint64_t world_group() const { return world_group_; }
   /// An id for a group of this rank alone, which nobody else needs to know.
   [[nodiscard]] std::uint64_t private_id() { return next_private_id_++; }
 
@@ -155,6 +157,7 @@ class Runtime final : public TransportListener,
   std::condition_variable_any service_;
   std::thread thread_;
   std::map<std::uint64_t, GroupCore*> groups_;
+  std::uint64_t world_group_ = 0;
   std::vector<GroupCore*> busy_;     // groups with operations under way, and some that had
   std::size_t operation_count_ = 0;  // under way, of all groups
   TimePoint next_care_{};            // when deadlines and stalls are looked at next

@@ -197,8 +197,10 @@ std::string GroupCore::stall_report(const Operation& operation, TimePoint now, c
                                            : stalls_.describe_all(ends, key, {now, answer_stale},
                                                                   [this](int rank) { return name_of_rank(rank); });
   const std::string step = operation.is_message() ? "" : fmt::format(" at step {} of {}", where.step, where.step_count);
-  return fmt::format("{}{} ({}) {} on rank {}{}, waiting for {}", call_text(operation), at_site(operation.site),
-                     where.how, what, facts_.rank, step, missing);
+  const bool says_group = operation.is_message() || facts_.id == runtime_->world_group();
+  return fmt::format("{}{}{} ({}) {} on rank {}{}, waiting for {}", call_text(operation),
+                     says_group ? "" : " in " + name(), at_site(operation.site), where.how, what, facts_.rank, step,
+                     missing);
 }
 
 void GroupCore::time_out(Operation& operation, TimePoint now) {

@@ -17,8 +17,9 @@ std::string GroupCore::name_of_rank(int rank) const {
 }
 
 std::string GroupCore::name() const {
-  if (facts_.size == runtime_->transport().size()) return "the group of all ranks";
-  return fmt::format("the group of {}", name_ranks(facts_.world_of));
+  if (facts_.id == runtime_->world_group()) return "the world";
+  // Several groups may have the same members; the last digits of the id, which is the same on all of them, tell them apart.
+  return fmt::format("group {:04x} of {}", facts_.id & 0xffff, name_ranks(facts_.world_of));
 }
 
 // A message's signature is that of the send, on both sides.
