@@ -282,7 +282,8 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   // Since when the oldest collective has been that, as far as look_after() saw.
   std::uint64_t watched_sequence_ = ~std::uint64_t{0};
   TimePoint watched_since_{}, looked_at_{};
-  TimePoint next_message_watch_{};
+  // Likewise the message that was started first.
+  TimePoint watched_message_{}, message_watched_since_{}, messages_looked_at_{}, next_message_watch_{};
   std::vector<std::shared_ptr<Operation>> pool_;
   std::size_t next_pooled_ = 0;
   std::shared_ptr<Operation> message_;  // for the next blocking message; in no list as long as it need not wait

@@ -89,12 +89,18 @@ void GroupCore::watch_oldest(TimePoint now) {
   if (!proposed_) consider_warning(operation, now);
 }
 
-// The one that was started first stands for all. To find it takes a look at each of them: not often.
+// The one that was started first stands for all; how long it has been the first, counts. To find it takes a look at each of them:
+// not often.
 void GroupCore::watch_messages(TimePoint now) {
   if (now < next_message_watch_) return;
   const auto& all = messages_.all();
   Operation& operation = **std::ranges::min_element(all, {}, [](const auto& message) { return message->started_at; });
-  const Duration waited = now - operation.started_at;
+  if (watched_message_ != operation.started_at) {
+    watched_message_ = operation.started_at;
+    message_watched_since_ = std::max(operation.started_at, messages_looked_at_);
+  }
+  messages_looked_at_ = now;
+  const Duration waited = now - message_watched_since_;
   next_message_watch_ = now + until_next_probe(waited);
   if (waited < probe_after) return;
   probe(operation, now, whereabouts(operation));
@@ -130,7 +136,7 @@ bool GroupCore::speaks_for_all(const Operation& operation, TimePoint now) {
 }
 
 void GroupCore::consider_warning(Operation& operation, TimePoint now) {
-  const TimePoint since = operation.is_message() ? operation.started_at : watched_since_;
+  const TimePoint since = operation.is_message() ? message_watched_since_ : watched_since_;
   if (operation.reported || now - since < runtime_->stall_warning() || !speaks_for_all(operation, now)) return;
   operation.reported = true;
   runtime_->log().warn("{}", stall_report(operation, now, whereabouts(operation),

@@ -27,7 +27,7 @@ std::string GroupCore::call_text(const Operation& operation) const {
   const Signature& signature = operation.request.signature;
   if (!operation.is_message()) return describe(signature);
   const bool is_send = operation.request.verb == Verb::send;
-  const std::string peer = operation.peer < 0 ? "any rank" : fmt::format("rank {}", operation.peer);
+  const std::string peer = operation.from_anyone ? "any rank" : fmt::format("rank {}", operation.peer);
   return fmt::format("{} ({} × {}, tag {}) {} {} in {}", name_of(operation.request.verb), name_of(signature.dtype),
                      signature.count, operation.transfer.envelope.tag, is_send ? "to" : "from", peer, name());
 }
