@@ -8,6 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
 #include <string>
 
 namespace tutti {
@@ -71,6 +74,7 @@ TEST(LineWriter, does_not_block_when_nobody_reads_and_counts_what_is_lost) {
 TEST(LineWriter, of_stderr_writes_what_is_queued_when_the_process_ends_and_in_a_forked_child) {
   const Pipe pipe;
   LineWriter::of_stderr().write("");  // there is one, with a thread, before the fork
+  std::fflush(nullptr);
   const pid_t child = fork();
   if (child == 0) {
     dup2(pipe.in, STDERR_FILENO);

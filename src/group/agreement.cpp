@@ -16,9 +16,7 @@ using namespace std::chrono_literals;
 
 constexpr Duration calls_wait = 1s;  // for the peer to name the call that differs; then the group breaks without
 
-std::string described(const CallOf& call) {
-  return describe(call.signature) + (call.site.empty() ? std::string() : fmt::format(" at {}", call.site));
-}
+std::string described(const CallOf& call) { return describe(call.signature) + call.shape + at_site(call.site); }
 
 std::uint32_t tag_of(const control::Position& position) { return static_cast<std::uint32_t>(position.history); }
 
@@ -92,9 +90,13 @@ void GroupCore::check_early(const Signature& own) {
 void GroupCore::report_mismatch(const Signature& own, const Signature& theirs, int world_peer) {
   if (own.is_same_call(theirs)) return send_calls(world_peer);
   const int peer = rank_of(world_peer);
-  const Operation* const operation = running(own.sequence);
-  request_abort(difference_between({facts_.rank, own, operation != nullptr ? operation->site : std::string()},
-                                   {peer, theirs, stalls_.site_of(peer, own.sequence)}));
+  CallOf mine{.rank = facts_.rank, .signature = own};
+  if (const Operation* const operation = running(own.sequence)) {
+    mine.site = operation->site;
+    if (describe(own) == describe(theirs)) mine.shape = shape_text(*operation);
+  }
+  request_abort(difference_between(std::move(mine),
+                                   {.rank = peer, .signature = theirs, .site = stalls_.site_of(peer, own.sequence)}));
 }
 
 void GroupCore::send_calls(int world_peer) {
@@ -203,7 +205,8 @@ void Runtime::compare_calls_of_closed(int world_peer, const StallProbe& probe) {
   const int peer = static_cast<int>(place - world_of.begin());
   const auto difference = first_difference(own.calls, probe.calls);
   control_->abort(probe.group, probe.epoch,
-                  difference ? difference_between({own.facts.rank, difference->own}, {peer, difference->theirs})
+                  difference ? difference_between({.rank = own.facts.rank, .signature = difference->own},
+                                                  {.rank = peer, .signature = difference->theirs})
                              : difference_before(own.facts.rank, peer, own.calls.next()));
 }
 

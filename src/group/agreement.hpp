@@ -12,11 +12,11 @@
 
 namespace tutti {
 
-/// A call as one rank of a group made it, and where in its program; empty: not known.
+/// A call as one rank of a group made it; its shape, where that is what differs, and the place in its program, where they are known.
 struct CallOf {
   int rank = 0;
   Signature signature{};
-  std::string site{};
+  std::string shape{}, site{};
 };
 
 /// The cause that breaks the group: the same text whichever of the two finds it.

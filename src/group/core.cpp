@@ -54,14 +54,6 @@ int GroupCore::rank_of(int world_rank) const {
   return found == facts_.world_of.end() ? -1 : static_cast<int>(found - facts_.world_of.begin());
 }
 
-std::string GroupCore::who() const { return fmt::format("rank {} of {}", facts_.rank, facts_.size); }
-
-std::string GroupCore::name_of_rank(int rank) const {
-  const int world = facts_.world_of[static_cast<std::size_t>(rank)];
-  const std::string host = runtime_->host_of(world);
-  return host.empty() ? fmt::format("rank {}", rank) : fmt::format("rank {} (host {})", rank, host);
-}
-
 void GroupCore::check_usable() const {
   if (facts_.rank < 0) {
     throw InvalidArgument(
@@ -196,7 +188,7 @@ void GroupCore::take_refusal(std::uint64_t sequence, int world_rank, std::string
   if (Operation* operation = running(sequence)) {
     const std::string message =
         fmt::format("{}: {}: {} refused its part of the call: {}. Nothing was changed there; the group stays usable",
-                    who(), describe(operation->request.signature), name_of_rank(rank_of(world_rank)), text);
+                    who(), call_text(*operation), name_of_rank(rank_of(world_rank)), text);
     refused_up_to_ = std::max(sequence, refused_up_to_.value_or(0));
     end(*operation, std::make_exception_ptr(Aborted(message)));
   } else if (sequence >= calls_.next()) {
@@ -281,8 +273,7 @@ void GroupCore::went_wrong(Operation& operation, const std::exception_ptr& throw
     request_abort({.kind = kind,
                    .blamed = {},
                    .sequence = operation.request.signature.sequence,
-                   .text = fmt::format("{} cannot go on with {}: {}", who(), describe(operation.request.signature),
-                                       error.what())});
+                   .text = fmt::format("{} failed on rank {}: {}", call_text(operation), facts_.rank, error.what())});
   };
   try {
     std::rethrow_exception(thrown);
@@ -304,6 +295,9 @@ void GroupCore::went_wrong(Operation& operation, const std::exception_ptr& throw
 // The verdict of the control network is awaited.
 void GroupCore::doom(Operation& operation, std::string reason, int world_peer, bool does_not_fit) {
   if (operation.doomed.empty()) ++doomed_count_;
+  // A transport begins with the rank it speaks for, in the world; whoever reports it says so in other words.
+  const std::string speaker = fmt::format("rank {}: ", facts_.world_of[static_cast<std::size_t>(facts_.rank)]);
+  if (reason.starts_with(speaker)) reason.erase(0, speaker.size());
   operation.doomed = std::move(reason);
   operation.doomed_at = runtime_->clock().now();
   operation.doomed_peer = world_peer;

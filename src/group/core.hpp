@@ -159,6 +159,10 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   [[nodiscard]] bool is_broken() const { return broken_.has_value(); }
   [[nodiscard]] int rank_of(int world_rank) const;
   [[nodiscard]] std::string name_of_rank(int rank) const;
+  /// "all_reduce #412 (float32 × 1048576, sum)", "recv (float32 × 4, tag 3) from rank 1 in the world".
+  [[nodiscard]] std::string call_text(const Operation& operation) const;
+  /// What the program of this rank waits for in this group, besides that operation, in words; empty: nothing.
+  [[nodiscard]] std::string what_is_awaited(const Operation* except) const;
 
  private:
   void admit(Request& request);
@@ -227,6 +231,12 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void look_at_all(TimePoint now);
   void watch_oldest(TimePoint now);
   [[nodiscard]] bool follows_chains(const Operation& operation) const;
+  void watch_messages(TimePoint now);
+  [[nodiscard]] static std::uint64_t stall_key(const Operation& operation);
+  void ask(int rank, const Operation& operation);
+  void ask_some(std::vector<int> ranks, Operation& operation);
+  [[nodiscard]] bool speaks_for_all(const Operation& operation, TimePoint now);
+  void consider_warning(Operation& operation, TimePoint now);
   void probe(Operation& operation, const Whereabouts& where);
   void time_out(Operation& operation, TimePoint now);
   [[nodiscard]] std::string stall_report(const Operation& operation, TimePoint now, const Whereabouts& where,
@@ -243,7 +253,9 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void request_abort(const control::Cause& cause);
   [[nodiscard]] Whereabouts whereabouts(const Operation& operation) const;
   [[nodiscard]] std::string who() const;
-  [[nodiscard]] std::exception_ptr error_for(const control::Cause& cause, const Signature* call) const;
+  [[nodiscard]] std::string name() const;
+  [[nodiscard]] static std::string shape_text(const Operation& operation);
+  [[nodiscard]] std::exception_ptr error_for(const control::Cause& cause, const Operation* operation) const;
   [[nodiscard]] Operation* running(std::uint64_t sequence) const { return collectives_.find(sequence); }
 
   struct Refusal {
@@ -291,6 +303,8 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   // Since when the oldest collective has been that, as far as look_after() saw.
   std::uint64_t watched_sequence_ = ~std::uint64_t{0};
   TimePoint watched_since_{}, looked_at_{};
+  // Likewise the message that was started first.
+  TimePoint watched_message_{}, message_watched_since_{}, messages_looked_at_{}, next_message_watch_{};
   std::vector<std::shared_ptr<Operation>> pool_;
   std::size_t next_pooled_ = 0;
   std::shared_ptr<Operation> message_;  // for the next blocking message; in no list as long as it need not wait

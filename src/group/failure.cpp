@@ -16,19 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// " at train.py:41", where that is known.
-std::string at(std::string_view site) { return site.empty() ? std::string() : fmt::format(" at {}", site); }
-
-constexpr Duration probe_after = 100ms;  // a call that waits longer asks those it waits for
-constexpr Duration probe_again_max = 5s;
-constexpr Duration follow_after = 5s;   // … and then those that these wait for, in turn
-constexpr std::size_t probes_max = 8;   // at a time: all ranks may wait, on a machine that is busy enough already
-constexpr Duration report_after = 10s;  // a call that waits longer says so, once
-// So long before a deadline everybody is asked again: who is blamed must still be late.
-constexpr Duration last_question_min = 150ms, last_question_max = 1s;
-constexpr Duration answer_stale = 2500ms;  // an answer older than this counts as none
-constexpr Duration verdict_wait = 500ms;   // a broken transfer waits this long for the control network's verdict
-constexpr Duration agreement_limit = 10s;  // a group breaks by then, whether or not the others can be heard
+constexpr Duration verdict_wait = 500ms;  // a broken transfer waits this long for the control network's verdict
 
 }  // namespace
 
@@ -58,15 +46,20 @@ void GroupCore::break_with(const control::Cause& cause) {
   std::vector<std::shared_ptr<Operation>> under_way = messages_.all();
   for (auto place = collectives_.first(); place < collectives_.end(); ++place)
     under_way.push_back(collectives_.at(place));
-  for (const auto& operation : under_way) end(*operation, error_for(cause, &operation->request.signature));
+  for (const auto& operation : under_way) end(*operation, error_for(cause, operation.get()));
   early_.clear();
   refusals_.clear();
   runtime_->transport().forget(facts_.id, ~std::uint64_t{0});
 }
 
-std::exception_ptr GroupCore::error_for(const control::Cause& cause, const Signature* call) const {
-  const std::string what = call != nullptr ? fmt::format("{}: {}: {}", who(), tutti::describe(*call), cause.text)
-                                           : fmt::format("{}: the group is broken: {}", who(), cause.text);
+// Most causes begin with the call: it is not said twice then.
+std::exception_ptr GroupCore::error_for(const control::Cause& cause, const Operation* operation) const {
+  const std::string call = operation == nullptr ? "the group is broken" : call_text(*operation);
+  const bool is_said = operation != nullptr && cause.text.starts_with(call);
+  const bool differs = operation != nullptr && cause.kind == control::Cause::Kind::mismatch;
+  const std::string what =
+      is_said ? fmt::format("{}: {}", who(), cause.text)
+              : fmt::format("{}: {}{}: {}", who(), call, differs ? shape_text(*operation) : "", cause.text);
   switch (cause.kind) {
     case control::Cause::Kind::mismatch: return std::make_exception_ptr(Mismatch(what));
     case control::Cause::Kind::timeout: return std::make_exception_ptr(Timeout(what));
@@ -90,70 +83,6 @@ void GroupCore::withdraw_receives() {
   }
 }
 
-Whereabouts GroupCore::whereabouts(const Operation& operation) const {
-  if (operation.task != nullptr) return operation.task->whereabouts();
-  Whereabouts where{.how = fmt::format("message over {}", runtime_->transport().name()), .step_count = 1};
-  if (operation.is_message() && operation.peer >= 0) where.waiting_for = {operation.peer};
-  return where;
-}
-
-void GroupCore::look_after(TimePoint now) {
-  if (proposed_) {  // the members are agreeing on the cause; should that fail, our own will do
-    if (now - proposed_at_ > agreement_limit) break_with(*proposed_);
-    return;
-  }
-  settle_difference(now);
-  if (doomed_count_ > 0 || somebody_left_ || now >= earliest_deadline_) look_at_all(now);
-  if (!proposed_ && !collectives_.empty()) watch_oldest(now);
-  looked_at_ = now;
-}
-
-void GroupCore::look_at_all(TimePoint now) {
-  TimePoint earliest = TimePoint::max();
-  const auto is_well = [&](Operation& operation) {
-    if (operation.ended()) return true;
-    if (operation.doomed.empty() || !report_doomed(operation, now)) {
-      earliest = std::min(earliest, operation.request.deadline);
-      if (now >= operation.request.deadline) {
-        time_out(operation, now);
-      } else if (somebody_left_ && operation.is_message()) {
-        probe(operation, whereabouts(operation));
-      }
-    }
-    return !proposed_ && !broken_;
-  };
-  for (auto place = collectives_.first(); place < collectives_.end(); ++place) {
-    if (!is_well(*collectives_.at(place))) return;
-  }
-  for (const auto& message : messages_.all()) {
-    if (!is_well(*message)) return;
-  }
-  earliest_deadline_ = earliest;
-}
-
-// Those behind it wait for it, here or elsewhere: to ask about them would say nothing more.
-void GroupCore::watch_oldest(TimePoint now) {
-  Operation& operation = *collectives_.oldest();
-  if (watched_sequence_ != operation.request.signature.sequence) {
-    watched_sequence_ = operation.request.signature.sequence;
-    watched_since_ = std::max(operation.started_at, looked_at_);
-  }
-  const Duration waited = now - watched_since_;
-  if (waited < probe_after) return;
-  const Duration again = std::clamp(waited / 2, probe_after, probe_again_max);
-  const Duration last_question = std::clamp(operation.timeout / 4, last_question_min, last_question_max);
-  const bool last_time = earliest_deadline_ - now < last_question && now - operation.probed_at >= last_question;
-  if (now - operation.probed_at < again && !last_time) return;
-  operation.probed_at = now;
-  const Whereabouts where = whereabouts(operation);
-  probe(operation, where);
-  if (waited >= report_after && !operation.reported) {
-    operation.reported = true;
-    runtime_->log().warn(
-        "{}", stall_report(operation, now, where, fmt::format("has waited for {}", format_duration(report_after))));
-  }
-}
-
 // A transfer failed. As a rule the control network says why; if not, the group breaks for what is known here.
 bool GroupCore::report_doomed(const Operation& operation, TimePoint now) {
   const int peer = operation.doomed_peer;
@@ -163,20 +92,13 @@ bool GroupCore::report_doomed(const Operation& operation, TimePoint now) {
     return true;
   }
   if (now - operation.doomed_at <= verdict_wait) return false;
-  const std::string text = fmt::format("{}: {}", who(), operation.doomed);
+  const std::string text = fmt::format("{} failed on rank {}: {}", call_text(operation), facts_.rank, operation.doomed);
   if (operation.does_not_fit) {
     request_abort({.kind = control::Cause::Kind::mismatch, .blamed = {}, .sequence = sequence, .text = text});
   } else if (runtime_->is_unreachable(peer)) {
     request_abort({.kind = control::Cause::Kind::lost, .blamed = {peer}, .sequence = sequence, .text = text});
   }
   return proposed_.has_value();
-}
-
-// To compare signatures it is enough to ask those whom one waits for. Who is to blame is asked when it matters: before a report,
-// and before a deadline.
-bool GroupCore::follows_chains(const Operation& operation) const {
-  const TimePoint now = runtime_->clock().now();
-  return now - operation.started_at >= std::min(follow_after, operation.timeout / 2);
 }
 
 void GroupCore::probe(Operation& operation, const Whereabouts& where) {
@@ -194,20 +116,9 @@ void GroupCore::probe(Operation& operation, const Whereabouts& where) {
       return;
     }
   }
-  if (operation.is_message()) return;  // a message may come at any time: nothing to compare
-  const auto bytes = encode(StallProbe{
-      .group = facts_.id, .epoch = facts_.epoch, .signature = operation.request.signature, .site = operation.site});
   std::vector<int> asked = where.waiting_for;
-  if (follows_chains(operation)) asked = stalls_.involved(asked, operation.request.signature.sequence);
-  std::erase(asked, facts_.rank);
-  // In turn: what one of them does not know, another one will. Each rank begins elsewhere.
-  const std::size_t first =
-      asked.size() > probes_max ? operation.probe_count * probes_max + static_cast<std::size_t>(facts_.rank) : 0;
-  ++operation.probe_count;
-  for (std::size_t i = 0; i < std::min(asked.size(), probes_max); ++i) {
-    const int rank = asked[(first + i) % asked.size()];
-    runtime_->control().probe(facts_.world_of[static_cast<std::size_t>(rank)], bytes);
-  }
+  if (follows_chains(operation)) asked = stalls_.involved(asked, stall_key(operation));
+  ask_some(asked, operation);
 }
 
 void GroupCore::report_left(int world_rank, std::uint64_t sequence) {
@@ -218,80 +129,6 @@ void GroupCore::report_left(int world_rank, std::uint64_t sequence) {
        .blamed = {world_rank},
        .sequence = sequence,
        .text = fmt::format("{} left the job without taking part in {}", name_of_rank(rank_of(world_rank)), call)});
-}
-
-StallAnswer GroupCore::answer_probe(int world_rank, const StallProbe& probe) {
-  StallAnswer answer{.group = facts_.id, .sequence = probe.signature.sequence, .next_sequence = calls_.next()};
-  if (!probe.calls.empty()) {
-    compare_calls(world_rank, probe.calls);
-    return answer;
-  }
-  const Signature* const own = calls_.find(probe.signature.sequence);
-  stalls_.note_site(rank_of(world_rank), probe.signature.sequence, probe.site);
-  if (probe.signature.sequence >= calls_.next()) {
-    answer.state = StallAnswer::State::not_there_yet;
-  } else if (own != nullptr && *own != probe.signature) {
-    report_mismatch(*own, probe.signature, world_rank);
-    answer.state = StallAnswer::State::waiting;
-  } else if (const Operation* operation = running(probe.signature.sequence)) {
-    const Whereabouts where = whereabouts(*operation);
-    answer.state = StallAnswer::State::waiting;
-    answer.step = where.step;
-    answer.step_count = where.step_count;
-    answer.waiting_for = where.waiting_for;
-    answer.site = operation->site;
-  } else {
-    answer.state = StallAnswer::State::past_it;
-  }
-  return answer;
-}
-
-void GroupCore::take_answer(int world_rank, const StallAnswer& answer) {
-  const int rank = rank_of(world_rank);
-  const Operation* const operation = running(answer.sequence);
-  if (rank < 0 || operation == nullptr) return;
-  const TimePoint now = runtime_->clock().now();
-  stalls_.note(rank, answer, now);
-  // Whom it waits for is asked next: at once, not after another interval.
-  if (answer.state == StallAnswer::State::waiting && follows_chains(*operation)) {
-    const auto bytes = encode(StallProbe{
-        .group = facts_.id, .epoch = facts_.epoch, .signature = operation->request.signature, .site = operation->site});
-    std::size_t asked = 0;
-    for (const int next : answer.waiting_for) {
-      const bool valid = next >= 0 && next < facts_.size && next != facts_.rank && asked++ < probes_max;
-      if (valid && !stalls_.answered(next, answer.sequence, now - probe_after)) {
-        runtime_->control().probe(facts_.world_of[static_cast<std::size_t>(next)], bytes);
-      }
-    }
-  }
-}
-
-std::string GroupCore::stall_report(const Operation& operation, TimePoint now, const Whereabouts& where,
-                                    std::string_view what) const {
-  const std::uint64_t sequence = operation.request.signature.sequence;
-  std::string missing;
-  for (const int rank : stalls_.ends({facts_.rank, where.waiting_for, sequence}, now, answer_stale)) {
-    const std::string how =
-        operation.is_message() ? "" : ", which " + stalls_.describe(rank, sequence, now, answer_stale);
-    missing += fmt::format("{}{}{}", missing.empty() ? "waiting for " : ", ", name_of_rank(rank), how);
-  }
-  if (missing.empty()) missing = "waiting for any rank to send";
-  return fmt::format("{}: {}{} ({}) {} at step {} of {}, {}", who(), tutti::describe(operation.request.signature),
-                     at(operation.site), where.how, what, where.step, where.step_count, missing);
-}
-
-void GroupCore::time_out(Operation& operation, TimePoint now) {
-  const Whereabouts where = whereabouts(operation);
-  const std::uint64_t sequence = operation.request.signature.sequence;
-  std::vector<int> blamed;
-  for (const int rank : stalls_.ends({facts_.rank, where.waiting_for, sequence}, now, answer_stale)) {
-    blamed.push_back(facts_.world_of[static_cast<std::size_t>(rank)]);
-  }
-  request_abort({.kind = control::Cause::Kind::timeout,
-                 .blamed = blamed,
-                 .sequence = sequence,
-                 .text = stall_report(operation, now, where,
-                                      fmt::format("timed out after {}", format_duration(operation.timeout)))});
 }
 
 }  // namespace tutti

@@ -41,6 +41,7 @@ void GroupCore::write_down(Operation& operation, const Message& message) const {
   (message.verb == Verb::send ? operation.request.input : operation.request.output) = message.data;
   operation.request.signature = signature_of(message);
   operation.peer = message.peer;
+  operation.from_anyone = message.peer == any_source;
   operation.transport = &runtime_->transport();
 }
 

@@ -51,6 +51,7 @@ class Operation final : private TransferWatcher {
   Transport* transport = nullptr;  // messages
   Transfer transfer;
   int peer = -1;                // messages: rank in the group, any_source until it is known
+  bool from_anyone = false;     // messages: a receive that names no peer
   AlignedBuffer packed;         // messages: elements of a strided array
   std::size_t place = 0;        // messages: in the group's set
   bool waits_for_turn = false;  // an earlier operation works on overlapping memory, or too many are before it

@@ -59,6 +59,13 @@ void Runtime::advance_groups() {
   }
 }
 
+std::string Runtime::what_is_awaited(const Operation* except) const {
+  for (const GroupCore* const group : busy_) {
+    if (std::string text = group->what_is_awaited(except); !text.empty()) return text;
+  }
+  return {};
+}
+
 void Runtime::care_for_groups(TimePoint now) {
   if (now < next_care_) return;
   const TimePoint begin = clock().now();

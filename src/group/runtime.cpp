@@ -162,6 +162,7 @@ int Runtime::node_of(int world_rank) const {
 void Runtime::add(GroupCore& group) {
   std::unique_lock guard(mutex_);
   groups_[group.facts().id] = &group;
+  if (world_group_ == 0) world_group_ = group.facts().id;
   // It may be broken already; if a member was lost as well, the others heard of that later.
   for (const auto& [id, cause] : broken_early_) {
     if (id == group.facts().id) group.break_with(cause);

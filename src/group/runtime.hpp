@@ -52,11 +52,12 @@ class Runtime final : public TransportListener,
     std::vector<std::string> hosts;  // of each rank in the world, as people call them
     std::vector<int> node_of;        // node of each rank in the world
     Duration default_timeout = std::chrono::seconds(300);
-    Table table;                  // the same on every rank
-    std::uint64_t seed = 0;       // of the control network's randomness
-    bool oversubscribed = false;  // more ranks than cores: yield, do not spin
-    bool threaded = true;         // false: the driver polls
-    bool fails_at_exit = false;   // what is found wrong too late to be thrown makes the process fail
+    Duration stall_warning = std::chrono::seconds(10);  // a call that waits longer says so
+    Table table;                                        // the same on every rank
+    std::uint64_t seed = 0;                             // of the control network's randomness
+    bool oversubscribed = false;                        // more ranks than cores: yield, do not spin
+    bool threaded = true;                               // false: the driver polls
+    bool fails_at_exit = false;  // what is found wrong too late to be thrown makes the process fail
     control::ControlOptions control;
     std::shared_ptr<shm::Neighbours> neighbours;  // who shares memory with this rank; null: nobody does
     std::shared_ptr<shm::Memory> memory;          // of this rank's arena; null with neighbours
@@ -88,6 +89,7 @@ class Runtime final : public TransportListener,
   [[nodiscard]] Transport& transport() const { return *parts_.transport; }
   [[nodiscard]] control::Control& control() { return *control_; }
   [[nodiscard]] Duration default_timeout() const { return parts_.default_timeout; }
+  [[nodiscard]] Duration stall_warning() const { return parts_.stall_warning; }
   [[nodiscard]] const Table& table() const { return parts_.table; }
   [[nodiscard]] const Log& log() const { return parts_.log; }
   [[nodiscard]] const std::shared_ptr<shm::Neighbours>& neighbours() const { return parts_.neighbours; }
@@ -105,6 +107,8 @@ class Runtime final : public TransportListener,
   /// The link to it broke, whatever the others say.
   [[nodiscard]] bool is_unreachable(int world_rank) const { return unreachable_.contains(world_rank); }
 
+  /// The group of all ranks that init() made; 0 before.
+  [[nodiscard]] std::uint64_t world_group() const { return world_group_; }
   /// An id for a group of this rank alone, which nobody else needs to know.
   [[nodiscard]] std::uint64_t private_id() { return next_private_id_++; }
 
@@ -117,6 +121,8 @@ class Runtime final : public TransportListener,
   /// An operation of this group is under way; one has ended.
   void activate(GroupCore& group);
   void deactivate();
+  /// What this rank's program waits for, besides that operation, in words; empty: nothing.
+  [[nodiscard]] std::string what_is_awaited(const Operation* except) const;
   /// One round of progress; true if anything moved.
   bool poll();
   /// When poll() should be called again at the latest: for drivers without a thread.
@@ -165,6 +171,7 @@ class Runtime final : public TransportListener,
   std::condition_variable_any service_;
   std::thread thread_;
   std::map<std::uint64_t, GroupCore*> groups_;
+  std::uint64_t world_group_ = 0;
   std::vector<GroupCore*> busy_;     // groups with operations under way, and some that had
   std::size_t operation_count_ = 0;  // under way, of all groups
   TimePoint next_care_{};            // when deadlines and stalls are looked at next
