@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <openssl/crypto.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +18,7 @@
 #include <tutti/error.hpp>
 
 #include "base/unique_fd.hpp"
+#include "wire/trusted_file.hpp"
 
 namespace tutti::wire {
 
@@ -45,34 +45,18 @@ std::string_view without_white_space_around(std::string_view text) {
                   what, path.string(), std::generic_category().message(error)));
 }
 
-void check_private(const std::filesystem::path& path, int file) {
-  struct stat status {};
-  if (fstat(file, &status) != 0) throw_key_file(path, "examine", errno);
-  if (!S_ISREG(status.st_mode)) throw AuthenticationError(fmt::format("{} is not a regular file", path.string()));
-  if (status.st_uid != geteuid()) {
-    throw AuthenticationError(
-        fmt::format("the key file {} belongs to user {}, not to user {} who runs this: it is not "
-                    "to be trusted; remove it",
-                    path.string(), status.st_uid, geteuid()));
-  }
-  if ((status.st_mode & 077) != 0) {
-    throw AuthenticationError(fmt::format(
-        "the key file {} has mode {:04o}: others can use it, so its secret is none; remove it and a new one "
-        "is made, or run chmod 600 if nobody read it",
-        path.string(), status.st_mode & 07777));
-  }
-}
-
 std::optional<Secret> read_key_file(const std::filesystem::path& path) {
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const UniqueFd file = open_trusted(path);
   if (!file && errno == ENOENT) return std::nullopt;
   if (!file) throw_key_file(path, "read", errno);
-  check_private(path, file.get());
+  check_trusted(file.get(), path, "the key file", Others::may_not_read_or_write);
   std::array<char, 2 * Secret::size_bytes + 16> text{};
   const ssize_t bytes = read(file.get(), text.data(), text.size());
   if (bytes < 0) throw_key_file(path, "read", errno);
   try {
-    return Secret::from_hex({text.data(), static_cast<std::size_t>(bytes)});
+    Secret secret = Secret::from_hex({text.data(), static_cast<std::size_t>(bytes)});
+    OPENSSL_cleanse(text.data(), text.size());
+    return secret;
   } catch (const InvalidArgument&) {
     throw AuthenticationError(
         fmt::format("the key file {} does not hold 64 hexadecimal digits; remove it and a new "
