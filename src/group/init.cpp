@@ -18,6 +18,7 @@
 
 #include "base/bytes.hpp"
 #include "base/environment.hpp"
+#include "base/printable.hpp"
 #include "group/core.hpp"
 #include "group/neighbourhood.hpp"
 #include "group/runtime.hpp"
@@ -57,7 +58,7 @@ Note decode(std::string_view text) {
   ByteReader reader(std::as_bytes(std::span(text)), "a rank's note at init");
   Note note;
   note.address = reader.string(note_text_limit);
-  note.host = reader.string(note_text_limit);
+  note.host = printable_text(reader.string(note_text_limit));
   note.node = static_cast<int>(reader.u32());
   note.world = reader.u64();
   note.table = reader.string(note_text_limit);
@@ -226,7 +227,8 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
                                     .secret = secret_of(joining.connector),
                                     .clock = steady_clock(),
                                     .world = world,
-                                    .options = options},
+                                    .options = options,
+                                    .log = joining.log},
                                    std::move(near), place);
   return parts;
 }

@@ -143,10 +143,12 @@ std::unique_ptr<Connector> connect(const InitOptions& options) {
   static std::atomic<std::uint64_t> meetings{0};
   const Environment environment = Environment::of_process();
   const rendezvous::Detected detected = rendezvous::read_options(options, environment);
-  return rendezvous::connect(options, {.environment = environment,
-                                       .clock = steady_clock(),
-                                       .earlier_connects = detected.size == 1 ? 0 : meetings.fetch_add(1),
-                                       .log = Log(Log::level_from(environment)).for_rank(detected.rank)});
+  auto connector = rendezvous::connect(options, {.environment = environment,
+                                                 .clock = steady_clock(),
+                                                 .earlier_connects = detected.size == 1 ? 0 : meetings.fetch_add(1),
+                                                 .log = Log(Log::level_from(environment)).for_rank(detected.rank)});
+  if (detected.size > 1) Environment::conceal_secret_of_process();  // it has served; whoever is alone did not use it
+  return connector;
 }
 
 }  // namespace tutti

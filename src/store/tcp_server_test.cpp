@@ -6,7 +6,11 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
+#include <atomic>
+#include <filesystem>
+#include <future>
 #include <latch>
 #include <thread>
 #include <vector>
@@ -136,7 +140,8 @@ TEST_F(TcpServer, StrangersHoldAnEighthOfTheDescriptorsAtMost) {
   const DescriptorLimit limit(256);
   std::vector<UniqueFd> strangers;
   for (int i = 0; i < 60; ++i) strangers.push_back(stranger());
-  for (const TimePoint deadline = soon(); open_files() < before + 60 + 32 && std::chrono::steady_clock::now() < deadline;) {
+  for (const TimePoint deadline = soon();
+       open_files() < before + 60 + 32 && std::chrono::steady_clock::now() < deadline;) {
     EXPECT_EQ(honest->add("n", 0, soon()), 0);
   }
   for (int i = 0; i < 100; ++i) EXPECT_EQ(honest->add("n", 0, soon()), 0) << "a look at the door each";

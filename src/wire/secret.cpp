@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <optional>
@@ -17,6 +18,7 @@
 
 #include <tutti/error.hpp>
 
+#include "base/guarded.hpp"
 #include "base/unique_fd.hpp"
 #include "wire/trusted_file.hpp"
 
@@ -107,9 +109,12 @@ void make_key_file(const std::filesystem::path& path) {
 
 }  // namespace
 
-Secret::Secret(std::span<const std::byte, size_bytes> bytes) { std::copy(bytes.begin(), bytes.end(), bytes_.begin()); }
-
-Secret::~Secret() { OPENSSL_cleanse(bytes_.data(), bytes_.size()); }
+Secret::Secret(std::span<const std::byte, size_bytes> bytes) {
+  static_assert(size_bytes <= guarded_bytes_max);
+  const auto guarded = guarded_memory();
+  std::copy(bytes.begin(), bytes.end(), guarded.get());
+  bytes_ = guarded;
+}
 
 Secret Secret::from_hex(std::string_view text) {
   text = without_white_space_around(text);
@@ -131,12 +136,12 @@ Secret Secret::from_hex(std::string_view text) {
 std::string Secret::hex() const {
   std::string text;
   text.reserve(2 * size_bytes + 1);
-  for (const std::byte byte : bytes_) fmt::format_to(std::back_inserter(text), "{:02x}", std::to_integer<int>(byte));
+  for (const std::byte byte : bytes()) fmt::format_to(std::back_inserter(text), "{:02x}", std::to_integer<int>(byte));
   return text;
 }
 
 bool operator==(const Secret& a, const Secret& b) {
-  return CRYPTO_memcmp(a.bytes_.data(), b.bytes_.data(), Secret::size_bytes) == 0;
+  return CRYPTO_memcmp(a.bytes_.get(), b.bytes_.get(), Secret::size_bytes) == 0;
 }
 
 std::ostream& operator<<(std::ostream& out, const Secret&) { return out << "(secret)"; }
