@@ -176,15 +176,15 @@ bool is_oversubscribed(const Place& place) {
 }
 
 /// Between neighbours through shared memory, if they share it.
-std::unique_ptr<Transport> make_transport(transport::TcpSetup setup, Neighbourhood near, const Place& place) {
+std::unique_ptr<Transport> make_transport(transport::TcpSetup setup, Neighbourhood near,
+                                          const transport::HostOptions& options) {
   auto tcp = std::make_unique<transport::TcpTransport>(std::move(setup));
   if (near.neighbours == nullptr) return tcp;
-  return std::make_unique<transport::HostTransport>(
-      transport::HostSetup{.neighbours = std::move(near.neighbours),
-                           .inner = std::move(tcp),
-                           .boards = std::move(near.boards),
-                           .clock = steady_clock(),
-                           .options = transport::options_for(place.local_size, is_oversubscribed(place))});
+  return std::make_unique<transport::HostTransport>(transport::HostSetup{.neighbours = std::move(near.neighbours),
+                                                                         .inner = std::move(tcp),
+                                                                         .boards = std::move(near.boards),
+                                                                         .clock = steady_clock(),
+                                                                         .options = options});
 }
 
 Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
@@ -204,12 +204,14 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
   Notes notes = exchange_notes(own, joining);
   world = notes.world;
   const bool may_share = joining.backend != "native";
+  const auto host_options = transport::options_for(place.local_size, is_oversubscribed(place));
   Neighbourhood near;
   if (may_share) {
     near = meet_neighbours(memory, {.connector = joining.connector,
                                     .backend = joining.backend,
                                     .node_of = notes.nodes,
                                     .memory_notes = notes.memory,
+                                    .ring_bytes = host_options.ring_bytes,
                                     .log = joining.log,
                                     .deadline = joining.deadline});
   }
@@ -229,7 +231,7 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
                                     .world = world,
                                     .options = options,
                                     .log = joining.log},
-                                   std::move(near), place);
+                                   std::move(near), host_options);
   return parts;
 }
 
