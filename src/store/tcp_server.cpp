@@ -192,7 +192,8 @@ class Loop {
   [[nodiscard]] TimePoint next_deadline() const {
     if (strangers_.empty()) return TimePoint::max();
     const Duration hurried = std::min(options_.stranger_timeout, options_.stranger_patience);
-    return deadline_after(strangers_.front().came, door_closed_ ? hurried : options_.stranger_timeout);
+    const bool crowded = door_closed_ && !has_room();
+    return deadline_after(strangers_.front().came, crowded ? hurried : options_.stranger_timeout);
   }
   void drop_late_strangers() {
     while (!strangers_.empty() && next_deadline() <= now()) drop(strangers_.front().id);

@@ -28,7 +28,7 @@ except tutti.Unsupported as error:
 """
 
 
-@pytest.mark.parametrize("ranks, limit", [(2, "4K"), (2, "200K"), (3, "600K")])
+@pytest.mark.parametrize("ranks, limit", [(2, "4K"), (2, "100K"), (3, "150K")])
 def test_ranks_without_room_for_messages_go_over_tcp(run_ranks, ranks, limit):
     begin = time.monotonic()
     done = run_ranks(ranks, WORKS, env={"TUTTI_SHM_LIMIT": limit})
