@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/guarded.hpp"
 
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -17,6 +18,8 @@ constexpr std::size_t page_bytes = 4096;  // madvise and mlock round it up where
 // Belongs to the process, as its address space does.
 class Slots {
  public:
+  static Slots& of_process();
+
   std::byte* take() {
     const std::lock_guard lock(mutex_);
     if (free_.empty()) add_page();
@@ -45,16 +48,21 @@ class Slots {
   std::vector<std::byte*> free_;
 };
 
-// Never destroyed: secrets may end after main() has.
-Slots& slots() {
-  static auto* const here = new Slots;
+// Never destroyed: secrets may end after main() has. A forked child drops secrets, too: no other thread may hold the lock
+// when it begins.
+Slots& Slots::of_process() {
+  static Slots* const here = [] {
+    pthread_atfork([] { of_process().mutex_.lock(); }, [] { of_process().mutex_.unlock(); },
+                   [] { of_process().mutex_.unlock(); });
+    return new Slots;
+  }();
   return *here;
 }
 
 }  // namespace
 
 std::shared_ptr<std::byte[]> guarded_memory() {
-  return {slots().take(), [](std::byte* slot) { slots().give(slot); }};
+  return {Slots::of_process().take(), [](std::byte* slot) { Slots::of_process().give(slot); }};
 }
 
 void wipe(void* data, std::size_t bytes) { explicit_bzero(data, bytes); }

@@ -92,16 +92,21 @@ void RankOutput::open_log(std::size_t rank) {
   ranks_[rank].log = std::move(file);
 }
 
+// Looked for before it is made: not even a folder is made behind a link of somebody else's.
 void RankOutput::open_log_folder() {
   std::error_code failed;
-  std::filesystem::create_directories(options_.log_folder, failed);
-  if (failed) throw UsageError(fmt::format("--log-dir {}: {}", options_.log_folder, failed.message()));
   try {
     log_folder_ = wire::open_trusted_folder(options_.log_folder);
+    if (!log_folder_ && errno == ENOENT) {
+      std::filesystem::create_directories(options_.log_folder, failed);
+      if (!failed) log_folder_ = wire::open_trusted_folder(options_.log_folder);
+    }
   } catch (const AuthenticationError& error) {
     throw UsageError(fmt::format("--log-dir: {}", error.what()));
   }
-  if (!log_folder_) throw UsageError(fmt::format("--log-dir {}: {}", options_.log_folder, system_reason()));
+  if (!log_folder_) {
+    throw UsageError(fmt::format("--log-dir {}: {}", options_.log_folder, failed ? failed.message() : system_reason()));
+  }
 }
 
 void RankOutput::close_writers() {

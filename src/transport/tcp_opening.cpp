@@ -145,7 +145,7 @@ void Wiring::accept_strangers() {
     std::optional<wire::Accepted> stranger = door_->accept();
     if (!stranger) {
       door_open_ = false;
-      if (std::exchange(dropped_count_, door_->dropped()) < door_->dropped())
+      if (door_->dropped() > 0 && !std::exchange(told_of_drops_, true))
         setup_.log.warn("a connection was turned away, perhaps of a rank: {}", wire::describe_system_error(EMFILE));
       return;
     }

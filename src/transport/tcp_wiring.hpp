@@ -127,7 +127,7 @@ class Wiring {
   std::atomic<bool> data_waits_ = false, control_waits_ = false;  // what a wait must not sleep over
   std::atomic<std::int64_t> next_deadline_ns_ = no_deadline;      // of a stranger
   std::size_t half_open_count_ = 0, turned_away_count_ = 0;
-  std::size_t dropped_count_ = 0;  // for want of descriptors
+  bool told_of_drops_ = false;  // of connections, for want of descriptors
 };
 
 }  // namespace tutti::transport

@@ -46,8 +46,7 @@ std::filesystem::path default_key_path(const Environment& environment);
 
 // The secret in the user's key file, which is made if it is not there. Processes that do it at once agree on one secret.
 // The file must be the user's own, with no permissions for anybody else and no link of another user's on the way to it:
-// AuthenticationError otherwise. RendezvousError
-// names the path and the system's reason where it cannot be made or read.
+// AuthenticationError otherwise. RendezvousError names the path and the system's reason where it cannot be made or read.
 Secret key_file_secret(const std::filesystem::path& path);
 
 }  // namespace tutti::wire

@@ -43,6 +43,8 @@ if [ "$(id -u)" = 0 ]; then
   chown -h 12345 "$folder/own"
   launch planted 2 -n 2 --log-dir "$folder/own" bash -c "$say"
   expect_error planted 'symbolic link that user 12345 made'
+  launch behind 2 -n 2 --log-dir "$folder/own/new" bash -c "$say"
+  [ ! -e "$folder/logs/new" ] || fail "--log-dir made a folder behind somebody's link"
 fi
 
 launch tee 0 -n 2 --log-dir "$folder/logs" --tee bash -c "$say"
