@@ -18,6 +18,7 @@
 
 #include "base/bytes.hpp"
 #include "base/environment.hpp"
+#include "base/printable.hpp"
 #include "group/core.hpp"
 #include "group/life.hpp"
 #include "group/neighbourhood.hpp"
@@ -60,7 +61,7 @@ Note decode(std::string_view text) {
   ByteReader reader(std::as_bytes(std::span(text)), "a rank's note at init");
   Note note;
   note.address = reader.string(note_text_limit);
-  note.host = reader.string(note_text_limit);
+  note.host = printable_text(reader.string(note_text_limit));
   note.node = static_cast<int>(reader.u32());
   note.world = reader.u64();
   note.table = reader.string(note_text_limit);
@@ -190,15 +191,15 @@ bool is_oversubscribed(const Place& place) {
 }
 
 /// Between neighbours through shared memory, if they share it.
-std::unique_ptr<Transport> make_transport(transport::TcpSetup setup, Neighbourhood near, const Place& place) {
+std::unique_ptr<Transport> make_transport(transport::TcpSetup setup, Neighbourhood near,
+                                          const transport::HostOptions& options) {
   auto tcp = std::make_unique<transport::TcpTransport>(std::move(setup));
   if (near.neighbours == nullptr) return tcp;
-  return std::make_unique<transport::HostTransport>(
-      transport::HostSetup{.neighbours = std::move(near.neighbours),
-                           .inner = std::move(tcp),
-                           .boards = std::move(near.boards),
-                           .clock = steady_clock(),
-                           .options = transport::options_for(place.local_size, is_oversubscribed(place))});
+  return std::make_unique<transport::HostTransport>(transport::HostSetup{.neighbours = std::move(near.neighbours),
+                                                                         .inner = std::move(tcp),
+                                                                         .boards = std::move(near.boards),
+                                                                         .clock = steady_clock(),
+                                                                         .options = options});
 }
 
 Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
@@ -219,12 +220,14 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
   Notes notes = exchange_notes(own, joining);
   world = notes.world;
   const bool may_share = joining.backend != "native";
+  const auto host_options = transport::options_for(place.local_size, is_oversubscribed(place));
   Neighbourhood near;
   if (may_share) {
     near = meet_neighbours(memory, {.connector = joining.connector,
                                     .backend = joining.backend,
                                     .node_of = notes.nodes,
                                     .memory_notes = notes.memory,
+                                    .ring_bytes = host_options.ring_bytes,
                                     .log = joining.log,
                                     .deadline = joining.deadline});
   }
@@ -246,8 +249,9 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
                                     .secret = secret_of(joining.connector),
                                     .clock = steady_clock(),
                                     .world = world,
-                                    .options = options},
-                                   std::move(near), place);
+                                    .options = options,
+                                    .log = joining.log},
+                                   std::move(near), host_options);
   return parts;
 }
 

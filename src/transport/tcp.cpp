@@ -41,7 +41,8 @@ TcpTransport::TcpTransport(TcpSetup setup)
                .clock = setup.clock,
                .socket = options_.socket,
                .handshake_timeout = options_.handshake_timeout,
-               .half_open_max = options_.half_open_max},
+               .half_open_max = options_.half_open_max,
+               .log = setup.log},
               *this),
       sender_({.rank = rank_, .world = world_, .options = options_, .wiring = wiring_}),
       receiver_({.rank = rank_, .options = options_, .wiring = wiring_, .peers = peers_}) {

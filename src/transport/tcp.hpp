@@ -12,6 +12,7 @@
 #include <tutti/clock.hpp>
 #include <tutti/transport.hpp>
 
+#include "base/log.hpp"
 #include "transport/tcp_options.hpp"
 #include "transport/tcp_peer.hpp"
 #include "transport/tcp_receiver.hpp"
@@ -34,6 +35,7 @@ struct TcpSetup {
   const Clock& clock;
   std::uint64_t world = 0;  // a number that tells this world from others of the job
   TcpOptions options{};
+  Log log{};
 };
 
 // Connections are made when they are first needed; the first broken one loses the peer.
