@@ -106,6 +106,7 @@ void bind_init(nb::module_& m) {
   m.def("init", init_world, nb::arg("backend") = "auto", nb::arg("init_method") = nb::none(),
         nb::arg("rank") = nb::none(), nb::arg("size") = nb::none(), nb::arg("timeout") = nb::none());
   m.def("finalize", finalize_world);
+  m.def("fail_at_exit", &fail_at_exit);
   m.def("world", world);
   m.def("has_world", has_world);
   m.def("place", place_of_world);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -128,4 +129,13 @@ def connector() -> Connector:
     return Connector()
 
 
-atexit.register(finalize)
+def _finalize_at_exit() -> None:
+    """What goes wrong here has no caller left to be raised to: it is printed, and the process fails."""
+    try:
+        finalize()
+    except Exception:
+        traceback.print_exc()
+        _native.fail_at_exit()
+
+
+atexit.register(_finalize_at_exit)

@@ -347,7 +347,7 @@ void finalize() {
   }
   if (!core) return;
   core->runtime().leave();
-  if (const auto& error = core->runtime().leave_error()) std::rethrow_exception(error);
+  if (const auto error = core->runtime().take_leave_error()) std::rethrow_exception(error);
 }
 
 }  // namespace tutti

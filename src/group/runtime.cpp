@@ -14,6 +14,7 @@
 #include <tutti/error.hpp>
 
 #include "base/bytes.hpp"
+#include "base/line_writer.hpp"
 #include "group/circle_carrier.hpp"
 #include "group/core.hpp"
 
@@ -28,17 +29,18 @@ constexpr Duration goodbye_limit = 60s;
 constexpr std::size_t closed_limit = 64;
 constexpr std::size_t broken_early_limit = 64;
 
+}  // namespace
+
 // What the program printed is not lost: streams are flushed after the functions that atexit() registers have run.
 void fail_at_exit() {
   static const int registered = std::atexit([] {
     std::fflush(nullptr);
+    LineWriter::of_stderr().flush(500ms);
     std::_Exit(EXIT_FAILURE);
   });
   (void)registered;
 }
 constexpr std::size_t early_limit = 1024;
-
-}  // namespace
 
 Runtime::Runtime(Parts parts) : parts_(std::move(parts)) {
   control_ = std::make_unique<control::Control>(*parts_.transport, *parts_.clock, Random(parts_.seed), parts_.control);

@@ -42,6 +42,9 @@ class CircleCarrier;
 class GroupCore;
 class Operation;
 
+/// The process ends with status 1, whatever its program says: something was found wrong that nobody can be told any more.
+void fail_at_exit();
+
 class Runtime final : public TransportListener,
                       public control::ControlListener,
                       public std::enable_shared_from_this<Runtime> {
@@ -73,7 +76,7 @@ class Runtime final : public TransportListener,
   /// Takes part in no further call, lets what was posted end, says goodbye and closes; calls raise from the start.
   void leave();
   /// What was found wrong while this rank left: calls that differed and were not noticed before. Null: nothing.
-  [[nodiscard]] const std::exception_ptr& leave_error() const { return leave_error_; }
+  [[nodiscard]] std::exception_ptr take_leave_error() { return std::exchange(leave_error_, nullptr); }
   [[nodiscard]] bool is_leaving() const { return leaving_.load(std::memory_order_acquire); }
   /// Throws when this process left the job, or is a forked child of the one that joined it.
   void check_alive() const {

@@ -226,10 +226,31 @@ TEST(Trouble, ADifferenceThatNobodyCouldNoticeIsFoundInTheNextCall) {
   EXPECT_TRUE(members[0].start(mine.start(0)).poll());
   EXPECT_TRUE(members[1].start(theirs.start(1)).poll());
   Sample next({.verb = Verb::barrier, .count = 0}, 2, random);
-  const auto found = differences({&members[0].start(next.start(0)), &members[1].start(next.start(1))});
+  BodyStart starts[] = {next.start(0), next.start(1)};
+  starts[0].signature.history = 17;  // of the calls before, as their groups keep it
+  starts[1].signature.history = 18;
+  const auto found = differences({&members[0].start(starts[0]), &members[1].start(starts[1])});
   ASSERT_TRUE(found[0] && found[1]);
   EXPECT_EQ(found[0]->theirs().root, 1);
   EXPECT_EQ(found[1]->theirs().root, 0);
+}
+
+TEST(Trouble, ADifferenceOfLongAgoIsFoundThoughTheLogHasForgottenIt) {
+  Random random(44);
+  Members members(2, small_limits);
+  for (std::uint64_t sequence = 1; sequence <= 2 * SignatureLog::entry_count; ++sequence) {
+    Sample same({.verb = Verb::barrier, .count = 0}, sequence, random);
+    std::vector<Body*> bodies{&members[0].start(same.start(0)), &members[1].start(same.start(1))};
+    poll_all(bodies, random);
+  }
+  Sample next({.verb = Verb::barrier, .count = 0}, 2 * SignatureLog::entry_count + 1, random);
+  BodyStart starts[] = {next.start(0), next.start(1)};
+  starts[0].signature.history = 17;
+  starts[1].signature.history = 18;
+  const auto found = differences({&members[0].start(starts[0]), &members[1].start(starts[1])});
+  ASSERT_TRUE(found[0] && found[1]);
+  EXPECT_TRUE(found[0]->theirs().is_same_call(starts[0].signature));
+  EXPECT_EQ(found[0]->theirs().history, 18u);
 }
 
 TEST(Trouble, PartsOfOneCallAreToldApart) {
