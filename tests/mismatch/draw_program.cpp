@@ -19,6 +19,8 @@ using namespace contract;
 constexpr int collective_count = static_cast<int>(Verb::send);
 constexpr std::int64_t short_lengths[] = {0, 1, 2, 7, 64};
 constexpr std::int64_t all_lengths[] = {0, 1, 2, 7, 64, 1000, 9001, 70'001};
+// Unlike any call that is drawn: it never stands for a missing one.
+const Case closing{.verb = Verb::all_reduce, .dtype = DType::uint64, .op = Op::max, .length = 3};
 const std::vector<Op> all_ops = {Op::sum,  Op::mean, Op::product, Op::min,         Op::max,
                                  Op::band, Op::bor,  Op::bxor,    Op::premul(0.75)};
 
@@ -47,7 +49,8 @@ class Draw {
     program_.kind = random_.chance(0.5) ? WorldKind::shm : WorldKind::tcp;
     program_.size = static_cast<int>(random_.between(2, 8));
     program_.style = Style(random_.below(3));
-    program_.closes = random_.chance(0.85);
+    // Ranks that wait in two groups for each other would not leave.
+    program_.closes = program_.style == Style::posted || random_.chance(0.8);
     many_ = random_.chance(0.12);
     call_count_ = static_cast<int>(many_ ? random_.between(100, 600) : random_.between(1, 12));
     program_.works_max = many_ ? call_count_ : static_cast<int>(random_.between(1, 8));
@@ -119,7 +122,7 @@ class Draw {
   void mutate(int rank, std::uint64_t kind, Random& random) {
     std::vector<Call>& calls = calls_of(rank);
     if (calls.empty()) return;
-    const std::size_t at = random.below(calls.size());
+    const std::size_t at = random.chance(0.2) ? calls.size() - 1 : random.below(calls.size());
     // The styles in which ranks must enter the same number of calls know replacements and swaps only.
     const bool in_step = program_.style == Style::in_step;
     switch (kind % (in_step ? 6 : 9)) {
@@ -160,10 +163,11 @@ class Draw {
   void change_call(int rank, Call& call, std::size_t at, std::uint64_t field, Random& random) {
     const Case before = call.what;
     const auto size = static_cast<int>(program_.groups[static_cast<std::size_t>(call.group)].size());
-    for (int attempt = 0; attempt < 20; ++attempt) {
+    for (int attempt = 0; attempt < 40; ++attempt) {
       Case after = before;
-      if (before.sizing == Sizing::exchanged) field = field % 2;
-      switch (field) {
+      // What the verb does not have (a root, say) cannot be changed: then it is another field.
+      const std::uint64_t which = field + static_cast<std::uint64_t>(attempt / 8);
+      switch (before.sizing == Sizing::exchanged ? which % 2 : which % 5) {
         case 0: after.verb = Verb(random.below(collective_count)); break;
         case 1: after.root = static_cast<std::uint32_t>(random.below(64)); break;
         case 2: after.dtype = DType(random.below(dtype_count)); break;
@@ -190,7 +194,7 @@ class Draw {
     for (int rank = 0; rank < program_.size; ++rank) {
       for (int group = static_cast<int>(program_.groups.size()); group-- > 0;) {
         if (!is_member(rank, group)) continue;
-        for (int i = 0; i < 2; ++i) calls_of(rank).push_back({.group = group, .what = {.verb = Verb::barrier}});
+        for (int i = 0; i < 2; ++i) calls_of(rank).push_back({.group = group, .what = closing});
       }
     }
   }

@@ -54,7 +54,7 @@ std::string describe(const Program& program) {
   constexpr std::string_view styles[] = {"one group", "posted", "in step"};
   std::string text = fmt::format("seed {}: {} ranks, {}, {}, {} works in flight, {}\n", program.seed, program.size,
                                  contract::name_of(program.kind), styles[static_cast<int>(program.style)],
-                                 program.works_max, program.closes ? "closing barriers" : "no closing barriers");
+                                 program.works_max, program.closes ? "closing calls" : "no closing calls");
   for (std::size_t i = 0; i < program.groups.size(); ++i)
     text += fmt::format("  group {}: ranks {}\n", i, fmt::join(program.groups[i], " "));
   for (const std::string& mutation : program.mutations) text += fmt::format("  mutated: {}\n", mutation);

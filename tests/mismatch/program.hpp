@@ -33,7 +33,7 @@ struct Program {
   std::vector<std::vector<int>>
       groups{};       // members as ranks of the world, in group order; the first group is the world
   int works_max = 0;  // asynchronous calls that a rank has in flight before it waits for the oldest
-  /// Ends with two barriers per group. The second can only end well where every rank's first did, so a difference shows on
+  /// Ends with two closing calls (a small all_reduce) per group. The second can only end well where every rank's first did, so a difference shows on
   /// every rank as an error. Without them a rank may leave before it hears of the difference.
   bool closes = true;
   std::vector<std::vector<Call>> calls{};  // by rank

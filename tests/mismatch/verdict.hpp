@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // 1. A group whose ranks make the same calls: no error and right data, whatever happens in other groups.
-// 2. A group whose ranks differ, with closing barriers: Mismatch on every member.
+// 2. A group whose ranks differ, with closing calls: Mismatch on every member.
 // 3. A group whose ranks differ, without them: a member may end well, for it may have left before it met the others. Somebody
 //    raises Mismatch or, when the group is left, the log names it. Where some ranks make more calls than others, those may
 //    hear instead that a rank left without taking part (PeerLost or Aborted).

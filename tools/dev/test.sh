@@ -194,6 +194,7 @@ verb_soak() {
   stage "set up optional pieces" set_up_pieces "${pieces[@]}" || true
   test_program prove "$prove_target" "$prove_program" || true
   test_program sim "$sim_target" "$sim_program" --seeds "$sim_seeds_all" --first 1 || true
+  test_program mismatch mismatch_programs build/release/tests/mismatch/mismatch_programs --seeds 20000 --first 1 || true
   if ensure_built release contract; then
     stage contract soak_contract || true
     stage kills soak_kills || true
