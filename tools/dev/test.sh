@@ -187,6 +187,7 @@ verb_test() {
 
 # All cases of the contract, and ranks killed again and again.
 soak_contract() { TUTTI_SOAK=1 run_ctest release -R '^contract'; }
+soak_lives() { export_skips; run_counted bash tests/lives/sample.sh 2000; }
 soak_kills() { run_ctest release -R 'LostRank' --repeat until-fail:50; }
 
 verb_soak() {
@@ -198,6 +199,7 @@ verb_soak() {
   if ensure_built release contract; then
     stage contract soak_contract || true
     stage kills soak_kills || true
+    ! has_piece python || stage lives soak_lives || true
   fi
   test_labelled soak || true
   TUTTI_SOAK=1 test_python || true
