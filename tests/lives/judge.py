@@ -68,7 +68,9 @@ def judge_step(index, step, ranks):
     if not found and len(results) > 1:
         texts = "; ".join(f"rank {number}: {record['result']} {record['text'][:150]}" for number, record in enumerate(records))
         found.append((f"{what}: ends well on some ranks and not on others", f"step {index}: {texts}"))
-    return sorted(found, key=lambda violation: "wrong" not in violation[0])
+    # Where one rank stopped for what went wrong, errors of the others follow from it.
+    stopped = [f"step {index}, rank {n}:" for n, record in enumerate(records) if record and record["result"] == "wrong"]
+    return sorted(found, key=lambda violation: not violation[1].startswith(tuple(stopped)))
 
 
 def judge_endings(life, ranks):

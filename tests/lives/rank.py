@@ -60,14 +60,18 @@ class Rank:
     # The frame: every step, then the ending.
 
     def live(self):
-        if not self.note(-1, self.join):
-            return
+        if self.go_through_steps():
+            self.end(self.life["endings"][self.rank])
+
+    def go_through_steps(self):
+        went_well = self.note(-1, self.join)
         for index, step in enumerate(self.life["steps"]):
             self.index, self.step = index, step
-            if not self.note(index, getattr(self, step["do"])):
-                return  # what follows would only repeat it
+            # After a failure, what follows would only repeat it.
+            went_well = went_well and self.note(index, getattr(self, step["do"]))
         self.index, self.step = len(self.life["steps"]), {"seed": 1, "count": 100}
-        self.end(self.life["endings"][self.rank])
+        self.mark(f"-rank-{self.rank}")
+        return went_well
 
     def note(self, index, do):
         """Whether the world is still to be used."""
@@ -102,7 +106,7 @@ class Rank:
         end = time.monotonic() + CALL_SECONDS + CHILD_SECONDS
         while not (self.folder / f"mark-{self.index}{name}").exists():
             if time.monotonic() > end:
-                raise Wrong("the other rank never came so far", f"rank {self.step['rank']} did not get to its mark")
+                raise Wrong("the other rank never came so far", f"no mark {self.index}{name}")
             time.sleep(0.002)
 
     def guard(self, array):
@@ -351,6 +355,8 @@ class Rank:
     def end(self, kind):
         endings = self.life["endings"]
         if kind in ("raise", "exit", "os_exit"):
+            for rank in range(self.size):  # a lost rank breaks the world for those that are not so far
+                self.wait_for_mark(f"-rank-{rank}")
             if kind == "raise":
                 raise RuntimeError("this rank ends by an exception, as drawn")
             if kind == "exit":
@@ -370,12 +376,12 @@ class Rank:
         work = tutti.all_reduce(self.values(self.rank), async_op=True)
         if kind != "work":
             self.expect(work.wait(), self.sum_of_all(), "all_reduce of ranks that leave")
+        if kind == "isend":
+            tutti.isend(self.values(self.rank), dst=after, tag=self.index)
         if endings[before] == "isend":
             got = np.zeros(self.step["count"])
             tutti.recv(out=got, src=before, tag=self.index)
             self.expect(got, self.values(before), "message of a rank that leaves")
-        if kind == "isend":
-            tutti.isend(self.values(self.rank), dst=after, tag=self.index)
         if kind == "daemon":
             buffer = np.zeros(3)
             threading.Thread(target=lambda: tutti.recv(out=buffer, src=after, tag=NEVER_TAG, group=group), daemon=True).start()

@@ -1,4 +1,4 @@
-# sample.sh LIVES [FIRST]: random lives, with the Python that has the pinned packages.
+# sample.sh: random lives, with the Python that has the pinned packages: sample.sh LIVES [FIRST]
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
 here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
