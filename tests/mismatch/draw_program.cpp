@@ -32,6 +32,9 @@ class Draw {
     draw_frame();
     std::vector<Call> common;
     for (int i = 0; i < call_count_; ++i) common.push_back(draw_call());
+    if (many_ && random_.chance(0.5)) {  // all alike: what one call brings may be taken for another's
+      for (Call& call : common) call.what = common[0].what;
+    }
     program_.calls.resize(static_cast<std::size_t>(program_.size));
     for (int rank = 0; rank < program_.size; ++rank) {
       for (const Call& call : common) {
@@ -40,6 +43,7 @@ class Draw {
     }
     if (!random_.chance(0.2)) mutate_some();
     if (program_.closes) close();
+    draw_pauses();
     set_seeds();
     return std::move(program_);
   }
@@ -52,7 +56,7 @@ class Draw {
     // Ranks that wait in two groups for each other would not leave.
     program_.closes = program_.style == Style::posted || random_.chance(0.8);
     many_ = random_.chance(0.12);
-    call_count_ = static_cast<int>(many_ ? random_.between(100, 600) : random_.between(1, 12));
+    call_count_ = static_cast<int>(many_ ? random_.between(100, 800) : random_.between(1, 12));
     program_.works_max = many_ ? call_count_ : static_cast<int>(random_.between(1, 8));
     std::vector<int> everyone(static_cast<std::size_t>(program_.size));
     std::iota(everyone.begin(), everyone.end(), 0);
@@ -122,7 +126,7 @@ class Draw {
   void mutate(int rank, std::uint64_t kind, Random& random) {
     std::vector<Call>& calls = calls_of(rank);
     if (calls.empty()) return;
-    const std::size_t at = random.chance(0.2) ? calls.size() - 1 : random.below(calls.size());
+    const std::size_t at = random.chance(program_.closes ? 0.2 : 0.6) ? calls.size() - 1 : random.below(calls.size());
     // The styles in which ranks must enter the same number of calls know replacements and swaps only.
     const bool in_step = program_.style == Style::in_step;
     switch (kind % (in_step ? 6 : 9)) {
@@ -196,6 +200,13 @@ class Draw {
         if (!is_member(rank, group)) continue;
         for (int i = 0; i < 2; ++i) calls_of(rank).push_back({.group = group, .what = closing});
       }
+    }
+  }
+
+  void draw_pauses() {
+    for (const std::vector<Call>& calls : program_.calls) {
+      const std::chrono::milliseconds length(random_.chance(0.3) ? random_.between(1, 40) : 0);
+      program_.pauses.push_back({.before = random_.below(calls.size() + 1), .length = length});
     }
   }
 

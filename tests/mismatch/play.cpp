@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <barrier>
 #include <deque>
 #include <memory>
 #include <thread>
@@ -31,7 +31,11 @@ class Player {
         tried_broken_(groups_.size()) {}
 
   std::vector<Ending> play(int rank) {
-    for (const Call& call : program_.calls[static_cast<std::size_t>(rank)]) make(call);
+    const auto at = static_cast<std::size_t>(rank);
+    for (std::size_t i = 0; i < program_.calls[at].size(); ++i) {
+      if (i == program_.pauses[at].before) std::this_thread::sleep_for(program_.pauses[at].length);
+      make(program_.calls[at][i]);
+    }
     while (!pending_.empty()) wait_for_oldest();
     return std::move(endings_);
   }
@@ -99,16 +103,44 @@ class Player {
   std::deque<Pending> pending_;  // destroyed first: a work's arrays live as long as the work
 };
 
-RankEnding live(const Program& program, int rank, const std::shared_ptr<Store>& store) {
+/// Where ranks differ, they wait for each other once all have joined, outside of the library: a world that breaks while a rank
+/// is still joining it is no ending that a program can be blamed for. Ranks that agree begin when they like.
+class StartLine {
+ public:
+  explicit StartLine(const Program& program) : ranks_(program.size) {
+    for (int group = 0; group < static_cast<int>(program.groups.size()); ++group)
+      is_used_ |= first_difference(program, group).has_value();
+  }
+  void wait() {
+    if (is_used_) ranks_.arrive_and_wait();
+  }
+  void give_up() { ranks_.arrive_and_drop(); }
+
+ private:
+  std::barrier<> ranks_;
+  bool is_used_ = false;
+};
+
+std::vector<Group> join_groups(const Program& program, int rank, const std::shared_ptr<Store>& store) {
+  const contract::WorldOptions world{.size = program.size, .timeout = call_timeout};
+  std::vector<Group> groups{contract::join_as_thread(world, rank, store, contract::backend_of(program.kind))};
+  for (std::size_t i = 1; i < program.groups.size(); ++i) groups.push_back(groups[0].subgroup(program.groups[i]));
+  return groups;
+}
+
+RankEnding live(const Program& program, int rank, const std::shared_ptr<Store>& store, StartLine& start) {
   RankEnding ending;
   ending.groups.resize(program.groups.size());
-  const Outcome outside = contract::outcome_of([&] {
-    const contract::WorldOptions world{.size = program.size, .timeout = call_timeout};
-    std::vector<Group> groups{contract::join_as_thread(world, rank, store, contract::backend_of(program.kind))};
-    for (std::size_t i = 1; i < program.groups.size(); ++i) groups.push_back(groups[0].subgroup(program.groups[i]));
-    ending.groups = Player(program, std::move(groups)).play(rank);
-  });
-  if (outside.kind != Kind::fine) ending.outside = fmt::format("{}: {}", name_of(outside.kind), outside.text);
+  std::vector<Group> groups;
+  const Outcome joining = contract::outcome_of([&] { groups = join_groups(program, rank, store); });
+  if (joining.kind != Kind::fine) {
+    start.give_up();
+    ending.outside = fmt::format("{}: {}", name_of(joining.kind), joining.text);
+    return ending;
+  }
+  start.wait();
+  const Outcome rest = contract::outcome_of([&] { ending.groups = Player(program, std::move(groups)).play(rank); });
+  if (rest.kind != Kind::fine) ending.outside = fmt::format("{}: {}", name_of(rest.kind), rest.text);
   return ending;
 }
 
@@ -123,12 +155,14 @@ std::string_view name_of(Kind kind) {
 Endings play(const Program& program) {
   const auto begin = std::chrono::steady_clock::now();
   const std::shared_ptr<Store> store = memory_store();
+  StartLine start(program);
   Endings endings;
   endings.ranks.resize(static_cast<std::size_t>(program.size));
   {
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < program.size; ++rank) {
-      threads.emplace_back([&, rank] { endings.ranks[static_cast<std::size_t>(rank)] = live(program, rank, store); });
+      threads.emplace_back(
+          [&, rank] { endings.ranks[static_cast<std::size_t>(rank)] = live(program, rank, store, start); });
     }
   }
   endings.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -60,7 +60,8 @@ std::string describe(const Program& program) {
   for (const std::string& mutation : program.mutations) text += fmt::format("  mutated: {}\n", mutation);
   for (std::size_t rank = 0; rank < program.calls.size(); ++rank) {
     const auto& calls = program.calls[rank];
-    text += fmt::format("  rank {}: {} calls\n", rank, calls.size());
+    text += fmt::format("  rank {}: {} calls, {} ms of pause before call {}\n", rank, calls.size(),
+                        program.pauses[rank].length.count(), program.pauses[rank].before);
     if (calls.size() > 40) continue;
     for (const Call& call : calls) text += fmt::format("    group {}: {}\n", call.group, describe(call.what));
   }

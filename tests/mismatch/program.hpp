@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,6 +16,12 @@ namespace tutti::mismatch {
 struct Call {
   int group = 0;  // index into Program::groups
   contract::Case what{};
+};
+
+/// A rank that comes late: the others' calls pile up where it has not been yet.
+struct Pause {
+  std::size_t before = 0;  // index among the rank's calls
+  std::chrono::milliseconds length{};
 };
 
 /// How the calls of several groups are mixed. A rank that misses a blocking call of one group and enters the next group's can
@@ -37,6 +44,7 @@ struct Program {
   /// every rank as an error. Without them a rank may leave before it hears of the difference.
   bool closes = true;
   std::vector<std::vector<Call>> calls{};  // by rank
+  std::vector<Pause> pauses{};             // by rank
   std::vector<std::string> mutations{};    // in words
 };
 

@@ -86,8 +86,8 @@ Naming naming_of(const Program& program, const Endings& endings) {
   for (std::size_t group = 0; group < program.groups.size(); ++group) {
     const auto difference = first_difference(program, static_cast<int>(group));
     if (!difference) continue;
-    // Calls are numbered from 1, and neither joining nor making groups takes a number.
-    const std::string number = fmt::format("#{} ", difference->index + 1);
+    // Joining takes number 0 of the world.
+    const std::string number = fmt::format("#{} ", difference->index + (group == 0 ? 1 : 0));
     for (const int rank : program.groups[group]) {
       const Ending& ending = endings.ranks[static_cast<std::size_t>(rank)].groups[group];
       if (ending.error.kind != Kind::mismatch) continue;
