@@ -129,7 +129,9 @@ class Draw {
     const std::size_t at = random.chance(program_.closes ? 0.2 : 0.6) ? calls.size() - 1 : random.below(calls.size());
     // The styles in which ranks must enter the same number of calls know replacements and swaps only.
     const bool in_step = program_.style == Style::in_step;
-    switch (kind % (in_step ? 6 : 9)) {
+    // A call that is missing or too much at the very end is another case where nobody closes: drawn more often there.
+    const bool at_end = !in_step && !program_.closes && at + 1 == calls.size() && kind / 9 % 2 == 0;
+    switch (in_step ? kind % 6 : at_end ? 6 + kind / 18 % 2 : kind % 9) {
       case 5: return swap(rank, calls, at, in_step ? at + 1 : random.below(calls.size()));
       case 6: {
         note(rank, fmt::format("without call {} ({})", at, describe(calls[at].what)));
@@ -139,7 +141,7 @@ class Draw {
       case 7: {
         Call extra = with_own_choices({.group = calls[at].group, .what = draw_case()});
         note(rank, fmt::format("has an extra call {} ({})", at, describe(extra.what)));
-        calls.insert(calls.begin() + static_cast<std::ptrdiff_t>(at), extra);
+        calls.insert(calls.begin() + static_cast<std::ptrdiff_t>(at_end ? at + 1 : at), extra);
         return;
       }
       case 8: return change_group(rank, calls[at], at);
