@@ -74,7 +74,11 @@ class Draw {
   std::vector<Call>& calls_of(int rank) { return program_.calls[static_cast<std::size_t>(rank)]; }
   template <class T>
   T one_of(std::span<const T> values) {
-    return values[random_.below(values.size())];
+    return one_of_by(random_, values);
+  }
+  template <class T>
+  static T one_of_by(Random& random, std::span<const T> values) {
+    return values[random.below(values.size())];
   }
 
   Case draw_case() {
@@ -187,10 +191,6 @@ class Draw {
       call.what = after;
       return note(rank, fmt::format("call {} is {} instead of {}", at, describe(after), describe(before)));
     }
-  }
-  template <class T>
-  static T one_of_by(Random& random, std::span<const T> values) {
-    return values[random.below(values.size())];
   }
 
   void note(int rank, const std::string& text) { program_.mutations.push_back(fmt::format("rank {}: {}", rank, text)); }
