@@ -46,3 +46,11 @@ class AuthenticationError(Error):
 
 class Unsupported(Error):
     """Asked for something this build, this machine or this framework does not have."""
+
+
+# As programs name them: a traceback says tutti.Mismatch.
+for _error in (
+    Error, InvalidArgument, Mismatch, Timeout, PeerLost, Aborted, RendezvousError, AuthenticationError, Unsupported
+):  # fmt: skip
+    _error.__module__ = "tutti"
+del _error

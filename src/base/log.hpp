@@ -1,4 +1,4 @@
-// log.hpp: lines for people, on stderr, one write(2) each so that the lines of many ranks never mix.
+// log.hpp: lines for people, on stderr, one write(2) each so that the lines of many ranks never mix. Nobody waits for it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

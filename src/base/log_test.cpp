@@ -10,6 +10,8 @@
 
 #include <tutti/error.hpp>
 
+#include "base/line_writer.hpp"
+
 namespace tutti {
 namespace {
 
@@ -51,6 +53,7 @@ TEST(Log, control_characters_do_not_reach_the_terminal) {
 TEST(Log, without_a_sink_writes_whole_lines_to_stderr) {
   testing::internal::CaptureStderr();
   Log().error("broken");
+  ASSERT_TRUE(LineWriter::of_stderr().flush(std::chrono::seconds(10)));
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "tutti error: broken\n");
 }
 

@@ -38,8 +38,14 @@ Verb verb_from_name(std::string_view name) {
 std::string describe(const Signature& signature) {
   std::string text = fmt::format("{} #{}", name_of(signature.verb), signature.sequence);
   if (signature.verb == Verb::barrier) return text;
-  text += fmt::format(" ({}", name_of(signature.dtype));
-  text += (signature.flags & Signature::uneven) != 0 ? std::string(", uneven") : fmt::format(" × {}", signature.count);
+  const bool root_tells = (signature.flags & Signature::sizes_follow) != 0 &&
+                          (signature.verb == Verb::broadcast || signature.verb == Verb::scatter);
+  if (root_tells) {
+    text += " (of what its root has";
+  } else {
+    text += fmt::format(" ({}", name_of(signature.dtype));
+    text += (signature.flags & Signature::uneven) != 0 ? ", uneven" : fmt::format(" × {}", signature.count);
+  }
   if (reduces(signature.verb)) {
     text += ", " + kind_name(signature.op);
   }

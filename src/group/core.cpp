@@ -19,8 +19,6 @@ namespace tutti {
 GroupCore::GroupCore(std::shared_ptr<Runtime> runtime, GroupFacts facts, const Table& table)
     : runtime_(std::move(runtime)), facts_(std::move(facts)) {
   backend_ = std::make_unique<NativeBackend>(facts_, table, runtime_->transport());
-  log_.fill(Signature{.sequence = ~std::uint64_t{0}});
-  early_.reserve(64);
   runtime_->add(*this);
 }
 
@@ -56,14 +54,6 @@ int GroupCore::rank_of(int world_rank) const {
   return found == facts_.world_of.end() ? -1 : static_cast<int>(found - facts_.world_of.begin());
 }
 
-std::string GroupCore::who() const { return fmt::format("rank {} of {}", facts_.rank, facts_.size); }
-
-std::string GroupCore::name_of_rank(int rank) const {
-  const int world = facts_.world_of[static_cast<std::size_t>(rank)];
-  const std::string host = runtime_->host_of(world);
-  return host.empty() ? fmt::format("rank {}", rank) : fmt::format("rank {} (host {})", rank, host);
-}
-
 void GroupCore::check_usable() const {
   if (facts_.rank < 0) {
     throw InvalidArgument(
@@ -73,18 +63,20 @@ void GroupCore::check_usable() const {
 }
 
 std::shared_ptr<Operation> GroupCore::take_operation() {
-  for (auto& pooled : pool_) {
+  // Those that were taken longest ago are the likeliest to be free again. If a few are not, many are under way.
+  constexpr std::size_t looks = 4;
+  for (std::size_t i = 0; i < std::min(looks, pool_.size()); ++i) {
+    const auto& pooled = pool_[next_pooled_++ % pool_.size()];
     if (pooled.use_count() == 1) {
       pooled->reset();
       return pooled;
     }
   }
-  pool_.push_back(std::make_shared<Operation>());
-  pool_.back()->reset();
-  return pool_.back();
+  auto operation = std::make_shared<Operation>();
+  operation->reset();
+  if (pool_.size() < pool_limit) pool_.push_back(operation);
+  return operation;
 }
-
-void GroupCore::enter_log(const Signature& signature) { log_[signature.sequence % log_length] = signature; }
 
 // What a call like this one was found to be.
 void GroupCore::admit_again(Request& request, const Familiar& familiar) {
@@ -110,8 +102,8 @@ void GroupCore::admit(Request& request) {
   } else {
     admit_stranger(request);
   }
-  request.signature.sequence = next_sequence_++;
-  enter_log(request.signature);
+  calls_.number(request.signature);
+  if (!leavers_ahead_.empty()) compare_with_leavers();
 }
 
 void GroupCore::admit_stranger(Request& request) {
@@ -149,8 +141,13 @@ void GroupCore::enlist(const std::shared_ptr<Operation>& operation, Duration tim
   operation->timeout = timeout > Duration::zero() ? timeout : runtime_->default_timeout();
   operation->started_at = operation->probed_at = now;
   operation->request.deadline = deadline_after(now, operation->timeout);
-  running_.push_back(operation);
-  runtime_->activate(operation);
+  earliest_deadline_ = std::min(earliest_deadline_, operation->request.deadline);
+  if (operation->is_message()) {
+    messages_.add(operation);
+  } else {
+    collectives_.add(operation);
+  }
+  runtime_->activate(*this);
 }
 
 std::shared_ptr<Operation> GroupCore::start(Request request, Duration timeout) {
@@ -161,7 +158,7 @@ std::shared_ptr<Operation> GroupCore::start(Request request, Duration timeout) {
 
 std::shared_ptr<Operation> GroupCore::start_admitted(Request request, Duration timeout) {
   auto operation = make_operation(std::move(request), timeout);
-  operation->waits_for_turn = must_wait(*operation);
+  operation->waits_for_turn = must_wait(collectives_.end() - 1);
   check_early(operation->request.signature);
   if (const auto found = refusals_.find(operation->request.signature.sequence); found != refusals_.end()) {
     const Refusal refusal = std::move(found->second);
@@ -179,9 +176,7 @@ void GroupCore::decline(const std::string& reason) {
 }
 
 void GroupCore::refuse(const std::string& text) {
-  const std::uint64_t sequence = next_sequence_++;
-  log_[sequence % log_length] =
-      Signature{.sequence = ~std::uint64_t{0}};  // whatever arrives for this number is dropped unseen
+  const std::uint64_t sequence = calls_.refuse();
   refusals_.erase(sequence);
   refused_up_to_ = sequence;
   forget_refused();
@@ -189,13 +184,14 @@ void GroupCore::refuse(const std::string& text) {
 }
 
 void GroupCore::take_refusal(std::uint64_t sequence, int world_rank, std::string_view text) {
+  if (sequence < calls_.next()) calls_.take_out(sequence);
   if (Operation* operation = running(sequence)) {
     const std::string message =
         fmt::format("{}: {}: {} refused its part of the call: {}. Nothing was changed there; the group stays usable",
-                    who(), describe(operation->request.signature), name_of_rank(rank_of(world_rank)), text);
+                    who(), call_text(*operation), name_of_rank(rank_of(world_rank)), text);
     refused_up_to_ = std::max(sequence, refused_up_to_.value_or(0));
     end(*operation, std::make_exception_ptr(Aborted(message)));
-  } else if (sequence >= next_sequence_) {
+  } else if (sequence >= calls_.next()) {
     refusals_.try_emplace(sequence, Refusal{world_rank, std::string(text)});
   }
 }
@@ -203,19 +199,19 @@ void GroupCore::take_refusal(std::uint64_t sequence, int world_rank, std::string
 // What came for refused calls goes once no earlier call runs: the transport forgets up to a number.
 void GroupCore::forget_refused() {
   if (!refused_up_to_) return;
-  for (const auto& operation : running_) {
-    if (!operation->is_message() && operation->request.signature.sequence <= *refused_up_to_) return;
-  }
+  if (!collectives_.empty() && collectives_.oldest()->request.signature.sequence <= *refused_up_to_) return;
   runtime_->transport().forget(facts_.id, *refused_up_to_);
   refused_up_to_.reset();
 }
 
-bool GroupCore::must_wait(const Operation& operation) const {
+bool GroupCore::must_wait(std::uint64_t place) const {
+  if (place >= collectives_.first() + window) return true;
   const auto clash = [](const View& a, const View& b) { return a.present() && b.present() && overlap(a, b); };
-  for (const auto& other : running_) {
-    if (other.get() == &operation) break;
-    if (other->ended() || other->is_message()) continue;
-    const Request &mine = operation.request, &theirs = other->request;
+  const Request& mine = collectives_.at(place)->request;
+  for (std::uint64_t earlier = collectives_.first(); earlier < place; ++earlier) {
+    const Operation* const other = collectives_.at(earlier).get();
+    if (other->ended()) continue;
+    const Request& theirs = other->request;
     // Through shared memory all ranks take calls in the same order. One that waits has not taken its turn yet; one that is
     // told its sizes first takes another turn for its elements, and one that spans nodes takes a turn on each level.
     if (circle_ && (other->waits_for_turn || theirs.sizes_follow || !facts_.node_of.empty())) return true;
@@ -233,18 +229,37 @@ void GroupCore::launch(Operation& operation) {
   });
 }
 
-void GroupCore::advance(Operation& operation, TimePoint now) {
-  if (operation.ended()) return;
-  if (proposed_) {
-    // The group is about to break: nothing ends well any more, so that this rank does not go on as if nothing had happened.
-  } else if (operation.waits_for_turn) {
-    if (!must_wait(operation)) launch(operation);
-  } else if (operation.is_message()) {
-    advance_message(operation);
-  } else if (operation.task != nullptr && operation.doomed.empty()) {
-    advance_collective(operation);
+// Once the group is about to break, nothing ends well any more, so that this rank does not go on as if nothing had happened.
+void GroupCore::advance() {
+  if (!proposed_ && messages_.has_news()) advance_messages();
+  if (!proposed_ && !collectives_.empty()) advance_collectives();
+}
+
+void GroupCore::advance_messages() {
+  messages_.take_news(news_);
+  for (const auto& operation : news_) {
+    if (!operation->ended() && !proposed_) advance_message(*operation);
   }
-  if (!operation.ended()) watch(operation, now);
+  news_.clear();
+}
+
+// Calls end while we walk, which moves the first place; those that come into the window have their turn in the next round, so that
+// a round is short.
+void GroupCore::advance_collectives() {
+  const std::uint64_t end = std::min(collectives_.end(), collectives_.first() + window);
+  const bool ask_all = std::exchange(turns_changed_, false);
+  bool others_wait = false;  // a circle carries out one after the other: nobody is further than the first
+  for (std::uint64_t place = collectives_.first(); place < end && !proposed_;
+       place = std::max(place + 1, collectives_.first())) {
+    const std::shared_ptr<Operation> operation = collectives_.at(place);
+    if (operation->ended()) continue;
+    if (operation->waits_for_turn) {
+      if ((ask_all || turns_changed_) && !must_wait(place)) launch(*operation);
+    } else if (operation->task != nullptr && operation->doomed.empty() && !others_wait) {
+      advance_collective(*operation);
+      others_wait = quick_ && !operation->ended();
+    }
+  }
 }
 
 void GroupCore::advance_collective(Operation& operation) {
@@ -258,21 +273,17 @@ void GroupCore::went_wrong(Operation& operation, const std::exception_ptr& throw
     request_abort({.kind = kind,
                    .blamed = {},
                    .sequence = operation.request.signature.sequence,
-                   .text = fmt::format("{} cannot go on with {}: {}", who(), describe(operation.request.signature),
-                                       error.what())});
+                   .text = fmt::format("{} failed on rank {}: {}", call_text(operation), facts_.rank, error.what())});
   };
   try {
     std::rethrow_exception(thrown);
   } catch (const TransferFailed& failure) {
-    operation.doomed = fmt::format("{} with {}", failure.what(), name_of_rank(failure.peer()));
-    operation.doomed_at = runtime_->clock().now();
-    operation.doomed_peer = facts_.world_of[static_cast<std::size_t>(failure.peer())];
-    operation.does_not_fit = failure.does_not_fit();
+    doom(operation, fmt::format("{} with {}", failure.what(), name_of_rank(failure.peer())),
+         facts_.world_of[static_cast<std::size_t>(failure.peer())], failure.does_not_fit());
   } catch (const SignatureDiffers& difference) {
     // It may have shown in the call after the one it was in.
-    const Signature& logged = log_[difference.theirs().sequence % log_length];
-    const bool is_known = logged.sequence == difference.theirs().sequence;
-    report_mismatch(is_known ? logged : operation.request.signature, difference.theirs(),
+    const Signature* const logged = calls_.find(difference.theirs().sequence);
+    report_mismatch(logged != nullptr ? *logged : operation.request.signature, difference.theirs(),
                     facts_.world_of[static_cast<std::size_t>(difference.peer())]);
   } catch (const Mismatch& error) {
     abort_for(control::Cause::Kind::mismatch, error);
@@ -281,26 +292,35 @@ void GroupCore::went_wrong(Operation& operation, const std::exception_ptr& throw
   }
 }
 
+// The verdict of the control network is awaited.
+void GroupCore::doom(Operation& operation, std::string reason, int world_peer, bool does_not_fit) {
+  if (operation.doomed.empty()) ++doomed_count_;
+  // A transport begins with the rank it speaks for, in the world; whoever reports it says so in other words.
+  const std::string speaker = fmt::format("rank {}: ", facts_.world_of[static_cast<std::size_t>(facts_.rank)]);
+  if (reason.starts_with(speaker)) reason.erase(0, speaker.size());
+  operation.doomed = std::move(reason);
+  operation.doomed_at = runtime_->clock().now();
+  operation.doomed_peer = world_peer;
+  operation.does_not_fit = does_not_fit;
+}
+
 void GroupCore::end(Operation& operation, std::exception_ptr error) {
-  const auto found =
-      std::find_if(running_.begin(), running_.end(), [&](const auto& each) { return each.get() == &operation; });
-  const std::shared_ptr<Operation> keep = found == running_.end() ? nullptr : *found;
-  if (found != running_.end()) running_.erase(found);
-  if (!operation.is_message()) stalls_.forget(operation.request.signature.sequence);
+  if (operation.ended()) return;
+  if (!operation.doomed.empty()) --doomed_count_;
   if (operation.task != nullptr && !error) {  // ended well: nothing to cancel
     operation.task->release();
     operation.task = nullptr;
   }
+  const bool is_message = operation.is_message();
   operation.end(std::move(error));
-  runtime_->deactivate(operation);
-  forget_refused();
-}
-
-Operation* GroupCore::running(std::uint64_t sequence) const {
-  for (const auto& operation : running_) {
-    if (!operation->is_message() && operation->request.signature.sequence == sequence) return operation.get();
+  runtime_->deactivate();
+  if (is_message) return messages_.remove(operation);
+  turns_changed_ = true;
+  if (collectives_.oldest().get() == &operation) {
+    collectives_.drop_ended();
+    stalls_.forget_before(collectives_.empty() ? calls_.next() : collectives_.oldest()->request.signature.sequence);
   }
-  return nullptr;
+  forget_refused();
 }
 
 }  // namespace tutti

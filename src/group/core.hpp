@@ -19,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <tutti/backend.hpp>
@@ -29,8 +30,11 @@
 #include "backend/layout.hpp"
 #include "backend/native.hpp"
 #include "control/control.hpp"
+#include "group/agreement.hpp"
+#include "group/call_history.hpp"
 #include "group/operation.hpp"
 #include "group/stall.hpp"
+#include "group/under_way.hpp"
 #include "shm/rank_lock.hpp"
 
 namespace tutti {
@@ -129,16 +133,36 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   };
 
   // Called by the runtime.
-  void advance(Operation& operation, TimePoint now);
+  /// What can be done now for the calls under way.
+  void advance();
+  /// Deadlines, stalls, and transfers that broke. Not in every round: see Runtime::poll.
+  void look_after(TimePoint now);
+  [[nodiscard]] bool has_work() const { return !collectives_.empty() || !messages_.empty(); }
+  /// Whether the runtime has it in its list of groups with work. Returns what was so before.
+  bool set_listed(bool listed) { return std::exchange(is_listed_, listed); }
+  /// A message's transfer is over.
+  void note_news(const Operation& operation) { messages_.note_news(operation); }
   TransportListener::Verdict arrived(int world_peer, const Envelope& envelope);
   void break_with(const control::Cause& cause);
   void take_refusal(std::uint64_t sequence, int world_rank, std::string_view text);
-  void member_left();
+  void member_left(int world_rank);
+  /// This rank leaves, and makes no more calls: whoever left before it made more.
+  void report_leavers_ahead();
+  [[nodiscard]] ClosedGroup closed() const;
+  /// Why it is broken, as an error of this rank.
+  [[nodiscard]] std::exception_ptr why_broken() const { return broken_ ? error_for(*broken_, nullptr) : nullptr; }
+  /// The calls that this rank takes part in, as long as it makes no more.
+  [[nodiscard]] control::Position position() const;
+  void withdraw_receives();
   [[nodiscard]] StallAnswer answer_probe(int world_rank, const StallProbe& probe);
   void take_answer(int world_rank, const StallAnswer& answer);
   [[nodiscard]] bool is_broken() const { return broken_.has_value(); }
   [[nodiscard]] int rank_of(int world_rank) const;
   [[nodiscard]] std::string name_of_rank(int rank) const;
+  /// "all_reduce #412 (float32 × 1048576, sum)", "recv (float32 × 4, tag 3) from rank 1 in the world".
+  [[nodiscard]] std::string call_text(const Operation& operation) const;
+  /// What the program of this rank waits for in this group, besides that operation, in words; empty: nothing.
+  [[nodiscard]] std::string what_is_awaited(const Operation* except) const;
 
  private:
   void admit(Request& request);
@@ -148,8 +172,9 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     Request asked{}, admitted{};
     Spec spec{};
     BodyStart start{};
-    Position position{};   // of the arrays that were asked with
-    Body* body = nullptr;  // that carried out the last of them, for the next one
+    std::uint64_t hash = 0;  // of the signature
+    Position position{};     // of the arrays that were asked with
+    Body* body = nullptr;    // that carried out the last of them, for the next one
     bool is_known = false;
     bool may_replay = false;
     Familiar* followed_by = this;  // the one that was replayed after it
@@ -173,21 +198,23 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::shared_ptr<Operation> take_operation();
   void enlist(const std::shared_ptr<Operation>& operation, Duration timeout);
   void check_usable() const;
-  void enter_log(const Signature& signature);
-  inline void number_again(Signature& signature);
   void refuse(const std::string& text);
   void forget_refused();
   void launch(Operation& operation);
   void check_message_here(const Message& message) const;
-  void launch_message(Operation& operation, const Message& message);
+  std::shared_ptr<Operation> launch_message(const Message& message);
+  std::shared_ptr<Operation> follow(std::shared_ptr<Operation> operation, Duration timeout);
   void write_down(Operation& operation, const Message& message) const;
   enum class Waiting : std::uint8_t { not_at_all, for_a_moment };
   std::shared_ptr<Operation> pass(const Message& message, int& source, Waiting waiting);
   void address(Transfer& transfer, const Message& message, std::byte* memory) const;
   void hand_over(Transfer& transfer, Verb verb);
   [[nodiscard]] bool is_over(const Transfer& transfer, const Message& message) const;
-  [[nodiscard]] bool must_wait(const Operation& operation) const;
+  [[nodiscard]] bool must_wait(std::uint64_t place) const;
+  void advance_messages();
+  void advance_collectives();
   void advance_collective(Operation& operation);
+  void doom(Operation& operation, std::string reason, int world_peer, bool does_not_fit);
   /// Runs what may throw; turns that into the group's failure.
   template <class Progress>
   void guarded(Operation& operation, Progress progress) {
@@ -201,8 +228,16 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void advance_message(Operation& operation);
   void finish_receive(Operation& operation);
   void end(Operation& operation, std::exception_ptr error);
-  void watch(Operation& operation, TimePoint now);
-  void probe(Operation& operation, TimePoint now, const Whereabouts& where);
+  void look_at_all(TimePoint now);
+  void watch_oldest(TimePoint now);
+  [[nodiscard]] bool follows_chains(const Operation& operation) const;
+  void watch_messages(TimePoint now);
+  [[nodiscard]] static std::uint64_t stall_key(const Operation& operation);
+  void ask(int rank, const Operation& operation);
+  void ask_some(std::vector<int> ranks, Operation& operation);
+  [[nodiscard]] bool speaks_for_all(const Operation& operation, TimePoint now);
+  void consider_warning(Operation& operation, TimePoint now);
+  void probe(Operation& operation, const Whereabouts& where);
   void time_out(Operation& operation, TimePoint now);
   [[nodiscard]] std::string stall_report(const Operation& operation, TimePoint now, const Whereabouts& where,
                                          std::string_view what) const;
@@ -210,22 +245,29 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void report_left(int world_rank, std::uint64_t sequence);
   bool report_doomed(const Operation& operation, TimePoint now);
   void check_early(const Signature& own);
+  void send_calls(int world_peer);
+  void compare_calls(int world_peer, std::span<const Signature> theirs);
+  void settle_difference(TimePoint now);
+  void compare_with_leaver(int world_rank, const control::Position& theirs);
+  void compare_with_leavers();
   void request_abort(const control::Cause& cause);
   [[nodiscard]] Whereabouts whereabouts(const Operation& operation) const;
   [[nodiscard]] std::string who() const;
-  [[nodiscard]] std::exception_ptr error_for(const control::Cause& cause, const Signature* call) const;
-  [[nodiscard]] Operation* running(std::uint64_t sequence) const;
+  [[nodiscard]] std::string name() const;
+  [[nodiscard]] static std::string shape_text(const Operation& operation);
+  [[nodiscard]] std::exception_ptr error_for(const control::Cause& cause, const Operation* operation) const;
+  [[nodiscard]] Operation* running(std::uint64_t sequence) const { return collectives_.find(sequence); }
 
-  struct Early {
-    int world_peer;
-    Signature signature;
-  };
   struct Refusal {
     int world_rank;
     std::string text;
   };
-  static constexpr std::size_t log_length = 256;
-  static constexpr std::size_t early_limit = 4096;
+  // Only so many collectives, the oldest, have been begun and are polled; those behind them wait. However many are under way, a
+  // round of progress then costs the same, and so do the tasks and buffers. Enough to keep links busy with small calls.
+  // No deadlock: every rank begins its calls in the order of their numbers. Of the calls that some rank has not ended, take the
+  // lowest: on each rank it is either over, with all its messages sent, or it is the oldest, and so has been begun.
+  static constexpr std::uint64_t window = 64;
+  static constexpr std::size_t pool_limit = 1024;  // operations that are kept for reuse
 
   std::shared_ptr<Runtime> runtime_;
   GroupFacts facts_;
@@ -238,13 +280,33 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   Familiar* latest_ = nullptr;             // the kind of the call that was admitted last; null: one that is not kept
   Familiar* replayed_ = familiar_.data();  // the kind that was replayed last
   std::atomic<bool> inside_{false};        // a thread is; set under the lock
-  std::uint64_t next_sequence_ = 0;
-  std::array<Signature, log_length> log_;
-  std::vector<Early> early_;                    // of calls this rank has not entered yet
+  CallHistory calls_;
+  struct Differs {
+    int world_peer = 0;
+    TimePoint since{};
+  };
+  std::optional<Differs> differs_from_;  // a peer that made other calls; it is to say which
+  std::map<int, control::Position>
+      leavers_ahead_;  // by rank in the world: took part in more calls than this one, and left
+  std::map<std::pair<std::uint64_t, int>, Signature>
+      early_;                                   // of calls not entered yet, by number and rank in the world
   std::map<std::uint64_t, Refusal> refusals_;   // likewise
   std::optional<std::uint64_t> refused_up_to_;  // the latest call that somebody refused; messages for it may lie unread
-  std::vector<std::shared_ptr<Operation>> running_;  // in the order they were started
+  CallQueue collectives_;
+  MessageSet messages_;
+  std::vector<std::shared_ptr<Operation>> news_;    // working memory
+  bool turns_changed_ = false;                      // one that waits for its turn may no longer have to
+  std::size_t doomed_count_ = 0;                    // operations whose transfers failed
+  TimePoint earliest_deadline_ = TimePoint::max();  // of any operation; it may have ended
+  bool is_listed_ = false;
+  bool somebody_left_ = false;  // a member said goodbye
+  // Since when the oldest collective has been that, as far as look_after() saw.
+  std::uint64_t watched_sequence_ = ~std::uint64_t{0};
+  TimePoint watched_since_{}, looked_at_{};
+  // Likewise the message that was started first.
+  TimePoint watched_message_{}, message_watched_since_{}, messages_looked_at_{}, next_message_watch_{};
   std::vector<std::shared_ptr<Operation>> pool_;
+  std::size_t next_pooled_ = 0;
   std::shared_ptr<Operation> message_;  // for the next blocking message; in no list as long as it need not wait
   std::optional<control::Cause> broken_;
   std::optional<control::Cause> proposed_;  // a cause that is on its way through the control network

@@ -16,73 +16,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// " at train.py:41", where that is known.
-std::string at(std::string_view site) { return site.empty() ? std::string() : fmt::format(" at {}", site); }
-
-constexpr Duration probe_after = 100ms;  // a call that waits longer asks those it waits for
-constexpr Duration probe_again_max = 1s;
-constexpr Duration report_after = 10s;  // a call that waits longer says so, once
-// So long before a deadline everybody is asked again: who is blamed must still be late.
-constexpr Duration last_question_min = 150ms, last_question_max = 1s;
-constexpr Duration answer_stale = 2500ms;  // an answer older than this counts as none
-constexpr Duration verdict_wait = 500ms;   // a broken transfer waits this long for the control network's verdict
-constexpr Duration agreement_limit = 10s;  // a group breaks by then, whether or not the others can be heard
-constexpr Duration leave_grace = 500ms;    // data of a rank that said goodbye may still be on its way
+constexpr Duration verdict_wait = 500ms;  // a broken transfer waits this long for the control network's verdict
 
 }  // namespace
-
-TransportListener::Verdict GroupCore::arrived(int world_peer, const Envelope& envelope) {
-  using Verdict = TransportListener::Verdict;
-  if (envelope.epoch != facts_.epoch || broken_) return Verdict::drop;
-  if (envelope.lane != 0) return Verdict::keep;
-  const Signature& theirs = envelope.signature;
-  if (theirs.sequence >= next_sequence_) {
-    const auto known = [&](const Early& early) {
-      return early.world_peer == world_peer && early.signature.sequence == theirs.sequence;
-    };
-    if (early_.size() < early_limit && std::none_of(early_.begin(), early_.end(), known))
-      early_.push_back({world_peer, theirs});
-    return Verdict::keep;
-  }
-  const Signature& own = log_[theirs.sequence % log_length];
-  if (own.sequence == theirs.sequence && own != theirs) {
-    report_mismatch(own, theirs, world_peer);
-    return Verdict::drop;
-  }
-  return running(theirs.sequence) != nullptr ? Verdict::keep : Verdict::drop;
-}
-
-void GroupCore::check_early(const Signature& own) {
-  for (const Early& early : early_) {
-    if (early.signature.sequence == own.sequence && early.signature != own)
-      report_mismatch(own, early.signature, early.world_peer);
-  }
-  std::erase_if(early_, [&](const Early& early) { return early.signature.sequence <= own.sequence; });
-}
-
-void GroupCore::report_mismatch(const Signature& own, const Signature& theirs, int world_peer) {
-  // Both sides find the same mismatch: the text is the same on both, lower rank first.
-  int low = facts_.rank, high = rank_of(world_peer);
-  std::string low_call = describe(own), high_call = describe(theirs);
-  const bool look_alike = low_call == high_call;
-  if (const Operation* operation = running(own.sequence)) low_call += at(operation->site);
-  high_call += at(stalls_.site_of(high, own.sequence));
-  if (low > high) {
-    std::swap(low, high);
-    std::swap(low_call, high_call);
-  }
-  const std::string_view hint = look_alike ? " with another shape, axis, factor, sizes or pairs" : "";
-  const std::string_view differentiation = (own.flags ^ theirs.flags) & Signature::differentiated
-                                               ? " (one takes part in differentiation, the other does not)"
-                                               : "";
-  request_abort({.kind = control::Cause::Kind::mismatch,
-                 .blamed = {},
-                 .sequence = own.sequence,
-                 .text = fmt::format(
-                     "rank {} called {}, but rank {} called {}{}{}; every rank of a group must make the same calls in "
-                     "the same order",
-                     low, low_call, high, high_call, hint, differentiation)});
-}
 
 void GroupCore::request_abort(const control::Cause& cause) {
   if (broken_ || proposed_) return;
@@ -100,23 +36,30 @@ void GroupCore::abort(std::string_view reason) {
   check_usable();
   request_abort({.kind = control::Cause::Kind::aborted,
                  .blamed = {facts_.world_of[static_cast<std::size_t>(facts_.rank)]},
-                 .sequence = next_sequence_,
+                 .sequence = calls_.next(),
                  .text = fmt::format("rank {} aborted the group: {}", facts_.rank, reason)});
 }
 
 void GroupCore::break_with(const control::Cause& cause) {
   if (broken_) return;
   broken_ = cause;
-  const auto ended = running_;
-  for (const auto& operation : ended) end(*operation, error_for(cause, &operation->request.signature));
+  std::vector<std::shared_ptr<Operation>> under_way = messages_.all();
+  for (auto place = collectives_.first(); place < collectives_.end(); ++place)
+    under_way.push_back(collectives_.at(place));
+  for (const auto& operation : under_way) end(*operation, error_for(cause, operation.get()));
   early_.clear();
   refusals_.clear();
   runtime_->transport().forget(facts_.id, ~std::uint64_t{0});
 }
 
-std::exception_ptr GroupCore::error_for(const control::Cause& cause, const Signature* call) const {
-  const std::string what = call != nullptr ? fmt::format("{}: {}: {}", who(), tutti::describe(*call), cause.text)
-                                           : fmt::format("{}: the group is broken: {}", who(), cause.text);
+// Most causes begin with the call: it is not said twice then.
+std::exception_ptr GroupCore::error_for(const control::Cause& cause, const Operation* operation) const {
+  const std::string call = operation == nullptr ? "the group is broken" : call_text(*operation);
+  const bool is_said = operation != nullptr && cause.text.starts_with(call);
+  const bool differs = operation != nullptr && cause.kind == control::Cause::Kind::mismatch;
+  const std::string what =
+      is_said ? fmt::format("{}: {}", who(), cause.text)
+              : fmt::format("{}: {}{}: {}", who(), call, differs ? shape_text(*operation) : "", cause.text);
   switch (cause.kind) {
     case control::Cause::Kind::mismatch: return std::make_exception_ptr(Mismatch(what));
     case control::Cause::Kind::timeout: return std::make_exception_ptr(Timeout(what));
@@ -130,41 +73,13 @@ std::exception_ptr GroupCore::error_for(const control::Cause& cause, const Signa
   return std::make_exception_ptr(Aborted(what));
 }
 
-void GroupCore::member_left() {
-  for (const auto& operation : running_)
-    operation->probed_at = TimePoint{};  // look again soon: it may wait for the one that left
-}
-
-Whereabouts GroupCore::whereabouts(const Operation& operation) const {
-  if (operation.task != nullptr) return operation.task->whereabouts();
-  Whereabouts where{.how = fmt::format("message over {}", runtime_->transport().name()), .step_count = 1};
-  if (operation.is_message() && operation.peer >= 0) where.waiting_for = {operation.peer};
-  return where;
-}
-
-void GroupCore::watch(Operation& operation, TimePoint now) {
-  if (proposed_) {  // the members are agreeing on the cause; should that fail, our own will do
-    if (now - proposed_at_ > agreement_limit) break_with(*proposed_);
-    return;
-  }
-  if (!operation.doomed.empty() && report_doomed(operation, now)) return;
-  if (now >= operation.request.deadline) {
-    time_out(operation, now);
-    return;
-  }
-  if (now - operation.started_at < probe_after) return;
-  const Duration waited = now - operation.started_at;
-  const Duration again = std::clamp(waited / 2, probe_after, probe_again_max);
-  const Duration last_question = std::clamp(operation.timeout / 4, last_question_min, last_question_max);
-  const bool last_time = operation.request.deadline - now < last_question && now - operation.probed_at >= last_question;
-  if (now - operation.probed_at < again && !last_time) return;
-  operation.probed_at = now;
-  const Whereabouts where = whereabouts(operation);
-  probe(operation, now, where);
-  if (waited >= report_after && !operation.reported) {
-    operation.reported = true;
-    runtime_->log().warn(
-        "{}", stall_report(operation, now, where, fmt::format("has waited for {}", format_duration(report_after))));
+// Nobody can wait for them any more, and what they would receive is of no use to a rank that leaves.
+void GroupCore::withdraw_receives() {
+  const auto all = messages_.all();
+  for (const auto& operation : all) {
+    if (operation->request.verb == Verb::recv && !operation->ended())
+      end(*operation, std::make_exception_ptr(
+                          Aborted(fmt::format("{}: the receive was withdrawn: this process leaves the job", who()))));
   }
 }
 
@@ -177,7 +92,7 @@ bool GroupCore::report_doomed(const Operation& operation, TimePoint now) {
     return true;
   }
   if (now - operation.doomed_at <= verdict_wait) return false;
-  const std::string text = fmt::format("{}: {}", who(), operation.doomed);
+  const std::string text = fmt::format("{} failed on rank {}: {}", call_text(operation), facts_.rank, operation.doomed);
   if (operation.does_not_fit) {
     request_abort({.kind = control::Cause::Kind::mismatch, .blamed = {}, .sequence = sequence, .text = text});
   } else if (runtime_->is_unreachable(peer)) {
@@ -186,97 +101,34 @@ bool GroupCore::report_doomed(const Operation& operation, TimePoint now) {
   return proposed_.has_value();
 }
 
-void GroupCore::probe(Operation& operation, TimePoint now, const Whereabouts& where) {
+void GroupCore::probe(Operation& operation, const Whereabouts& where) {
   for (const int rank : where.waiting_for) {
     const int world = facts_.world_of[static_cast<std::size_t>(rank)];
-    if (runtime_->has_left(world) && now - runtime_->left_at(world) > leave_grace) {
+    if (!runtime_->has_left(world)) continue;
+    if (operation.is_message()) {
+      // The transport knows when nothing more comes from it, if it has a link to it.
+      runtime_->transport().attach(world);
+      continue;
+    }
+    const auto position = runtime_->position_when_leaving(world, facts_.id);
+    if (position && operation.request.signature.sequence >= position->calls) {
       report_left(world, operation.request.signature.sequence);
       return;
     }
   }
-  if (operation.is_message()) return;  // a message may come at any time: nothing to compare
-  const auto bytes = encode(StallProbe{
-      .group = facts_.id, .epoch = facts_.epoch, .signature = operation.request.signature, .site = operation.site});
-  for (const int rank : stalls_.involved(where.waiting_for, operation.request.signature.sequence)) {
-    if (rank != facts_.rank) runtime_->control().probe(facts_.world_of[static_cast<std::size_t>(rank)], bytes);
-  }
+  std::vector<int> asked = where.waiting_for;
+  if (follows_chains(operation)) asked = stalls_.involved(asked, stall_key(operation));
+  ask_some(asked, operation);
 }
 
 void GroupCore::report_left(int world_rank, std::uint64_t sequence) {
+  const Signature* const missed = calls_.find(sequence);
+  const std::string call = missed != nullptr ? "the call " + describe(*missed) : "the call";
   request_abort(
       {.kind = control::Cause::Kind::lost,
        .blamed = {world_rank},
        .sequence = sequence,
-       .text = fmt::format("{} left the job without taking part in the call", name_of_rank(rank_of(world_rank)))});
-}
-
-StallAnswer GroupCore::answer_probe(int world_rank, const StallProbe& probe) {
-  StallAnswer answer{.group = facts_.id, .sequence = probe.signature.sequence, .next_sequence = next_sequence_};
-  const Signature& own = log_[probe.signature.sequence % log_length];
-  stalls_.note_site(rank_of(world_rank), probe.signature.sequence, probe.site);
-  if (probe.signature.sequence >= next_sequence_) {
-    answer.state = StallAnswer::State::not_there_yet;
-  } else if (own.sequence == probe.signature.sequence && own != probe.signature) {
-    report_mismatch(own, probe.signature, world_rank);
-    answer.state = StallAnswer::State::waiting;
-  } else if (const Operation* operation = running(probe.signature.sequence)) {
-    const Whereabouts where = whereabouts(*operation);
-    answer.state = StallAnswer::State::waiting;
-    answer.step = where.step;
-    answer.step_count = where.step_count;
-    answer.waiting_for = where.waiting_for;
-    answer.site = operation->site;
-  } else {
-    answer.state = StallAnswer::State::past_it;
-  }
-  return answer;
-}
-
-void GroupCore::take_answer(int world_rank, const StallAnswer& answer) {
-  const int rank = rank_of(world_rank);
-  if (rank < 0) return;
-  const TimePoint now = runtime_->clock().now();
-  stalls_.note(rank, answer, now);
-  // Whom it waits for is asked next: at once, not after another interval.
-  if (Operation* operation = running(answer.sequence);
-      operation != nullptr && answer.state == StallAnswer::State::waiting) {
-    const auto bytes = encode(StallProbe{
-        .group = facts_.id, .epoch = facts_.epoch, .signature = operation->request.signature, .site = operation->site});
-    for (const int next : answer.waiting_for) {
-      const bool valid = next >= 0 && next < facts_.size && next != facts_.rank;
-      if (valid && !stalls_.answered(next, answer.sequence, now - probe_after)) {
-        runtime_->control().probe(facts_.world_of[static_cast<std::size_t>(next)], bytes);
-      }
-    }
-  }
-}
-
-std::string GroupCore::stall_report(const Operation& operation, TimePoint now, const Whereabouts& where,
-                                    std::string_view what) const {
-  const std::uint64_t sequence = operation.request.signature.sequence;
-  std::string missing;
-  for (const int rank : stalls_.ends({facts_.rank, where.waiting_for, sequence}, now, answer_stale)) {
-    const std::string how =
-        operation.is_message() ? "" : ", which " + stalls_.describe(rank, sequence, now, answer_stale);
-    missing += fmt::format("{}{}{}", missing.empty() ? "waiting for " : ", ", name_of_rank(rank), how);
-  }
-  if (missing.empty()) missing = "waiting for any rank to send";
-  return fmt::format("{}: {}{} ({}) {} at step {} of {}, {}", who(), tutti::describe(operation.request.signature),
-                     at(operation.site), where.how, what, where.step, where.step_count, missing);
-}
-
-void GroupCore::time_out(Operation& operation, TimePoint now) {
-  const Whereabouts where = whereabouts(operation);
-  const std::uint64_t sequence = operation.request.signature.sequence;
-  std::vector<int> blamed;
-  for (const int rank : stalls_.ends({facts_.rank, where.waiting_for, sequence}, now, answer_stale)) {
-    blamed.push_back(facts_.world_of[static_cast<std::size_t>(rank)]);
-  }
-  request_abort({.kind = control::Cause::Kind::timeout,
-                 .blamed = blamed,
-                 .sequence = sequence,
-                 .text = stall_report(operation, now, where,
-                                      fmt::format("timed out after {}", format_duration(operation.timeout)))});
+       .text = fmt::format("{} left the job without taking part in {}", name_of_rank(rank_of(world_rank)), call)});
 }
 
 }  // namespace tutti

@@ -33,9 +33,7 @@ void GroupCore::check_message_here(const Message& message) const {
 std::shared_ptr<Operation> GroupCore::start_message(const Message& message) {
   const auto guard = runtime_->lock();
   check_message_here(message);
-  auto operation = make_operation({}, message.timeout);
-  launch_message(*operation, message);
-  return operation;
+  return launch_message(message);
 }
 
 void GroupCore::write_down(Operation& operation, const Message& message) const {
@@ -43,19 +41,32 @@ void GroupCore::write_down(Operation& operation, const Message& message) const {
   (message.verb == Verb::send ? operation.request.input : operation.request.output) = message.data;
   operation.request.signature = signature_of(message);
   operation.peer = message.peer;
+  operation.from_anyone = message.peer == any_source;
   operation.transport = &runtime_->transport();
 }
 
-void GroupCore::launch_message(Operation& operation, const Message& message) {
-  write_down(operation, message);
+std::shared_ptr<Operation> GroupCore::launch_message(const Message& message) {
+  auto operation = take_operation();
+  write_down(*operation, message);
   auto* memory = static_cast<std::byte*>(message.data.data());
   if (!message.data.is_contiguous()) {
-    memory = operation.packed.reserve(static_cast<std::size_t>(message.data.bytes()));
+    memory = operation->packed.reserve(static_cast<std::size_t>(message.data.bytes()));
     if (message.verb == Verb::send) kernel::pack(message.data, memory);
   }
-  address(operation.transfer, message, memory);
-  hand_over(operation.transfer, message.verb);
-  advance_message(operation);
+  address(operation->transfer, message, memory);
+  hand_over(operation->transfer, message.verb);
+  return follow(std::move(operation), message.timeout);
+}
+
+// One that the transport has: it says so itself when it is over, for nobody asks all that are under way.
+std::shared_ptr<Operation> GroupCore::follow(std::shared_ptr<Operation> operation, Duration timeout) {
+  enlist(operation, timeout);
+  if (operation->transfer.state == Transfer::State::pending) {
+    operation->watch_transfer();
+  } else {
+    advance_message(*operation);
+  }
+  return operation;
 }
 
 void GroupCore::address(Transfer& transfer, const Message& message, std::byte* memory) const {
@@ -80,12 +91,8 @@ void GroupCore::advance_message(Operation& operation) {
   Transfer& transfer = operation.transfer;
   if (transfer.state == Transfer::State::pending || !operation.doomed.empty()) return;
   if (transfer.state == Transfer::State::failed) {
-    operation.doomed = transfer.error;
-    operation.doomed_peer = transfer.peer;
-    operation.does_not_fit =
-        operation.request.verb == Verb::recv && transfer.envelope.bytes != operation.request.output.bytes();
-    operation.doomed_at = runtime_->clock().now();
-    return;
+    return doom(operation, transfer.error, transfer.peer,
+                operation.request.verb == Verb::recv && transfer.envelope.bytes != operation.request.output.bytes());
   }
   if (operation.request.verb == Verb::recv) {
     finish_receive(operation);

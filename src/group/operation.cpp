@@ -4,7 +4,11 @@
 
 #include <utility>
 
+#include "group/core.hpp"
+
 namespace tutti {
+
+void Operation::is_over(Transfer&) { group->note_news(*this); }
 
 void Operation::rethrow() const {
   if (error_) std::rethrow_exception(error_);
@@ -18,6 +22,7 @@ void Operation::release_resources() {
   }
   if (transport != nullptr && transfer.state == Transfer::State::pending) transport->cancel(transfer);
   transport = nullptr;
+  transfer.watcher = nullptr;
   request.allocate = nullptr;
 }
 
@@ -45,6 +50,7 @@ void Operation::reset() {
   doomed_peer = -1;
   does_not_fit = false;
   reported = false;
+  probe_count = 0;
   site.clear();
   peer = -1;
   transfer.state = Transfer::State::idle;

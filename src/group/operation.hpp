@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -21,7 +22,7 @@ namespace tutti {
 
 class GroupCore;
 
-class Operation {
+class Operation final : private TransferWatcher {
  public:
   Operation() = default;
   Operation(const Operation&) = delete;
@@ -38,6 +39,8 @@ class Operation {
   void then(std::function<void(std::exception_ptr)> callback);
   /// Makes a pooled operation new again.
   void reset();
+  /// A message that was handed to the transport and is not over: its group hears when it is.
+  void watch_transfer() { transfer.watcher = this; }
 
   std::shared_ptr<GroupCore>
       group;  // let go of by the thread that waits for the operation, so that no other one destroys it
@@ -48,8 +51,10 @@ class Operation {
   Transport* transport = nullptr;  // messages
   Transfer transfer;
   int peer = -1;                // messages: rank in the group, any_source until it is known
+  bool from_anyone = false;     // messages: a receive that names no peer
   AlignedBuffer packed;         // messages: elements of a strided array
-  bool waits_for_turn = false;  // an earlier operation works on overlapping memory
+  std::size_t place = 0;        // messages: in the group's set
+  bool waits_for_turn = false;  // an earlier operation works on overlapping memory, or too many are before it
   std::string doomed;           // a transfer failed: why; the verdict of the control network is awaited
   TimePoint doomed_at{};
   int doomed_peer = -1;       // rank in the world
@@ -57,10 +62,13 @@ class Operation {
 
   // Stall watch: when the ranks it waits for were last asked about it.
   TimePoint probed_at{};
+  std::size_t probe_count = 0;
   bool reported = false;  // that it takes long
   std::string site;       // where the program made the call, "train.py:41"; empty: not told
 
  private:
+  void is_over(Transfer& transfer) override;
+
   std::atomic<bool> ended_{true};
   std::exception_ptr error_;
   std::vector<std::function<void(std::exception_ptr)>> callbacks_;

@@ -21,10 +21,21 @@ constexpr Duration control_nap = 2ms;             // of the service thread, whil
 constexpr Duration nap = 20ms;        // the longest sleep while a call waits: deadlines and probes need a look
 constexpr Duration idle_nap = 200ms;  // the same while nothing is under way: heartbeats
 constexpr Duration control_interval = 1ms;
+// Deadlines and stalls are looked at so often at most, and in no more than one part in twenty of the time.
+constexpr Duration care_interval = 2ms;
+constexpr int care_share = 20;
 
 }  // namespace
 
-void Runtime::activate(std::shared_ptr<Operation> operation) { active_.push_back(std::move(operation)); }
+void Runtime::activate(GroupCore& group) {
+  ++operation_count_;
+  if (!group.set_listed(true)) busy_.push_back(&group);
+}
+
+void Runtime::deactivate() {
+  --operation_count_;
+  some_ended_ = true;
+}
 
 void Runtime::entrust(const Operation& operation) {
   const std::unique_lock guard(mutex_);
@@ -33,11 +44,34 @@ void Runtime::entrust(const Operation& operation) {
   if (!watches_data_) parts_.transport->wake();  // it sleeps on the control links only
 }
 
-void Runtime::deactivate(const Operation& operation) {
-  const auto found =
-      std::find_if(active_.begin(), active_.end(), [&](const auto& each) { return each.get() == &operation; });
-  if (found != active_.end()) active_.erase(found);
-  some_ended_ = true;
+// Operations end, and start others, while we walk: by index.
+void Runtime::advance_groups() {
+  for (std::size_t i = 0; i < busy_.size();) {
+    GroupCore& group = *busy_[i];
+    if (group.has_work()) {
+      group.advance();
+      ++i;
+    } else {
+      group.set_listed(false);
+      busy_[i] = busy_.back();
+      busy_.pop_back();
+    }
+  }
+}
+
+std::string Runtime::what_is_awaited(const Operation* except) const {
+  for (const GroupCore* const group : busy_) {
+    if (std::string text = group->what_is_awaited(except); !text.empty()) return text;
+  }
+  return {};
+}
+
+void Runtime::care_for_groups(TimePoint now) {
+  if (now < next_care_) return;
+  const TimePoint begin = clock().now();
+  for (std::size_t i = 0; i < busy_.size(); ++i) busy_[i]->look_after(now);
+  const TimePoint end = clock().now();
+  next_care_ = end + std::max(care_interval, care_share * (end - begin));
 }
 
 bool Runtime::poll() {
@@ -47,12 +81,8 @@ bool Runtime::poll() {
     control_polled_at_ = now;
     control_->poll();
   }
-  // Operations end, and start others, while we walk: by index, and again from the start when the list changed.
-  for (std::size_t i = 0; i < active_.size();) {
-    const std::shared_ptr<Operation> operation = active_[i];
-    operation->group->advance(*operation, now);
-    if (i < active_.size() && active_[i] == operation) ++i;
-  }
+  advance_groups();
+  care_for_groups(now);
   if (std::exchange(some_ended_, false)) {
     moved = true;
     if (waiters_ > 1) changed_.notify_all();
@@ -62,7 +92,7 @@ bool Runtime::poll() {
 
 TimePoint Runtime::next_look() const {
   const TimePoint timer = control_->next_timer();
-  return active_.empty() ? timer : std::min(timer, clock().now() + nap);
+  return operation_count_ == 0 ? timer : std::min(timer, clock().now() + nap);
 }
 
 bool Runtime::poll_or_sleep(std::unique_lock<shm::RankLock>& guard, int& idle_rounds, TimePoint limit) {
@@ -133,7 +163,7 @@ void Runtime::serve() {
       continue;
     }
     poll();
-    const bool outstanding = watches_data_ = !active_.empty();
+    const bool outstanding = watches_data_ = operation_count_ > 0;
     if (outstanding) {
       sleep(guard, TimePoint::max());
     } else {

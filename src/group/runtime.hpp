@@ -28,6 +28,8 @@
 #include "base/log.hpp"
 #include "base/random.hpp"
 #include "control/control.hpp"
+#include "group/agreement.hpp"
+#include "group/stall.hpp"
 #include "plan/select.hpp"
 #include "shm/bell.hpp"
 #include "shm/memory.hpp"
@@ -50,10 +52,12 @@ class Runtime final : public TransportListener,
     std::vector<std::string> hosts;  // of each rank in the world, as people call them
     std::vector<int> node_of;        // node of each rank in the world
     Duration default_timeout = std::chrono::seconds(300);
-    Table table;                  // the same on every rank
-    std::uint64_t seed = 0;       // of the control network's randomness
-    bool oversubscribed = false;  // more ranks than cores: yield, do not spin
-    bool threaded = true;         // false: the driver polls
+    Duration stall_warning = std::chrono::seconds(10);  // a call that waits longer says so
+    Table table;                                        // the same on every rank
+    std::uint64_t seed = 0;                             // of the control network's randomness
+    bool oversubscribed = false;                        // more ranks than cores: yield, do not spin
+    bool threaded = true;                               // false: the driver polls
+    bool fails_at_exit = false;  // what is found wrong too late to be thrown makes the process fail
     control::ControlOptions control;
     std::shared_ptr<shm::Neighbours> neighbours;  // who shares memory with this rank; null: nobody does
     std::shared_ptr<shm::Memory> memory;          // of this rank's arena; null with neighbours
@@ -66,8 +70,11 @@ class Runtime final : public TransportListener,
   ~Runtime() override;
   void start();
 
-  /// Says goodbye and closes; calls raise afterwards.
+  /// Takes part in no further call, lets what was posted end, says goodbye and closes; calls raise from the start.
   void leave();
+  /// What was found wrong while this rank left: calls that differed and were not noticed before. Null: nothing.
+  [[nodiscard]] const std::exception_ptr& leave_error() const { return leave_error_; }
+  [[nodiscard]] bool is_leaving() const { return leaving_.load(std::memory_order_acquire); }
   /// Throws when this process left the job, or is a forked child of the one that joined it.
   void check_alive() const {
     if (forked_.load(std::memory_order_acquire) || gone_.load(std::memory_order_acquire)) [[unlikely]]
@@ -82,6 +89,7 @@ class Runtime final : public TransportListener,
   [[nodiscard]] Transport& transport() const { return *parts_.transport; }
   [[nodiscard]] control::Control& control() { return *control_; }
   [[nodiscard]] Duration default_timeout() const { return parts_.default_timeout; }
+  [[nodiscard]] Duration stall_warning() const { return parts_.stall_warning; }
   [[nodiscard]] const Table& table() const { return parts_.table; }
   [[nodiscard]] const Log& log() const { return parts_.log; }
   [[nodiscard]] const std::shared_ptr<shm::Neighbours>& neighbours() const { return parts_.neighbours; }
@@ -93,11 +101,14 @@ class Runtime final : public TransportListener,
   [[nodiscard]] bool is_oversubscribed() const { return parts_.oversubscribed; }
   [[nodiscard]] std::string host_of(int world_rank) const;
   [[nodiscard]] int node_of(int world_rank) const;
-  [[nodiscard]] bool has_left(int world_rank) const { return left_at_.contains(world_rank); }
+  [[nodiscard]] bool has_left(int world_rank) const { return left_.contains(world_rank); }
+  /// How far a rank that has left had come in the group; nothing if it has not left, or not said so yet.
+  [[nodiscard]] std::optional<control::Position> position_when_leaving(int world_rank, std::uint64_t group) const;
   /// The link to it broke, whatever the others say.
   [[nodiscard]] bool is_unreachable(int world_rank) const { return unreachable_.contains(world_rank); }
-  [[nodiscard]] TimePoint left_at(int world_rank) const { return left_at_.at(world_rank); }
 
+  /// The group of all ranks that init() made; 0 before.
+  [[nodiscard]] std::uint64_t world_group() const { return world_group_; }
   /// An id for a group of this rank alone, which nobody else needs to know.
   [[nodiscard]] std::uint64_t private_id() { return next_private_id_++; }
 
@@ -107,8 +118,11 @@ class Runtime final : public TransportListener,
   // Under the lock.
   void add(GroupCore& group);  // (takes the lock itself, as does remove)
   void remove(GroupCore& group);
-  void activate(std::shared_ptr<Operation> operation);
-  void deactivate(const Operation& operation);
+  /// An operation of this group is under way; one has ended.
+  void activate(GroupCore& group);
+  void deactivate();
+  /// What this rank's program waits for, besides that operation, in words; empty: nothing.
+  [[nodiscard]] std::string what_is_awaited(const Operation* except) const;
   /// One round of progress; true if anything moved.
   bool poll();
   /// When poll() should be called again at the latest: for drivers without a thread.
@@ -124,17 +138,26 @@ class Runtime final : public TransportListener,
   Verdict arrived(int peer, const Envelope& envelope) override;
   void control(int peer, std::span<const std::byte> message) override;
   void lost(int peer, std::string_view reason) override;
+  void unreachable(int peer, std::string_view reason) override;
+  void parted(int peer) override;
   void on_abort(std::uint64_t group, std::uint32_t epoch, const control::Cause& cause) override;
   void on_lost(int rank, const control::Cause& cause) override;
-  void on_left(int rank) override;
+  void on_left(int rank, std::span<const control::Position> positions) override;
   void on_refusal(const control::Refusal& refusal) override;
-  void on_closed(int rank, std::uint64_t group, std::uint32_t epoch) override;
   void on_probe(int from, std::uint64_t id, std::span<const std::byte> question) override;
   void on_probe_answer(int from, std::uint64_t id, std::span<const std::byte> answer) override;
 
  private:
   [[noreturn]] void refuse_call() const;
+  void say_goodbye();
+  [[nodiscard]] std::vector<control::Position> positions() const;
+  void keep_calls_of(const GroupCore& group);
+  void note_late_difference(std::uint64_t group, const control::Cause& cause);
+  void compare_closed(int world_rank, const control::Position& theirs);
+  void compare_calls_of_closed(int world_peer, const StallProbe& probe);
   void serve();
+  void advance_groups();
+  void care_for_groups(TimePoint now);
   void confirm_ended();
   void hand_on(const control::Refusal& refusal, GroupCore& group);
   bool poll_or_sleep(std::unique_lock<shm::RankLock>& guard, int& idle_rounds, TimePoint limit);
@@ -148,9 +171,16 @@ class Runtime final : public TransportListener,
   std::condition_variable_any service_;
   std::thread thread_;
   std::map<std::uint64_t, GroupCore*> groups_;
-  std::vector<std::shared_ptr<Operation>> active_;
+  std::uint64_t world_group_ = 0;
+  std::vector<GroupCore*> busy_;     // groups with operations under way, and some that had
+  std::size_t operation_count_ = 0;  // under way, of all groups
+  TimePoint next_care_{};            // when deadlines and stalls are looked at next
   std::vector<std::shared_ptr<CircleCarrier>> kept_;
-  std::map<int, TimePoint> left_at_;
+  using Positions = std::map<std::uint64_t, control::Position>;  // by group
+  std::map<int, Positions> left_;                                // of ranks that said goodbye
+  std::map<std::uint64_t, ClosedGroup> closed_;                  // groups whose handle is gone, by id; the latest
+  std::deque<std::uint64_t> closed_order_;
+  std::exception_ptr leave_error_;
   std::map<int, control::Cause> lost_;
   std::set<int> unreachable_;
   std::set<int> unconfirmed_;  // lost neighbours whose processes were still there when last looked at
@@ -170,7 +200,7 @@ class Runtime final : public TransportListener,
   bool some_ended_ = false;
   bool watches_data_ = false;  // the service thread does
   bool stopping_ = false;
-  std::atomic<bool> gone_{false}, forked_{false};
+  std::atomic<bool> leaving_{false}, gone_{false}, forked_{false};
   std::shared_ptr<Runtime> kept_in_child_;
 };
 
@@ -191,7 +221,7 @@ bool Runtime::drive(Predicate ended, TimePoint limit) {
   }
   const bool result = ended();
   --waiters_;
-  if (!active_.empty() && waiters_ == 0) {  // asynchronous work goes on without us
+  if (operation_count_ > 0 && waiters_ == 0) {  // asynchronous work goes on without us
     service_.notify_one();
     if (parts_.neighbours && !watches_data_) parts_.transport->wake();
   }

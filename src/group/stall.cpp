@@ -10,18 +10,20 @@
 
 #include "base/bytes.hpp"
 #include "base/environment.hpp"
+#include "group/call_history.hpp"
 
 namespace tutti {
 namespace {
 
 constexpr std::size_t waiting_limit = 64;  // ranks named in one answer
-constexpr std::size_t site_limit = 512;    // characters; of a longer one the end counts
+constexpr std::size_t calls_limit = CallHistory::length;
+constexpr std::size_t site_limit = 512;  // characters; of a longer one the end counts
 
 std::string_view end_of(std::string_view site) { return site.substr(site.size() - std::min(site.size(), site_limit)); }
 
 void write(ByteWriter& writer, const Signature& s) {
   writer.u64(s.sequence).u8(std::uint8_t(s.verb)).u8(std::uint8_t(s.dtype)).u8(std::uint8_t(s.op)).u8(s.flags);
-  writer.u32(static_cast<std::uint32_t>(s.root)).i64(s.count).u64(s.detail);
+  writer.u32(static_cast<std::uint32_t>(s.root)).i64(s.count).u32(s.detail).u32(s.history);
 }
 
 Signature read_signature(ByteReader& reader) {
@@ -37,7 +39,8 @@ Signature read_signature(ByteReader& reader) {
   s.flags = reader.u8();
   s.root = static_cast<std::int32_t>(reader.u32());
   s.count = reader.i64();
-  s.detail = reader.u64();
+  s.detail = reader.u32();
+  s.history = reader.u32();
   return s;
 }
 
@@ -57,11 +60,33 @@ std::set<int> reachable(const std::map<int, std::vector<int>>& waits, int from) 
 
 }  // namespace
 
+std::string at_site(std::string_view site) { return site.empty() ? std::string() : fmt::format(" at {}", site); }
+
+std::string name_ranks(std::span<const int> ranks) {
+  constexpr std::size_t runs_max = 6;  // "3-7" is one
+  if (ranks.size() == 1) return fmt::format("rank {}", ranks[0]);
+  std::string text = "ranks ";
+  std::size_t named = 0;
+  for (std::size_t runs = 0; named < ranks.size() && runs < runs_max; ++runs) {
+    std::size_t end = named + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    const std::string_view before = named == 0 ? "" : end == ranks.size() ? " and " : ", ";
+    text += fmt::format("{}{}", before, ranks[named]);
+    if (end - named > 1) text += fmt::format("-{}", ranks[end - 1]);
+    named = end;
+  }
+  if (named < ranks.size()) text += fmt::format(" and {} more", ranks.size() - named);
+  return text;
+}
+
 std::vector<std::byte> encode(const StallProbe& probe) {
   ByteWriter writer;
   writer.u64(probe.group).u32(probe.epoch);
   write(writer, probe.signature);
   writer.string(end_of(probe.site));
+  const std::size_t count = std::min(probe.calls.size(), calls_limit);
+  writer.u16(static_cast<std::uint16_t>(count));
+  for (std::size_t i = probe.calls.size() - count; i < probe.calls.size(); ++i) write(writer, probe.calls[i]);
   return std::move(writer).take();
 }
 
@@ -72,6 +97,9 @@ StallProbe decode_probe(std::span<const std::byte> bytes) {
   probe.epoch = reader.u32();
   probe.signature = read_signature(reader);
   probe.site = reader.string(site_limit);
+  const std::size_t count = reader.u16();
+  if (count > calls_limit) throw MalformedMessage("too many calls in a stall probe");
+  for (std::size_t i = 0; i < count; ++i) probe.calls.push_back(read_signature(reader));
   reader.expect_end();
   return probe;
 }
@@ -83,7 +111,7 @@ std::vector<std::byte> encode(const StallAnswer& answer) {
   const std::size_t count = std::min(answer.waiting_for.size(), waiting_limit);
   writer.u16(static_cast<std::uint16_t>(count));
   for (std::size_t i = 0; i < count; ++i) writer.u32(std::uint32_t(answer.waiting_for[i]));
-  writer.string(end_of(answer.site));
+  writer.string(end_of(answer.site)).string(end_of(answer.elsewhere));
   return std::move(writer).take();
 }
 
@@ -103,6 +131,7 @@ StallAnswer decode_answer(std::span<const std::byte> bytes) {
   if (count > waiting_limit) throw MalformedMessage("too many ranks in the answer to a stall probe");
   for (std::size_t i = 0; i < count; ++i) answer.waiting_for.push_back(static_cast<int>(reader.u32()));
   answer.site = reader.string(site_limit);
+  answer.elsewhere = reader.string(site_limit);
   reader.expect_end();
   return answer;
 }
@@ -121,10 +150,24 @@ std::string StallMap::site_of(int rank, std::uint64_t sequence) const {
   return found == sites_.end() ? std::string() : found->second;
 }
 
-void StallMap::forget(std::uint64_t sequence) {
-  std::erase_if(answers_, [sequence](const auto& entry) { return entry.first.first == sequence; });
-  std::erase_if(sites_, [sequence](const auto& entry) { return entry.first.first <= sequence; });
+void StallMap::forget_before(std::uint64_t sequence) {
+  answers_.erase(answers_.begin(), answers_.lower_bound({sequence, -1}));
+  sites_.erase(sites_.begin(), sites_.lower_bound({sequence, -1}));
+  questions_.erase(questions_.begin(), questions_.lower_bound({sequence, -1}));
 }
+
+StallMap::Standing StallMap::standing(int rank, std::uint64_t sequence, TimePoint now, Duration stale) const {
+  const auto answer = answers_.find({sequence, rank});
+  if (answer != answers_.end() && now - answer->second.at <= stale) {
+    return answer->second.answer.state == StallAnswer::State::waiting ? Standing::waits : Standing::does_not_wait;
+  }
+  const auto question = questions_.find({sequence, rank});
+  if (question == questions_.end()) return Standing::unknown;
+  if (answer != answers_.end() && answer->second.at > question->second) return Standing::unknown;  // that is long ago
+  return now - question->second <= stale ? Standing::asked : Standing::does_not_wait;
+}
+
+void StallMap::note_question(int rank, std::uint64_t sequence, TimePoint now) { questions_[{sequence, rank}] = now; }
 
 std::vector<int> StallMap::involved(std::span<const int> waiting_for, std::uint64_t sequence) const {
   std::set<int> seen;
@@ -204,16 +247,44 @@ std::string StallMap::describe(int rank, std::uint64_t sequence, TimePoint now, 
   if (found == answers_.end()) return "does not answer";
   const auto& [answer, at] = found->second;
   if (now - at > stale) return fmt::format("last answered {} ago", format_duration(now - at));
+  const std::string elsewhere =
+      answer.elsewhere.empty() ? "is in no call" : fmt::format("waits in {}", answer.elsewhere);
+  if (sequence == StallProbe::message_call) return elsewhere;
   switch (answer.state) {
     case StallAnswer::State::unknown_group: return "does not know this group";
     case StallAnswer::State::not_there_yet:
-      return fmt::format("has not entered the call (its next is #{})", answer.next_sequence);
+      return fmt::format("has not entered the call (its next is #{}) and {}", answer.next_sequence, elsewhere);
     case StallAnswer::State::waiting:
       return fmt::format("is at step {} of {}{}{}", answer.step, answer.step_count,
                          answer.site.empty() ? "" : ", called at ", answer.site);
     case StallAnswer::State::past_it: return "has finished the call";
   }
   return "is in an unknown state";
+}
+
+std::string StallMap::describe_all(std::span<const int> ranks, std::uint64_t sequence, When when,
+                                   const std::function<std::string(int)>& name_of_rank) const {
+  constexpr std::size_t kinds_max = 3;  // one line is enough, however many ranks are late
+  std::vector<std::pair<std::string, std::vector<int>>> kinds;
+  for (const int rank : ranks) {
+    std::string how = describe(rank, sequence, when.now, when.stale);
+    const auto known = std::ranges::find(kinds, how, &std::pair<std::string, std::vector<int>>::first);
+    if (known == kinds.end()) {
+      kinds.emplace_back(std::move(how), std::vector{rank});
+    } else {
+      known->second.push_back(rank);
+    }
+  }
+  std::string text;
+  std::size_t named = 0;
+  for (const auto& [how, those] : std::span(kinds).first(std::min(kinds.size(), kinds_max))) {
+    text += text.empty() ? "" : "; ";
+    text += those.size() == 1 ? fmt::format("{}, which {}", name_of_rank(those[0]), how)
+                              : fmt::format("{}, each of which {}", name_ranks(those), how);
+    named += those.size();
+  }
+  if (named < ranks.size()) text += fmt::format("; and {} more ranks", ranks.size() - named);
+  return text;
 }
 
 }  // namespace tutti

@@ -6,9 +6,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,10 +21,13 @@ namespace tutti {
 
 /// "I am in this call of this group and wait for you."
 struct StallProbe {
+  static constexpr std::uint64_t message_call = ~std::uint64_t{0};  // number of the call: a message, which has none
   std::uint64_t group = 0;
   std::uint32_t epoch = 0;
   Signature signature;
   std::string site{};  // where the program made the call; empty: not known
+  /// If there are any: "these are my latest calls, and one of them was another one with you".
+  std::vector<Signature> calls{};
 };
 
 struct StallAnswer {
@@ -39,7 +44,13 @@ struct StallAnswer {
   std::int32_t step = 0, step_count = 0;
   std::vector<int> waiting_for{};  // ranks in the group
   std::string site{};              // where its program made the call; empty: not known
+  std::string elsewhere{};         // what else its program waits for, in words; empty: nothing
 };
+
+/// " at train.py:41"; nothing where that is not known.
+std::string at_site(std::string_view site);
+/// "ranks 0, 3-7 and 12", the first few of many.
+std::string name_ranks(std::span<const int> ranks);
 
 std::vector<std::byte> encode(const StallProbe& probe);
 std::vector<std::byte> encode(const StallAnswer& answer);
@@ -56,8 +67,12 @@ class StallMap {
   [[nodiscard]] std::string site_of(int rank, std::uint64_t sequence) const;
   /// Whether the rank answered about this call after `since`.
   [[nodiscard]] bool answered(int rank, std::uint64_t sequence, TimePoint since) const;
-  /// The call has ended.
-  void forget(std::uint64_t sequence);
+  /// Whether the rank waits in the call as well, as far as is known: it was asked, and answered or had its time to.
+  enum class Standing : std::uint8_t { unknown, asked, waits, does_not_wait };
+  [[nodiscard]] Standing standing(int rank, std::uint64_t sequence, TimePoint now, Duration stale) const;
+  void note_question(int rank, std::uint64_t sequence, TimePoint now);
+  /// All calls before this one have ended.
+  void forget_before(std::uint64_t sequence);
   /// Follows the chains of waiting from what rank `self` waits for in call `sequence`. Returns the ranks at their ends, sorted; answers
   /// older than `stale` count as none. A rank that waits for one that has finished the call is an end itself: what it waits for
   /// was sent. Where ranks wait for each other in a circle, the one of the innermost circle that is least far stands for it.
@@ -71,6 +86,13 @@ class StallMap {
   [[nodiscard]] std::vector<int> involved(std::span<const int> waiting_for, std::uint64_t sequence) const;
   /// "has not entered the call (its next is #411)", "does not answer", …
   [[nodiscard]] std::string describe(int rank, std::uint64_t sequence, TimePoint now, Duration stale) const;
+  /// "rank 5 (host b), which has not entered the call (its next is #411)"; ranks of which the same is to be said stand together.
+  struct When {
+    TimePoint now;
+    Duration stale;
+  };
+  [[nodiscard]] std::string describe_all(std::span<const int> ranks, std::uint64_t sequence, When when,
+                                         const std::function<std::string(int)>& name_of_rank) const;
 
  private:
   using Waits = std::map<int, std::vector<int>>;  // who waits for whom; those who are through are left out
@@ -83,7 +105,8 @@ class StallMap {
     TimePoint at;
   };
   std::map<std::pair<std::uint64_t, int>, std::string> sites_;
-  std::map<std::pair<std::uint64_t, int>, Note> answers_;  // by call and rank: several calls may be under way
+  std::map<std::pair<std::uint64_t, int>, TimePoint> questions_;  // whether they wait as well
+  std::map<std::pair<std::uint64_t, int>, Note> answers_;         // by call and rank: several calls may be under way
 };
 
 }  // namespace tutti

@@ -53,7 +53,7 @@ TEST(Stall, WhereARankMadeItsCallIsToldAndForgottenWithTheCall) {
   EXPECT_THAT(map.describe(1, 7, start, stale), HasSubstr("train.py:41"));
   EXPECT_EQ(map.site_of(3, 7), "b.py:5");
   EXPECT_EQ(map.site_of(3, 8), "");
-  map.forget(7);
+  map.forget_before(8);
   EXPECT_EQ(map.site_of(3, 7), "");
 }
 
@@ -129,7 +129,7 @@ TEST(Stall, AnswersAboutOneCallDoNotHideThoseAboutAnother) {
   EXPECT_THAT(ends(map, {1}), ElementsAre(2));
   EXPECT_TRUE(map.answered(1, 7, start - 1s));
   EXPECT_FALSE(map.answered(1, 7, start));
-  map.forget(7);
+  map.forget_before(8);
   EXPECT_FALSE(map.answered(1, 7, start - 1s));
   EXPECT_TRUE(map.answered(1, 8, start - 1s));
 }
@@ -166,6 +166,57 @@ TEST(Stall, MalformedMessagesAreRefused) {
   auto answer = encode(waiting_for({1}));
   answer[16] = std::byte{17};  // the state
   EXPECT_THROW((void)decode_answer(answer), MalformedMessage);
+}
+
+TEST(NameRanks, JoinsNeighboursAndStopsAfterAFew) {
+  EXPECT_EQ(name_ranks(std::vector{3}), "rank 3");
+  EXPECT_EQ(name_ranks(std::vector{0, 3, 4, 5, 12}), "ranks 0, 3-5 and 12");
+  std::vector<int> even;
+  for (int rank = 0; rank < 256; rank += 2) even.push_back(rank);
+  EXPECT_EQ(name_ranks(even), "ranks 0, 2, 4, 6, 8, 10 and 122 more");
+}
+
+TEST(StallMap, says_of_256_ranks_in_one_line_who_is_late) {
+  StallMap map;
+  const TimePoint now{1s};
+  std::vector<int> late;
+  for (int rank = 0; rank < 256; ++rank) {
+    late.push_back(rank);
+    if (rank == 40) continue;  // it does not answer
+    map.note(rank, {.sequence = 7, .state = StallAnswer::State::not_there_yet, .next_sequence = 7}, now);
+  }
+  const auto name = [](int rank) { return "rank " + std::to_string(rank) + " (host a)"; };
+  EXPECT_EQ(map.describe_all(late, 7, {now, 2s}, name),
+            "ranks 0-39 and 41-255, each of which has not entered the call (its next is #7) and is in no call; "
+            "rank 40 (host a), which does not answer");
+}
+
+TEST(StallMap, many_different_states_do_not_make_a_long_line) {
+  StallMap map;
+  const TimePoint now{1s};
+  std::vector<int> late;
+  for (int rank = 0; rank < 256; ++rank) {
+    late.push_back(rank);
+    map.note(rank, {.sequence = 7, .state = StallAnswer::State::waiting, .step = rank, .step_count = 300}, now);
+  }
+  const std::string text = map.describe_all(late, 7, {now, 2s}, [](int rank) { return std::to_string(rank); });
+  EXPECT_LT(text.size(), 300u);
+  EXPECT_NE(text.find("and 253 more ranks"), std::string::npos) << text;
+}
+
+TEST(StallMap, knows_who_waits_as_well_only_after_asking) {
+  using Standing = StallMap::Standing;
+  StallMap map;
+  const TimePoint now{10s};
+  EXPECT_EQ(map.standing(0, 7, now, 2s), Standing::unknown);
+  map.note_question(0, 7, now);
+  EXPECT_EQ(map.standing(0, 7, now + 1s, 2s), Standing::asked);
+  EXPECT_EQ(map.standing(0, 7, now + 3s, 2s), Standing::does_not_wait);  // it had its time to answer
+  map.note(0, {.sequence = 7, .state = StallAnswer::State::waiting}, now + 1s);
+  EXPECT_EQ(map.standing(0, 7, now + 2s, 2s), Standing::waits);
+  EXPECT_EQ(map.standing(0, 7, now + 9s, 2s), Standing::unknown);  // that was long ago
+  map.forget_before(8);
+  EXPECT_EQ(map.standing(0, 7, now + 2s, 2s), Standing::unknown);
 }
 
 }  // namespace

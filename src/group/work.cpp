@@ -45,8 +45,9 @@ void Work::wait(Duration timeout) {
     drive(*operation_, deadline_after(operation_->group->runtime().clock().now(), timeout));
   }
   if (operation_->group) {
+    const auto guard = operation_->group->runtime().lock();
     throw Timeout(fmt::format("{} has not ended after waiting {}; it goes on, and may be waited for again",
-                              describe(operation_->request.signature), format_duration(timeout)));
+                              operation_->group->call_text(*operation_), format_duration(timeout)));
   }
   operation_->rethrow();
 }

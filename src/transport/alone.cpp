@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "transport/stage.hpp"
+
 namespace tutti::transport {
 namespace {
 
@@ -15,12 +17,12 @@ void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
 }  // namespace
 
 void AloneTransport::send(Transfer& transfer) {
-  transfer.state = Transfer::State::done;
+  finish(transfer);
   if (listener_ != nullptr && listener_->arrived(0, transfer.envelope) == TransportListener::Verdict::drop) return;
   const Mailbox::Match match = mailbox_.match(0, transfer.envelope);
   if (match.fit == Mailbox::Fit::taken) {
     copy_bytes(match.receive->to, transfer.from, transfer.envelope.bytes);
-    match.receive->state = Transfer::State::done;
+    finish(*match.receive);
   } else if (match.fit == Mailbox::Fit::none) {
     Arrival& arrival = mailbox_.keep(0, transfer.envelope);
     copy_bytes(mailbox_.make_room(arrival), transfer.from, transfer.envelope.bytes);
@@ -32,7 +34,7 @@ void AloneTransport::recv(Transfer& transfer) {
   if (found.fit == Mailbox::Fit::none) return;
   if (found.fit == Mailbox::Fit::taken) {
     copy_bytes(transfer.to, found.arrival->payload.get(), transfer.envelope.bytes);
-    transfer.state = Transfer::State::done;
+    finish(transfer);
   }
   mailbox_.recycle(*found.arrival);
 }

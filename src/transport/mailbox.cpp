@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/hash.hpp"
+#include "transport/stage.hpp"
 
 namespace tutti::transport {
 
@@ -115,12 +116,12 @@ Mailbox::Fit Mailbox::settle(Transfer& receive, int peer, const Envelope& envelo
   receive.envelope = envelope;
   if (envelope.bytes == room) return Fit::taken;
   const bool collective = envelope.lane == collective_lane;
-  receive.state = Transfer::State::failed;
-  receive.error = fmt::format(
-      "rank {}: the message from rank {} ({}{}) has {} bytes, but the receive has room for {} bytes; {}", rank_, peer,
-      collective ? describe(envelope.signature) + ", message " : "tag ", envelope.tag, envelope.bytes, room,
-      collective ? "check that all ranks call with the same counts"
-                 : "give the receive the size that the sender sends");
+  fail(receive,
+       fmt::format("rank {}: the message from rank {} ({}{}) has {} bytes, but the receive has room for {} bytes; {}",
+                   rank_, peer, collective ? describe(envelope.signature) + ", message " : "tag ", envelope.tag,
+                   envelope.bytes, room,
+                   collective ? "check that all ranks call with the same counts"
+                              : "give the receive the size that the sender sends"));
   return Fit::wrong_size;
 }
 

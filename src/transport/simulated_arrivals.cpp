@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "transport/simulated_endpoint.hpp"
+#include "transport/stage.hpp"
 
 namespace tutti::transport {
 
@@ -18,7 +19,7 @@ bool SimulatedEndpoint::poll() {
   if (closed_ || !host_->may_run(rank_)) return false;
   bool moved = !sent_.empty();
   for (const auto& sending : std::exchange(sent_, {})) {
-    if (sending->transfer != nullptr) sending->transfer->state = Transfer::State::done;
+    if (sending->transfer != nullptr) transport::finish(*sending->transfer);
     sendings_.erase(sending->id);
   }
   while (!inbox_.empty() && !closed_) {  // what a listener does may close this endpoint
@@ -32,6 +33,7 @@ bool SimulatedEndpoint::poll() {
 
 void SimulatedEndpoint::handle(Packet& packet) {
   if (lost_.contains(packet.from)) return;  // nothing is heard of a peer after its loss
+  heard_.insert(packet.from);
   switch (packet.kind) {
     case Packet::Kind::eager:
     case Packet::Kind::announce: return on_message(packet);
@@ -41,11 +43,13 @@ void SimulatedEndpoint::handle(Packet& packet) {
     case Packet::Kind::withdraw: return on_withdraw(packet);
     case Packet::Kind::credit: used_credit_[packet.from] -= packet.offset; return;
     case Packet::Kind::control: return listener_->control(packet.from, packet.payload);
-    case Packet::Kind::goodbye: return on_gone(packet.from, "it has left");
+    case Packet::Kind::goodbye: on_gone(packet.from, "it has left"); return listener_->parted(packet.from);
+    case Packet::Kind::refused:
     case Packet::Kind::lost:
       if (gone_.contains(packet.from)) return;  // it said goodbye before
       lost_.insert(packet.from);
       on_gone(packet.from, packet.reason);
+      if (packet.kind == Packet::Kind::refused) return listener_->unreachable(packet.from, packet.reason);
       return listener_->lost(packet.from, packet.reason);
   }
 }
@@ -69,7 +73,7 @@ void SimulatedEndpoint::on_message(Packet& packet) {
   }
   if (announced) return expect_pieces(*match.receive, peer, packet.id);
   std::copy(packet.payload.begin(), packet.payload.end(), match.receive->to);
-  match.receive->state = Transfer::State::done;
+  transport::finish(*match.receive);
   give_back();
 }
 
@@ -102,7 +106,7 @@ void SimulatedEndpoint::on_piece(const Packet& packet) {
   }
   receiving.missing_bytes -= static_cast<std::int64_t>(packet.payload.size());
   if (receiving.missing_bytes > 0) return;
-  if (receiving.transfer != nullptr) receiving.transfer->state = Transfer::State::done;
+  if (receiving.transfer != nullptr) transport::finish(*receiving.transfer);
   receivings_.erase(found);
 }
 

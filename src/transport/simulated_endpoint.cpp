@@ -9,6 +9,8 @@
 
 #include <tutti/error.hpp>
 
+#include "transport/stage.hpp"
+
 namespace tutti::transport {
 
 namespace {
@@ -21,10 +23,7 @@ constexpr std::size_t simulated_control_bytes_max = 64 * 1024;
 SimulatedEndpoint::SimulatedEndpoint(int rank, const SimulationOptions& options, SimulatedHost& host)
     : rank_(rank), options_(options), host_(&host), mailbox_(rank) {}
 
-void SimulatedEndpoint::fail(Transfer& transfer, std::string why) {
-  transfer.error = std::move(why);
-  transfer.state = Transfer::State::failed;
-}
+void SimulatedEndpoint::fail(Transfer& transfer, std::string why) { transport::fail(transfer, std::move(why)); }
 
 std::string SimulatedEndpoint::unreachable(int peer) const {
   if (closed_) return fmt::format("rank {}: this transport was closed", rank_);
@@ -78,7 +77,7 @@ void SimulatedEndpoint::recv(Transfer& transfer) {
     return mailbox_.recycle(arrival);
   }
   std::copy_n(arrival.payload.get(), arrival.envelope.bytes, transfer.to);
-  transfer.state = Transfer::State::done;
+  transport::finish(transfer);
   drop(arrival);
 }
 

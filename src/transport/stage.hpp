@@ -24,14 +24,20 @@ inline void set_stage(Transfer& transfer, Stage stage) {
 }
 inline Stage stage_of(const Transfer& transfer) { return *static_cast<const Stage*>(transfer.handle); }
 
+// A transfer ends here and nowhere else, so that whoever watches over it hears of it.
+inline void tell_watcher(Transfer& transfer) {
+  if (transfer.watcher != nullptr) std::exchange(transfer.watcher, nullptr)->is_over(transfer);
+}
 inline void finish(Transfer& transfer) {
   transfer.state = Transfer::State::done;
   transfer.handle = nullptr;
+  tell_watcher(transfer);
 }
 inline void fail(Transfer& transfer, std::string error) {
   transfer.state = Transfer::State::failed;
   transfer.error = std::move(error);
   transfer.handle = nullptr;
+  tell_watcher(transfer);
 }
 
 }  // namespace tutti::transport

@@ -99,12 +99,13 @@ TEST(Checker, ErrorsThatNobodyCausedAreNoticed) {
 
 TEST(Truth, ATimeoutsTextTellsWhoIsNamed) {
   const TimeoutText text = parse_timeout(
-      "rank 3 of 9: all_reduce #41 (float32 × 7, sum) (ring over simulated) timed out after 1 s at step 2 of 8, "
-      "waiting for rank 4 (host "
-      "node0), which has not entered the call (its next is #40), rank 6, which does not answer");
+      "all_reduce #41 (float32 × 7, sum) (ring over simulated) timed out after 1 s on rank 3 at step 2 of 8, "
+      "waiting for rank 4 (host node0), which has not entered the call (its next is #40) and waits in recv (float32 × "
+      "1, "
+      "tag 0) from rank 5 in the world; ranks 1, 6-8 and 12, each of which does not answer");
   EXPECT_EQ(text.reporter, 3);
   EXPECT_EQ(text.sequence, 41u);
-  EXPECT_THAT(text.named, testing::ElementsAre(4, 6));
+  EXPECT_THAT(text.named, testing::ElementsAre(4, 1, 6, 7, 8, 12));
   EXPECT_FALSE(text.is_message);
 }
 

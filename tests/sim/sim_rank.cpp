@@ -22,6 +22,16 @@ std::vector<int> nodes_of(const transport::SimulationOptions& cluster, const std
   return one ? std::vector<int>() : nodes;
 }
 
+/// An error's text without who reports it, and without the call, if the cause does not begin with it by itself.
+std::string cause_in(const std::string& text, const std::string& who, const std::string& call) {
+  if (!text.starts_with(who)) return text;
+  const std::string rest = text.substr(who.size());
+  if (!rest.starts_with(call)) return rest;
+  const std::string after = rest.substr(call.size());
+  if (!after.starts_with(": ") && !after.starts_with(" of shape (")) return rest;
+  return after.substr(after.find(": ") + 2);
+}
+
 }  // namespace
 
 SimRank::SimRank(const Surroundings& around, int rank) : around_(around), rank_(rank) {
@@ -193,8 +203,7 @@ void SimRank::make_call(Course& course) {
   record.side = std::make_unique<Side>(call, course.core->facts().rank, course.core->facts().size);
   try {
     const auto operation = start(course, record);
-    const auto signature = operation->request.signature;
-    record.cause = describe(signature);  // until it ends: how its errors begin
+    record.cause = course.core->call_text(*operation);  // until it ends: how its errors begin
     operation->then([this, &course, &record](const std::exception_ptr& error) { note_end(course, record, error); });
     course.under_way.push_back({operation, &record});
   } catch (const std::exception&) {
@@ -220,10 +229,9 @@ void SimRank::note_end(Course& course, Record& record, const std::exception_ptr&
   const auto note = [&](Outcome outcome, const std::exception& what) {
     record.outcome = outcome;
     record.text = record.cause = what.what();
-    const std::string who = fmt::format("rank {} of {}: ", course.core->facts().rank, course.core->facts().size);
-    for (const std::string& prefix : {who + (call.empty() ? "the group is broken" : call) + ": "}) {
-      if (record.text.starts_with(prefix)) record.cause = record.text.substr(prefix.size());
-    }
+    const GroupFacts& facts = course.core->facts();
+    record.cause = cause_in(record.text, fmt::format("rank {} of {}: ", facts.rank, facts.size),
+                            call.empty() ? "the group is broken" : call);
   };
   try {
     if (error) std::rethrow_exception(error);

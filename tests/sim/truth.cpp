@@ -76,19 +76,34 @@ bool Truth::someone_left() const {
                              [](const Deviation& each) { return each.kind == Deviation::Kind::leave; });
 }
 
+namespace {
+
+/// The ranks in "0, 3-7 and 12".
+void add_ranks(const std::string& list, std::vector<int>& ranks) {
+  static const std::regex run(R"((\d+)(-(\d+))?)");
+  for (std::sregex_iterator at(list.begin(), list.end(), run), end; at != end; ++at) {
+    const int first = std::stoi((*at)[1]), last = (*at)[3].matched ? std::stoi((*at)[3]) : first;
+    for (int rank = first; rank <= last; ++rank) ranks.push_back(rank);
+  }
+}
+
+}  // namespace
+
 TimeoutText parse_timeout(const std::string& cause) {
-  static const std::regex head(R"(^rank (\d+) of \d+: (\w+)( #(\d+))?)"), name(R"(rank (\d+)( \(host|, which|,|$))");
+  static const std::regex head(R"(^(\w+)( #(\d+))?.*? on rank (\d+))"), name(R"(rank (\d+)( \(host|, which|,|$))"),
+      names(R"(ranks ([\d, -]+(and \d+)?)( and \d+ more)?, each of which)");
   TimeoutText text;
   std::smatch found;
   if (!std::regex_search(cause, found, head)) return text;
-  text.reporter = std::stoi(found[1]);
-  text.is_message = found[2] == "send" || found[2] == "recv";
-  if (found[4].matched) text.sequence = std::stoull(found[4]);
+  text.reporter = std::stoi(found[4]);
+  text.is_message = found[1] == "send" || found[1] == "recv";
+  if (found[3].matched) text.sequence = std::stoull(found[3]);
   const std::size_t begin = cause.find("waiting for ");
   if (begin == std::string::npos) return text;
   const std::string rest = cause.substr(begin);
   for (std::sregex_iterator at(rest.begin(), rest.end(), name), end; at != end; ++at)
     text.named.push_back(std::stoi((*at)[1]));
+  for (std::sregex_iterator at(rest.begin(), rest.end(), names), end; at != end; ++at) add_ranks((*at)[1], text.named);
   return text;
 }
 
