@@ -42,22 +42,26 @@ class TableFile {
   std::string path_;
 };
 
+tutti::Place place(const WorldOptions& options, int rank) {
+  const int per_node = options.ranks_per_node > 0 ? options.ranks_per_node : options.size;
+  const int node = node_of_rank(options, rank);
+  return {.rank = rank,
+          .size = options.size,
+          .local_rank = rank % per_node,
+          .local_size = std::min(per_node, options.size - node * per_node),
+          .node_rank = node,
+          .node_count = node_count(options),
+          .root_rank = 0,
+          .host = fmt::format("node{}", node)};
+}
+
 class ThreadWorld final : public World {
  public:
   ThreadWorld(const WorldOptions& options, const std::string& backend)
       : groups_(static_cast<std::size_t>(options.size)) {
     const TableFile table(options.table);
     const auto store = memory_store();
-    const wire::Secret secret = wire::Secret::from_hex(std::string(64, 'a'));
-    on_every_rank([&](int rank) {
-      auto connector = std::make_shared<rendezvous::StoreConnector>(
-          rendezvous::StoreConnector::Parts{.place = place(options, rank),
-                                            .description = "ranks as threads",
-                                            .meeting_host = "127.0.0.1",
-                                            .store = store,
-                                            .secret = secret});
-      group(rank) = init(std::move(connector), {.backend = backend, .timeout = options.timeout});
-    });
+    on_every_rank([&](int rank) { group(rank) = join_as_thread(options, rank, store, backend); });
   }
 
   // All leave at the same time: a goodbye waits for the other side's.
@@ -72,19 +76,6 @@ class ThreadWorld final : public World {
   }
 
  private:
-  static tutti::Place place(const WorldOptions& options, int rank) {
-    const int per_node = options.ranks_per_node > 0 ? options.ranks_per_node : options.size;
-    const int node = node_of_rank(options, rank);
-    return {.rank = rank,
-            .size = options.size,
-            .local_rank = rank % per_node,
-            .local_size = std::min(per_node, options.size - node * per_node),
-            .node_rank = node,
-            .node_count = node_count(options),
-            .root_rank = 0,
-            .host = fmt::format("node{}", node)};
-  }
-
   template <class Body>
   void on_every_rank(const Body& body) {
     std::vector<std::exception_ptr> errors(groups_.size());
@@ -111,6 +102,18 @@ class ThreadWorld final : public World {
 };
 
 }  // namespace
+
+Group join_as_thread(const WorldOptions& options, int rank, const std::shared_ptr<Store>& store,
+                     const std::string& backend) {
+  const wire::Secret secret = wire::Secret::from_hex(std::string(64, 'a'));
+  auto connector =
+      std::make_shared<rendezvous::StoreConnector>(rendezvous::StoreConnector::Parts{.place = place(options, rank),
+                                                                                     .description = "ranks as threads",
+                                                                                     .meeting_host = "127.0.0.1",
+                                                                                     .store = store,
+                                                                                     .secret = secret});
+  return init(std::move(connector), {.backend = backend, .timeout = options.timeout});
+}
 
 std::unique_ptr<World> make_thread_world(const WorldOptions& options, const std::string& backend) {
   return std::make_unique<ThreadWorld>(options, backend);

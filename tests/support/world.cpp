@@ -12,8 +12,10 @@ std::string_view name_of(WorldKind kind) {
 
 std::unique_ptr<World> make_world(WorldKind kind, const WorldOptions& options) {
   if (kind == WorldKind::simulated) return make_simulated_world(options);
-  return make_thread_world(options, kind == WorldKind::shm ? "shm" : "native");
+  return make_thread_world(options, backend_of(kind));
 }
+
+std::string backend_of(WorldKind kind) { return kind == WorldKind::shm ? "shm" : "native"; }
 
 int node_of_rank(const WorldOptions& options, int rank) {
   return options.ranks_per_node > 0 ? rank / options.ranks_per_node : 0;

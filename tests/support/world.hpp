@@ -8,6 +8,7 @@
 #include <string>
 
 #include <tutti/group.hpp>
+#include <tutti/store.hpp>
 
 namespace tutti::contract {
 
@@ -36,6 +37,12 @@ std::string_view name_of(WorldKind kind);
 std::unique_ptr<World> make_thread_world(const WorldOptions& options, const std::string& backend = "auto");
 std::unique_ptr<World> make_simulated_world(const WorldOptions& options);
 std::unique_ptr<World> make_world(WorldKind kind, const WorldOptions& options);
+
+/// One rank of a world of threads, on its own: for tests in which ranks leave when they like. They share the store.
+Group join_as_thread(const WorldOptions& options, int rank, const std::shared_ptr<Store>& store,
+                     const std::string& backend);
+/// What InitOptions calls it.
+std::string backend_of(WorldKind kind);
 
 /// The node of each rank: `ranks_per_node` neighbours share one.
 int node_of_rank(const WorldOptions& options, int rank);

@@ -187,6 +187,7 @@ verb_test() {
 
 # All cases of the contract, and ranks killed again and again.
 soak_contract() { TUTTI_SOAK=1 run_ctest release -R '^contract'; }
+soak_lives() { export_skips; run_counted bash tests/lives/sample.sh 2000; }
 soak_kills() { run_ctest release -R 'LostRank' --repeat until-fail:50; }
 
 verb_soak() {
@@ -194,9 +195,11 @@ verb_soak() {
   stage "set up optional pieces" set_up_pieces "${pieces[@]}" || true
   test_program prove "$prove_target" "$prove_program" || true
   test_program sim "$sim_target" "$sim_program" --seeds "$sim_seeds_all" --first 1 || true
+  test_program mismatch mismatch_programs build/release/tests/mismatch/mismatch_programs --seeds 20000 --first 1 || true
   if ensure_built release contract; then
     stage contract soak_contract || true
     stage kills soak_kills || true
+    ! has_piece python || stage lives soak_lives || true
   fi
   test_labelled soak || true
   TUTTI_SOAK=1 test_python || true

@@ -1,0 +1,58 @@
+# draw.py: a life as a value: what the ranks of one job go through, step by step, and how each of them ends. By a seed.
+# SPDX-License-Identifier: Apache-2.0
+"""A life is a dict: size, backend, steps and endings (one per rank). Each step is a dict with its kind under "do"."""
+import random
+
+VERBS = ("all_reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all", "scan", "barrier")
+COUNTS = (1, 10, 1000, 50_000)
+FORK_STATES = ("idle", "work", "recv", "blocked")  # what is under way in the parent
+CHILDREN = ("exit", "os_exit", "use", "work", "init")  # what the child does before it ends
+
+# How a rank ends. The leavers do not take part in the last collective, which the others make.
+STAYERS = ("return", "finalize", "work", "isend", "daemon")
+LEAVERS = ("raise", "exit", "os_exit")
+
+
+def draw_life(seed):
+    lot = random.Random(seed)
+    size = lot.randint(2, 6)
+    life = {"seed": seed, "size": size, "backend": lot.choice(("shm", "native"))}
+    life["steps"] = [draw_step(lot, size) for _ in range(lot.randint(1, 6))]
+    life["endings"] = draw_endings(lot, size)
+    return life
+
+
+def draw_step(lot, size):
+    kind = lot.choices(
+        ("collective", "message", "interrupted_collective", "timed_out_collective", "interrupted_recv", "fork", "dropped", "reinit"),
+        (4, 2, 2, 1, 3, 3, 2, 1))[0]
+    step = {"do": kind, "rank": lot.randrange(size), "count": lot.choice(COUNTS), "seed": lot.randrange(1 << 20)}
+    step["peer"] = (step["rank"] + lot.randrange(1, size)) % size
+    if kind == "collective":
+        step |= {"verb": lot.choice(VERBS), "async": [lot.random() < 0.4 for _ in range(size)],
+                 "threads": [lot.random() < 0.2 for _ in range(size)]}
+    elif kind == "interrupted_collective":
+        step |= {"in_place": lot.random() < 0.5}
+    elif kind == "interrupted_recv":
+        # racing: the message is sent while the receive is interrupted, not after it.
+        step |= {"racing": lot.random() < 0.5, "after_s": lot.choice((0.001, 0.005, 0.02))}
+    elif kind == "fork":
+        state = lot.choice(FORK_STATES)
+        children = [child for child in CHILDREN if child != "work" or state in ("work", "recv")]
+        step |= {"state": state, "child": lot.choice(children)}
+    elif kind == "dropped":
+        step |= {"what": lot.choice(("all_reduce", "isend"))}
+    return step
+
+
+def draw_endings(lot, size):
+    if lot.random() < 0.4:  # one or two do not take part in the last call
+        endings = [lot.choice(("return", "finalize")) for _ in range(size)]
+        for rank in lot.sample(range(size), 1 if size < 4 else lot.randint(1, 2)):
+            endings[rank] = lot.choice(LEAVERS)
+        return endings
+    return [lot.choice(STAYERS) for _ in range(size)]
+
+
+def expected_status(ending):
+    return {"raise": 1, "exit": 3, "os_exit": 3}.get(ending, 0)

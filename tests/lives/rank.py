@@ -1,0 +1,388 @@
+# rank.py: what one rank does in its life, and what it notes of it. Every step is a method.
+# SPDX-License-Identifier: Apache-2.0
+import gc
+import json
+import os
+import pathlib
+import signal
+import sys
+import threading
+import time
+
+import numpy as np
+
+import tutti
+
+CALL_SECONDS = 15  # the deadline of every call
+CHILD_SECONDS = 8  # in which a forked child must have ended
+NEVER_TAG = 9999
+
+
+class Wrong(Exception):
+    """Data or behaviour that no error announced; `rule` is the same for all of a kind."""
+
+    def __init__(self, rule, text):
+        super().__init__(text)
+        self.rule = rule
+
+
+class Interrupted(Exception):
+    pass
+
+
+def interrupted(call, after_s):
+    """Whether a handler's exception ended the call."""
+
+    def handler(*_):
+        raise Interrupted
+
+    signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, after_s)
+        try:
+            call()
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    except Interrupted:
+        return True
+    return False
+
+
+class Rank:
+    def __init__(self, life, rank, folder):
+        self.life, self.rank, self.size = life, rank, life["size"]
+        self.folder = pathlib.Path(folder)
+        self.notes = open(self.folder / f"rank-{rank}.jsonl", "w")
+        self.pid = os.getpid()
+        self.joins = 0
+        self.guarded = []  # memory that calls gave back: array, and what it must stay
+
+    # The frame: every step, then the ending.
+
+    def live(self):
+        if self.go_through_steps():
+            self.end(self.life["endings"][self.rank])
+
+    def go_through_steps(self):
+        went_well = self.note(-1, self.join)
+        for index, step in enumerate(self.life["steps"]):
+            self.index, self.step = index, step
+            # After a failure, what follows would only repeat it.
+            went_well = went_well and self.note(index, getattr(self, step["do"]))
+        self.index, self.step = len(self.life["steps"]), {"seed": 1, "count": 100}
+        self.mark(f"-rank-{self.rank}")
+        return went_well
+
+    def note(self, index, do):
+        """Whether the world is still to be used."""
+        begin = time.monotonic()
+        record = {"step": index, "result": "fine", "named": True, "text": "", "go_on": True}
+        try:
+            record |= do() or {}
+            self.check_guarded()
+        except Wrong as wrong:
+            record |= {"result": "wrong", "rule": wrong.rule, "text": str(wrong), "go_on": False}
+        except Exception as error:
+            record |= self.described(error) | {"go_on": False}
+        record["seconds"] = time.monotonic() - begin
+        self.notes.write(json.dumps(record) + "\n")
+        self.notes.flush()
+        return record["go_on"]
+
+    @staticmethod
+    def described(error):
+        return {"result": "error", "named": isinstance(error, tutti.Error), "text": f"{type(error).__name__}: {error}"}
+
+    def join(self):
+        self.joins += 1
+        method = f"file://{self.folder}/meeting-{self.joins}"
+        self.world = tutti.init(backend=self.life["backend"], init_method=method, rank=self.rank, size=self.size,
+                                timeout=CALL_SECONDS)
+
+    def mark(self, name=""):
+        (self.folder / f"mark-{self.index}{name}").touch()
+
+    def wait_for_mark(self, name=""):
+        end = time.monotonic() + CALL_SECONDS + CHILD_SECONDS
+        while not (self.folder / f"mark-{self.index}{name}").exists():
+            if time.monotonic() > end:
+                raise Wrong("the other rank never came so far", f"no mark {self.index}{name}")
+            time.sleep(0.002)
+
+    def guard(self, array):
+        array.fill(-77)
+        self.guarded.append(array)
+
+    def check_guarded(self):
+        for array in self.guarded:
+            if not (array == -77).all():
+                raise Wrong("wrong data: memory was written after the call had given it back", f"{array[array != -77][:4]}")
+
+    # Data: every rank can compute every rank's.
+
+    def values(self, rank, variant=0, count=None):
+        count = self.step["count"] if count is None else count
+        start = (self.step["seed"] + 31 * rank + 1009 * variant) % 4096
+        return np.arange(start, start + count, dtype=np.float64)
+
+    def sum_of_all(self, variant=0, ranks=None):
+        return sum(self.values(rank, variant) for rank in (range(self.size) if ranks is None else ranks))
+
+    @staticmethod
+    def expect(got, wanted, what):
+        got = np.asarray(got)
+        if got.shape != wanted.shape or not np.array_equal(got, wanted):
+            raise Wrong("wrong data", f"{what}: {got.ravel()[:4]} instead of {wanted.ravel()[:4]}")
+
+    # The steps.
+
+    def collective(self):
+        if self.step["threads"][self.rank]:
+            self.in_thread(self.make_collective)
+        else:
+            self.make_collective()
+
+    @staticmethod
+    def in_thread(call):
+        errors = []
+
+        def body():
+            try:
+                call()
+            except Exception as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=body)
+        thread.start()
+        thread.join()
+        if errors:
+            raise errors[0]
+
+    def make_collective(self):
+        verb, everyone = self.step["verb"], range(self.size)
+        options = {"async_op": True} if self.step["async"][self.rank] else {}
+        mine = self.values(self.rank)
+        rows = np.stack([self.values(self.rank, to) for to in everyone])  # one row for each rank
+        root = self.step["peer"]
+        calls = {
+            "all_reduce": (lambda: tutti.all_reduce(mine, **options), lambda: self.sum_of_all()),
+            "broadcast": (lambda: tutti.broadcast(mine, root, **options), lambda: self.values(root)),
+            "all_gather": (lambda: tutti.all_gather(mine, axis=None, **options),
+                           lambda: np.stack([self.values(rank) for rank in everyone])),
+            "reduce_scatter": (lambda: tutti.reduce_scatter(rows, axis=None, **options), lambda: self.sum_of_all(self.rank)),
+            "all_to_all": (lambda: tutti.all_to_all(rows, **options),
+                           lambda: np.stack([self.values(rank, self.rank) for rank in everyone])),
+            "scan": (lambda: tutti.scan(mine, **options), lambda: self.sum_of_all(ranks=range(self.rank + 1))),
+            "barrier": (lambda: tutti.barrier(**options), None),
+        }
+        call, wanted = calls[verb]
+        result = call()
+        if options:
+            result = result.wait()
+        if wanted:
+            self.expect(result, wanted(), verb)
+
+    def message(self):
+        source, target = self.step["rank"], self.step["peer"]
+        if self.rank == source:
+            tutti.send(self.values(source), dst=target, tag=self.index)
+        if self.rank == target:
+            got = np.zeros(self.step["count"])
+            tutti.recv(out=got, src=source, tag=self.index)
+            self.expect(got, self.values(source), "message")
+
+    def interrupted_collective(self):
+        def leave(group, array):
+            out = array if self.step["in_place"] else np.zeros_like(array)
+            if not interrupted(lambda: tutti.all_reduce(array, out=out, group=group), 0.05):
+                raise Wrong("a collective came back without the others", "all_reduce")
+            self.guard(array)
+            if out is not array:
+                self.guard(out)
+
+        return self.left_by_one(leave)
+
+    def timed_out_collective(self):
+        def leave(group, array):
+            try:
+                tutti.all_reduce(array, out=array, group=group, timeout=0.1)
+            except tutti.Timeout:
+                self.guard(array)
+                return
+            raise Wrong("a collective came back without the others", "all_reduce")
+
+        return self.left_by_one(leave)
+
+    def left_by_one(self, leave):
+        """One rank leaves a collective by an exception and makes it again, with other data; the others come only then."""
+        group = self.world.split(0)
+        if self.rank == self.step["rank"]:
+            leave(group, self.values(self.rank))
+            self.mark()
+        else:
+            self.wait_for_mark()
+        try:
+            self.expect(tutti.all_reduce(self.values(self.rank, 1), group=group), self.sum_of_all(1), "all_reduce, made again")
+            # A rank may have its result before it hears that the group is broken. The second barrier ends well only where
+            # everybody's first did.
+            tutti.barrier(group=group)
+            tutti.barrier(group=group)
+        except tutti.Error as error:
+            return self.described(error)  # the group is broken, the world is not
+        return {}
+
+    def interrupted_recv(self):
+        source, message = self.step["peer"], self.values(self.step["peer"])
+        if self.rank == source:
+            if not self.step["racing"]:
+                self.wait_for_mark()
+            tutti.send(message, dst=self.step["rank"], tag=self.index)
+        if self.rank != self.step["rank"]:
+            return
+        buffer = np.zeros(self.step["count"])
+        was_left = interrupted(lambda: tutti.recv(out=buffer, src=source, tag=self.index), self.step["after_s"])
+        # The handler may run after the message was received and before Python's next line.
+        if not was_left or np.array_equal(buffer, message):
+            self.expect(buffer, message, "message")
+            return
+        self.guard(buffer)
+        self.mark()
+        again = np.zeros(self.step["count"])
+        tutti.recv(out=again, src=source, tag=self.index)
+        self.expect(again, message, "message, received again after an interrupt")
+
+    def fork(self):
+        """Others come into the call that is under way only when the child has ended."""
+        state, me, peer = self.step["state"], self.step["rank"], self.step["peer"]
+        if self.rank == me:
+            self.parent_of_a_child(state, peer)
+            return
+        self.wait_for_mark()
+        if state in ("work", "blocked"):
+            self.expect(tutti.all_reduce(self.values(self.rank)), self.sum_of_all(), "all_reduce beside a fork")
+        elif state == "recv" and self.rank == peer:
+            tutti.send(self.values(peer), dst=me, tag=self.index)
+
+    def parent_of_a_child(self, state, peer):
+        work, thread, results = None, None, []
+        buffer = np.zeros(self.step["count"])
+        if state == "work":
+            work = tutti.all_reduce(self.values(self.rank), async_op=True)
+        elif state == "recv":
+            work = tutti.irecv(out=buffer, src=peer, tag=self.index)
+        elif state == "blocked":
+            thread = threading.Thread(target=lambda: results.append(tutti.all_reduce(self.values(self.rank))))
+            thread.start()
+            time.sleep(0.02)  # it may fork before the thread waits: that has to work as well
+        child = os.fork()
+        if child == 0:
+            self.be_a_child(work)
+        try:
+            self.wait_for_child(child)
+        finally:
+            self.mark()
+        if state == "work":
+            self.expect(work.wait(), self.sum_of_all(), "all_reduce beside a fork")
+        elif state == "recv":
+            work.wait()
+            self.expect(buffer, self.values(peer), "message beside a fork")
+        elif state == "blocked":
+            thread.join()
+            if not results:
+                raise Wrong("a call failed in a thread beside a fork", "all_reduce")
+            self.expect(results[0], self.sum_of_all(), "all_reduce beside a fork")
+
+    def be_a_child(self, work):
+        """Ends the process. 9: a handle of the parent's works here, or says nothing."""
+        if self.step["child"] == "os_exit":
+            os._exit(0)
+        if self.step["child"] == "exit":
+            sys.exit(0)
+        uses = {"use": lambda: tutti.all_reduce(np.ones(1), timeout=3), "work": lambda: work.wait(timeout=3),
+                "init": lambda: tutti.init(backend=self.life["backend"], timeout=3)}
+        try:
+            uses[self.step["child"]]()
+        except tutti.Timeout:
+            sys.exit(9)
+        except tutti.Error:
+            sys.exit(0)
+        sys.exit(9)
+
+    @staticmethod
+    def wait_for_child(child):
+        end = time.monotonic() + CHILD_SECONDS
+        while True:
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                break
+            if time.monotonic() > end:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                raise Wrong("a forked child hangs", f"it had to be killed after {CHILD_SECONDS} s")
+            time.sleep(0.002)
+        code = os.waitstatus_to_exitcode(status)
+        if code < 0:
+            raise Wrong(f"a forked child died by signal {-code}", signal.strsignal(-code))
+        if code == 9:
+            raise Wrong("a dead handle works in a forked child, or waits", "no error, or a timeout")
+        if code != 0:
+            raise Wrong("a forked child failed", f"status {code}")
+
+    def dropped(self):
+        source, target = self.step["rank"], self.step["peer"]
+        if self.step["what"] == "isend":
+            if self.rank == source:
+                tutti.isend(self.values(source), dst=target, tag=self.index)
+                gc.collect()
+            elif self.rank == target:
+                got = np.zeros(self.step["count"])
+                tutti.recv(out=got, src=source, tag=self.index)
+                self.expect(got, self.values(source), "message of a dropped work")
+            return
+        work = tutti.all_reduce(self.values(self.rank), async_op=True)
+        if self.rank == source:
+            del work
+            gc.collect()
+        else:
+            self.expect(work.wait(), self.sum_of_all(), "all_reduce that another rank dropped")
+
+    def reinit(self):
+        tutti.finalize()
+        self.join()
+
+    # The endings.
+
+    def end(self, kind):
+        endings = self.life["endings"]
+        if kind in ("raise", "exit", "os_exit"):
+            for rank in range(self.size):  # a lost rank breaks the world for those that are not so far
+                self.wait_for_mark(f"-rank-{rank}")
+            if kind == "raise":
+                raise RuntimeError("this rank ends by an exception, as drawn")
+            if kind == "exit":
+                sys.exit(3)
+            os._exit(3)
+        if any(ending in ("raise", "exit", "os_exit") for ending in endings):
+            self.note(self.index, lambda: self.expect(tutti.all_reduce(self.values(self.rank)), self.sum_of_all(), "last call") or {})
+        else:
+            self.note(self.index, lambda: self.last_calls(kind, endings))
+        if kind == "finalize":
+            tutti.finalize()
+
+    def last_calls(self, kind, endings):
+        """All ranks post the same; those that end by "work" or "isend" do not wait for what they posted."""
+        group = self.world.split(0)
+        before, after = (self.rank - 1) % self.size, (self.rank + 1) % self.size
+        work = tutti.all_reduce(self.values(self.rank), async_op=True)
+        if kind != "work":
+            self.expect(work.wait(), self.sum_of_all(), "all_reduce of ranks that leave")
+        if kind == "isend":
+            tutti.isend(self.values(self.rank), dst=after, tag=self.index)
+        if endings[before] == "isend":
+            got = np.zeros(self.step["count"])
+            tutti.recv(out=got, src=before, tag=self.index)
+            self.expect(got, self.values(before), "message of a rank that leaves")
+        if kind == "daemon":
+            buffer = np.zeros(3)
+            threading.Thread(target=lambda: tutti.recv(out=buffer, src=after, tag=NEVER_TAG, group=group), daemon=True).start()
+            time.sleep(0.02)  # it may end before the thread waits: that has to work as well

@@ -1,0 +1,111 @@
+// number_ranks.cpp: what every rank of a large job runs: join, make calls and check their data, leave.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   number_ranks every [finalize]   every verb once, messages, groups from groups; leaves by returning, or by finalize()
+//   number_ranks bare               one all_reduce and return: nothing holds the ranks together at the end
+//   number_ranks init               joins, meets the others once and returns: for bench/init_time.py
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <tutti/init.hpp>
+
+#include "contract_case.hpp"
+
+namespace {
+
+using namespace tutti;
+using contract::Case;
+
+constexpr auto timeout = std::chrono::seconds(60);
+
+void check(bool right, const std::string& what) {
+  if (!right) throw std::runtime_error("wrong data: " + what);
+}
+
+void make(Group& group, const Case& call) {
+  if (const auto difference = contract::perform(group, call)) throw std::runtime_error("wrong data: " + *difference);
+}
+
+/// Every collective, one blocking and one asynchronous, rooted ones at the first and at the last rank.
+void every_verb(Group& group, std::uint64_t seed) {
+  const auto last = static_cast<std::uint32_t>(group.size() - 1);
+  for (int verb = 0; verb < static_cast<int>(Verb::send); ++verb) {
+    make(group, {.verb = Verb(verb), .dtype = DType::int64, .length = 7, .root = last, .seed = seed++});
+    make(group, {.verb = Verb(verb),
+                 .dtype = DType::float32,
+                 .op = Op::max,
+                 .length = 300,
+                 .asynchronous = true,
+                 .seed = seed++});
+  }
+}
+
+void messages(Group& group) {
+  const int me = group.rank(), size = group.size();
+  const auto value_of = [](int rank) { return std::vector<int>(100, 7 * rank + 1); };
+  std::vector<int> mine = value_of(me), theirs(100);
+  group.sendrecv(mine, (me + 1) % size, theirs, (me + size - 1) % size);
+  check(theirs == value_of((me + size - 1) % size), "sendrecv around the ring");
+  // Everyone to rank 0, which takes them as they come, and back.
+  if (me != 0) {
+    group.send(mine, 0, {.tag = 3});
+    group.recv(theirs, 0, {.tag = 4});
+    check(theirs == value_of(me), "what rank 0 sent back");
+    return;
+  }
+  for (int i = 1; i < size; ++i) {
+    const int source = group.recv(theirs, any_source, {.tag = 3});
+    check(theirs == value_of(source), fmt::format("what rank {} sent to rank 0", source));
+    group.send(theirs, source, {.tag = 4});
+  }
+}
+
+void groups(Group& world) {
+  Group quarter = world.split(world.rank() % 4);
+  every_verb(quarter, 1000);
+  Group reversed = quarter.split(0, -quarter.rank());
+  check(reversed.rank() == quarter.size() - 1 - quarter.rank(), "the rank in a reversed group");
+  make(reversed, {.verb = Verb::all_gather, .length = 3, .seed = 7});
+  std::vector<int> seconds;
+  for (int rank = 0; rank < world.size(); rank += 2) seconds.push_back(rank);
+  if (Group half = world.subgroup(seconds); half.rank() >= 0)
+    make(half, {.verb = Verb::all_reduce, .length = 20, .seed = 8});
+}
+
+int run(const std::string& mode, bool finalizes) {
+  Group world = init({.timeout = timeout});
+  if (mode == "every") {
+    every_verb(world, 1);
+    messages(world);
+    groups(world);
+  } else if (mode == "bare") {
+    std::vector<float> x(1000, 1.0f);
+    world.all_reduce(x);
+    for (const float value : x) check(value == static_cast<float>(world.size()), "all_reduce of ones");
+  } else {
+    world.barrier();
+  }
+  if (finalizes) finalize();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string mode = argc > 1 ? argv[1] : "";
+  if (mode != "every" && mode != "bare" && mode != "init") {
+    fmt::print(stderr, "usage: number_ranks every|bare|init [finalize]\n");
+    return 2;
+  }
+  try {
+    return run(mode, argc > 2);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+}
