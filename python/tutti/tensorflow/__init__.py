@@ -19,7 +19,11 @@ Inside tf.function
 An error inside tf.function comes out as a tf.errors.OpError with Tutti's words in it: `cause_of` gives the tutti error
 behind it, `function` and `own_errors` raise it instead.
 """
+from .._later import names_later
 from ._failures import cause_of, function, own_errors
 from ._graph import barrier
 
+_TRAINING = ("training", "GradientTape", "average_gradients", "averaging", "broadcast_variables", "compile")
+
 __all__ = ["barrier", "cause_of", "function", "own_errors"]
+__getattr__, __dir__ = names_later(__name__, dict.fromkeys(_TRAINING, "training"))
