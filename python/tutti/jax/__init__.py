@@ -26,6 +26,7 @@ from .. import _lifecycle, _native
 from .._later import names_later as _names_later
 from . import internals as _internals
 from . import primitive, rules
+from .errors import install as _install_errors
 from .errors import translated
 from .internals import is_tracing
 
@@ -36,6 +37,7 @@ __getattr__, __dir__ = _names_later(__name__, _TRAINING)
 
 primitive.register()
 rules.register()
+_install_errors()
 
 
 def barrier(group: Any = None, timeout: float | None = None) -> None:
