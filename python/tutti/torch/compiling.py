@@ -219,10 +219,10 @@ def tie(loss, *results):
 def _refused(verb: str) -> Any:
     text = f"{verb}: has no result that a compiled program could order it by; call it outside of torch.compile"
 
-    def refuse(*args, **options):
+    def twin(*args, **options):
         return refuse("unsupported", text)
 
-    return refuse
+    return twin
 
 
 _TWINS = (all_reduce, reduce, broadcast, all_gather, gather, reduce_scatter, scatter, all_to_all, scan, exscan, permute,
