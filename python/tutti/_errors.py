@@ -51,10 +51,12 @@ class Unsupported(Error):
     """Asked for something this build, this machine or this framework does not have."""
 
 
-for _kind in (
+# As programs name them: a traceback says tutti.Mismatch.
+for _error in (
     Error, InvalidArgument, Mismatch, Timeout, PeerLost, Aborted, RendezvousError, AuthenticationError, Unsupported
-):
-    _kind.__module__ = "tutti"  # where people find them, and what a traceback should say
+):  # fmt: skip
+    _error.__module__ = "tutti"
+del _error
 
 
 @functools.cache
