@@ -12,7 +12,8 @@ from typing import Any
 import jax
 
 from .. import _native
-from .._errors import Error, as_both
+from .._compiled_errors import as_both
+from .._errors import Error
 
 _Theirs = jax.errors.JaxRuntimeError
 
