@@ -15,7 +15,7 @@ Buffer<T> Group::empty(std::size_t count) {
 template <class T>
 std::vector<T> Group::collect(Request request, Duration timeout) {
   std::vector<T> result;
-  request.allocate = [&result](DType, std::span<const std::int64_t> shape) {
+  request.allocate = [&result](DType, std::span<const std::int64_t> shape, std::uint8_t) {
     result.resize(static_cast<std::size_t>(shape[0]));
     return View(result);
   };

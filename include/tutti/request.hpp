@@ -106,8 +106,10 @@ struct Request {
   bool differentiated = false;
   std::uint64_t structure = 0;  // hash of the nest of arrays that was fused into this one; all ranks have the same
   bool sizes_follow = false;    // a size-exchange phase goes first (broadcast, scatter, uneven verbs)
-  /// Makes the output once its shape is known, where the caller could not: after a size exchange.
-  std::function<View(DType, std::span<const std::int64_t>)> allocate{};
+  std::uint8_t kind = 0;        // broadcast, scatter: the root's word for what its array is, handed on to `allocate`
+  /// Makes the output once its shape is known, where the caller could not: after a size exchange. The last argument is
+  /// the root's `kind`.
+  std::function<View(DType, std::span<const std::int64_t>, std::uint8_t)> allocate{};
   TimePoint deadline = TimePoint::max();
   Signature signature{};
 };

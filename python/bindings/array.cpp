@@ -174,6 +174,7 @@ void bind_array(nb::module_& m) {
       .def_prop_ro("shape", [](const Array& a) { return as_tuple(a.view.shape()); })
       .def_prop_ro("strides", [](const Array& a) { return as_tuple(a.view.strides()); })
       .def_prop_ro("nbytes", [](const Array& a) { return a.view.bytes(); })
+      .def_ro("kind", &Array::kind)
       .def_prop_ro("read_only", [](const Array& a) { return a.view.is_read_only(); })
       .def("numpy", [](nb::handle self) { return numpy_over(nb::cast<const Array&>(self).view, self); })
       .def("__dlpack__",

@@ -23,6 +23,7 @@ struct Array {
   View view{};
   nb::object owner{};                   // Python's, or
   std::shared_ptr<std::byte> memory{};  // ours
+  std::uint8_t kind = 0;                // of a result that the root told of: whose array it had, see tutti/_kinds.py
 };
 
 enum class Use { read, write };

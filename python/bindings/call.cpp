@@ -44,6 +44,7 @@ void set_field(Call& call, std::string_view key, nb::handle value) {
   else if (key == "src") call.source = nb::cast<int>(value);
   else if (key == "tag") call.tag = nb::cast<std::uint32_t>(value);
   else if (key == "structure") call.structure = nb::cast<std::uint64_t>(value);
+  else if (key == "kind") call.kind = nb::cast<std::uint8_t>(value);
   else throw InvalidArgument(fmt::format("a call has no field {}", key));
 }
 
@@ -136,6 +137,7 @@ void bind_call(nb::module_& m) {
       .def_ro("src", &Call::source)
       .def_ro("tag", &Call::tag)
       .def_ro("structure", &Call::structure)
+      .def_ro("kind", &Call::kind)
       .def_prop_ro("learns_sizes", [](const Call& c) { return learns_sizes(c); })
       .def("encode", [](const Call& c) { return encode(c); })
       .def_static("decode", [](std::string_view text) { return decode_call(text); })

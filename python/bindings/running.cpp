@@ -34,8 +34,9 @@ void make_request(const Call& call, const Terms& terms, Request& request) {
   request.differentiated = terms.differentiated;
   if (!terms.learns) return;
   if (call.verb == Verb::broadcast || call.verb == Verb::scatter) request.sizes_follow = true;
-  request.allocate = [result = terms.learns](DType dtype, std::span<const std::int64_t> shape) {
+  request.allocate = [result = terms.learns](DType dtype, std::span<const std::int64_t> shape, std::uint8_t kind) {
     *result = new_array(dtype, shape);
+    result->kind = kind;
     return result->view;
   };
 }

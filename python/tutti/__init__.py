@@ -40,12 +40,16 @@ _LATER = {
     "batches": "_data",
 }
 _SUBMODULES = ("torch", "jax", "tensorflow", "model_parallel", "checkpoint", "zero")
+# What `from tutti import *` leaves out: a name of Python's own, and modules, which would load frameworks and take the
+# place of `torch` or `jax` in the program that asks for it.
+_NOT_BY_STAR = {"breakpoint", *_SUBMODULES}
 
 __all__ = [
     "Aborted", "Array", "AuthenticationError", "Error", "Group", "InvalidArgument", "Mismatch", "Op", "PeerLost",
     "RendezvousError", "Timeout", "Unsupported", "Work", "all_gather", "all_reduce", "all_to_all", "barrier", "before_finalize",
     "broadcast", "connector", "context", "exscan", "finalize", "gather", "init", "irecv", "is_initialized", "isend", "permute",
-    "premul", "recv", "reduce", "reduce_scatter", "scan", "scatter", "send", "sendrecv", "verbs", "world", *_LATER, *_SUBMODULES,
+    "premul", "recv", "reduce", "reduce_scatter", "scan", "scatter", "send", "sendrecv", "verbs", "world",
+    *(name for name in _LATER if name not in _NOT_BY_STAR),
 ]
 
 
@@ -55,13 +59,21 @@ def __getattr__(name: str) -> Any:
     elif name in _SUBMODULES:
         value = importlib.import_module(f".{name}", __name__)
     else:
-        raise AttributeError(f"tutti has no {name}")
+        raise AttributeError(f"tutti has no {name}" + _hint(name))
     globals()[name] = value
     return value
 
 
+def _hint(name: str) -> str:
+    if name.startswith("_"):  # Python's own questions, which expect no advice
+        return ""
+    from ._hints import name_hint
+
+    return name_hint(name, __dir__())
+
+
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *_NOT_BY_STAR})
 
 
 _torch_compile.install()

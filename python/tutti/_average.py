@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from . import _native
@@ -35,7 +36,7 @@ def average(tree: Any, weight: Any = None, *, group: Any = None, timeout: float 
             place = f" at {path}" if path else ""
             raise InvalidArgument(f"average: the array{place} holds integers, and their mean is none; cast it")
     if weight is None:
-        return _native.apply(_MEAN, tree, None, group, False, timeout)
+        return _reduced(_MEAN, tree, flat, group, timeout)
     return _weighted(flat, weight, group, timeout)
 
 
@@ -55,7 +56,16 @@ def _weighted(flat: Any, weight: Any, group: Any, timeout: float | None) -> Any:
     if _number(total) == 0:
         raise InvalidArgument("average: all ranks say weight=0: there is nothing to average")
     scaled = [frame.weighted(leaf, own, total) for leaf in flat.leaves]
-    return _native.apply(_SUM, flat.rebuild(scaled), None, group, False, timeout)
+    flat = dataclasses.replace(flat, leaves=scaled)
+    return _reduced(_SUM, flat.rebuild(scaled), flat, group, timeout)
+
+
+def _reduced(call: Any, tree: Any, flat: Any, group: Any, timeout: float | None) -> Any:
+    if any(getattr(leaf, "is_sparse", False) is True for leaf in flat.leaves):  # torch's, as an embedding's gradient
+        from .torch.sparse import reduce_leaves
+
+        return reduce_leaves(call, flat, group, timeout)
+    return _native.apply(call, tree, None, group, False, timeout)
 
 
 def _number(value: Any) -> float | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from . import _native, adapters
 from ._errors import InvalidArgument, Unsupported
+from ._kinds import with_kind
 from ._native import Call
 
 _ROOT_TELLS = ("broadcast", "scatter")  # in eager code only the root need have an array
@@ -29,6 +30,7 @@ def dispatch(call: Call, x: Any, out: Any, group: Any, async_op: bool, timeout: 
         adapter = _adapter_of(call, x, out)
         if x is not None:
             adapters.check(adapter, x)
+            call = with_kind(call, kind) if call.verb in _ROOT_TELLS else call
     except (InvalidArgument, Unsupported) as error:
         tell_refusal(group, call, error)
         raise

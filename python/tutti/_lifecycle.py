@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import traceback
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from . import _native
@@ -20,12 +21,14 @@ def init(
     rank: int | None = None,
     size: int | None = None,
     timeout: float | None = None,
+    **unknown: Any,
 ) -> _native.Group:
     """Joins the job this process was started in and gives its world: the group of all ranks.
 
     What is left out comes from whoever started the process: tuttirun, torchrun, mpirun, srun, or RANK and WORLD_SIZE set by
     hand; alone, the world has one rank and every verb still works. ``init_method`` is "env://", "tcp://host:port" or
-    "file:///path". ``timeout`` (seconds, 300 if not given) is for meeting, and the deadline of every call that has none.
+    "file:///path". ``timeout`` (seconds or a timedelta, 300 s if not given) is for meeting, and the deadline of every call
+    that has none of its own.
 
     >>> world = tutti.init()
     >>> world.all_reduce(x)
@@ -33,10 +36,19 @@ def init(
     A second call gives the same world. Raises RendezvousError where the ranks do not find each other.
     """
     global _context
+    if unknown:
+        raise InvalidArgument(_unknown_argument(next(iter(unknown))))
     world = _native.init(backend, init_method, rank, size, timeout)
     if _context is None:
         _context = Context(world)
     return world
+
+
+def _unknown_argument(name: str) -> str:
+    from ._hints import init_hint
+
+    known = ("backend", "init_method", "rank", "size", "timeout")
+    return f"init has no argument {name}=" + init_hint(name, known)
 
 
 def finalize() -> None:
@@ -64,13 +76,13 @@ def world() -> _native.Group:
 
 
 class Context(Mapping):
-    """Where this process stands in its job: like a dict, and by attribute."""
+    """Where this process stands in its job: like a dict, and by attribute; to look at, not to change."""
 
     def __init__(self, group: _native.Group) -> None:
         place = _native.place()
         place.pop("met")
         place.update(world_size=place["size"], global_rank=place["rank"], backend=group.backend)
-        self._facts: dict[str, Any] = place
+        object.__setattr__(self, "_facts", MappingProxyType(place))
 
     def __getitem__(self, name: str) -> Any:
         return self._facts[name]
@@ -80,6 +92,12 @@ class Context(Mapping):
             return self.__dict__["_facts"][name]
         except KeyError:
             raise AttributeError(f"the context has no {name}; it has {', '.join(self.__dict__['_facts'])}") from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"the context is read-only, so {name} cannot be set: it says where this process was started")
+
+    def __delattr__(self, name: str) -> None:
+        self.__setattr__(name, None)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._facts)

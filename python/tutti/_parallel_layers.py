@@ -7,6 +7,7 @@ from typing import Any
 from . import _native
 from ._errors import InvalidArgument
 from ._frames import frame_of
+from ._verbs import all_reduce
 from .model_parallel import Split, _copy, _gather, _reduce, _scatter, members_of
 
 
@@ -27,14 +28,20 @@ def linear(
     members = members_of(group)
     frame = frame_of(x, "model_parallel.linear")
     if dim in (1, -1):
-        part = frame.linear(_copy(x, group=members), weight)
-        part = part if bias is None else part + bias
+        part = _plus_bias(frame, frame.linear(_copy(x, group=members), weight), weight, bias)
         return _gather(part, -1, total=total, group=members) if whole_output else part
     if dim != 0:
         raise InvalidArgument(f"model_parallel.linear: dim={dim} is neither 0 (rows) nor 1 or −1 (columns)")
     part = _scatter(x, -1, group=members) if whole_input else x
     whole = _reduce(frame.linear(part, weight), group=members)
-    return whole if bias is None else whole + bias
+    return _plus_bias(frame, whole, weight, bias)
+
+
+def _plus_bias(frame: Any, y: Any, weight: Any, bias: Any) -> Any:
+    """Under torch.autocast the product has a smaller dtype than the weight; the bias follows it, as in nn.Linear."""
+    if bias is None:
+        return y
+    return y + (bias if y.dtype == weight.dtype else frame.cast(bias, y))
 
 
 def embedding(indices: Any, table: Any, *, dim: int = 0, total: int | None = None, group: Any = None) -> Any:
@@ -49,7 +56,7 @@ def embedding(indices: Any, table: Any, *, dim: int = 0, total: int | None = Non
         return _gather(frame.rows(table, indices), -1, total=total, group=members)
     if dim != 0:
         raise InvalidArgument(f"model_parallel.embedding: dim={dim} is neither 0 (rows) nor 1 or −1 (columns)")
-    begin, length = _own_range(int(table.shape[0]), total, members, "embedding")
+    begin, length = own_range(int(table.shape[0]), total, members, "embedding")
     mask = (indices >= begin) & (indices < begin + length)
     found = frame.rows(table, frame.clip(indices - begin, 0, max(length - 1, 0)))
     return _reduce(found * frame.cast(mask, found)[..., None], group=members)
@@ -68,10 +75,8 @@ def cross_entropy(
         raise InvalidArgument(f'model_parallel.cross_entropy: reduction="{reduction}" is none of mean, sum, none')
     members = members_of(group)
     frame = frame_of(logits, "model_parallel.cross_entropy")
-    begin, length = _own_range(int(logits.shape[-1]), classes, members, "cross_entropy")
-    largest = _native.apply(
-        _native.Call("all_reduce", op="max"), frame.detach(frame.largest(logits)), None, members, False, None
-    )
+    begin, length = own_range(int(logits.shape[-1]), classes, members, "cross_entropy")
+    largest = all_reduce(frame.detach(frame.largest(logits)), op="max", group=members)
     shifted = logits - largest[..., None]
     total = _reduce(frame.sum(frame.exp(shifted), -1), group=members)
     mine = (targets >= begin) & (targets < begin + length)
@@ -103,7 +108,7 @@ def _require_even(length: int, members: Any, what: str) -> None:
     _known_even.add((members.id, length))
 
 
-def _own_range(length: int, total: int | None, members: Any, what: str) -> tuple[int, int]:
+def own_range(length: int, total: int | None, members: Any, what: str) -> tuple[int, int]:
     """Where this rank's part begins, and its length."""
     if total is None:
         _require_even(length, members, what)

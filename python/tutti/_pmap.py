@@ -58,10 +58,9 @@ class _Split:
         return leaf[(slice(None),) * axis + (slice(begin, begin + self.sizes[self.rank]),)]
 
 
-def _bind_axes(fn: Callable, in_axes: Axes, args: tuple, kwargs: dict) -> tuple[list, dict]:
+def _bind_axes(names: list[str], in_axes: Axes, args: tuple, kwargs: dict) -> tuple[list, dict]:
     """The axis of each argument: for the positional ones by place, for the keyword ones by name."""
     if isinstance(in_axes, Mapping):
-        names = list(inspect.signature(fn).parameters)
         return [in_axes.get(name) for name in names[: len(args)]], {name: in_axes.get(name) for name in kwargs}
     if in_axes is None or isinstance(in_axes, int):
         return [in_axes] * len(args), {}
@@ -85,11 +84,22 @@ def _gather_leaf(leaf: Any, axis: int | None, split: _Split, uneven: bool, group
         call = _native.Call("all_gather", axis=None)
     elif not uneven:
         call = _native.Call("all_gather", axis=axis)
-    elif getattr(adapters.adapter_of(leaf), "is_traced", lambda x: False)(leaf):
+    elif adapters.is_traced(leaf):
         call = _native.Call("all_gather", axis=axis, uneven=True, sizes=split.sizes)  # a compiler has to know them
     else:
         call = _native.Call("all_gather", axis=axis, uneven=True)
     return dispatch(call, leaf, None, group, False, None)
+
+
+def share_work(
+    fn: Callable, axes: list, named_axes: dict, out_axes: int | None, group: Any, args: tuple, kwargs: dict
+) -> Any:
+    """This rank's part of one call, and everybody's results. torch.compile has one of its own (compiling_layers.py)."""
+    members = group_or_world(group)
+    split = _Split(members.rank, members.size)
+    parts = [split.cut(x, axis, f"argument {i}") for i, (x, axis) in enumerate(zip(args, axes, strict=True))]
+    named = {name: split.cut(x, named_axes.get(name), name) for name, x in kwargs.items()}
+    return _gather(fn(*parts, **named), out_axes, split, members)
 
 
 def pmap(fn: Callable, in_axes: Axes = 0, out_axes: int | None = 0, group: Any = None) -> Callable:
@@ -110,13 +120,11 @@ def pmap(fn: Callable, in_axes: Axes = 0, out_axes: int | None = 0, group: Any =
     Inside a compiler, where lengths must be known beforehand, results of an uneven split have the length of their
     input. Raises InvalidArgument where arguments disagree in length or lack the axis."""
 
+    names = list(inspect.signature(fn).parameters) if isinstance(in_axes, Mapping) else []
+
     @functools.wraps(fn, updated=())
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        members = group_or_world(group)
-        split = _Split(members.rank, members.size)
-        axes, named_axes = _bind_axes(fn, in_axes, args, kwargs)
-        parts = [split.cut(x, axis, f"argument {i}") for i, (x, axis) in enumerate(zip(args, axes, strict=True))]
-        named = {name: split.cut(x, named_axes.get(name), name) for name, x in kwargs.items()}
-        return _gather(fn(*parts, **named), out_axes, split, members)
+        axes, named_axes = _bind_axes(names, in_axes, args, kwargs)
+        return share_work(fn, axes, named_axes, out_axes, group, args, kwargs)
 
     return mapped

@@ -46,8 +46,8 @@ def reduce(x, root: int = 0, op: str | Op = "sum", *, out=None, group=None, asyn
 
 
 def broadcast(x, root: int = 0, *, out=None, group=None, async_op: bool = False, timeout=None):
-    """Every rank gets the root's array. In eager code the others may pass None: shape and dtype come with the data (as a NumPy
-    array; pass an array to get its kind)."""
+    """Every rank gets the root's array. In eager code the others may pass None: shape, dtype and kind of
+    the array come with the data."""
     return apply(_call("broadcast", root=root), x, out, group, async_op, timeout)
 
 

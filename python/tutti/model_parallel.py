@@ -113,12 +113,22 @@ def _axis_of(x: Any, dim: int, what: str) -> int:
     return dim % axes
 
 
+def _length_of(x: Any, axis: int, what: str) -> int:
+    """How much there is to cut or join; tf.function may not know it."""
+    length = x.shape[axis]
+    if length is None:
+        raise InvalidArgument(
+            f"model_parallel.{what}: the length of axis {axis} is not known while tf.function traces; give the function an"
+            " input_signature with that length, or x.set_shape(…) before"
+        )
+    return int(length)
+
+
 def _joined(x: Any, axis: int, members: Any, total: int | None) -> Any:
     """The ranks' parts along an axis. `total` tells the lengths; without it they are asked for, which a compiled
     program cannot do: there they have to be equal, and the call raises Mismatch where they are not."""
     if total is None:
-        is_traced = getattr(adapters.adapter_of(x), "is_traced", lambda x: False)(x)
-        call = _native.Call("all_gather", axis=axis, uneven=not is_traced)
+        call = _native.Call("all_gather", axis=axis, uneven=not adapters.is_traced(x))
     elif (split := Split(total, members)).is_even:
         call = _native.Call("all_gather", axis=axis)
     else:
@@ -127,7 +137,7 @@ def _joined(x: Any, axis: int, members: Any, total: int | None) -> Any:
 
 
 def _part(x: Any, axis: int, members: Any) -> Any:
-    split = Split(int(x.shape[axis]), members)
+    split = Split(_length_of(x, axis, "scatter"), members)
     frame = frame_of(x, "model_parallel.scatter")
     return frame.copy(frame.slice(x, axis, split.begin, split.length))
 
@@ -182,7 +192,7 @@ def _scatter(x: Any, dim: int | None = -1, *, group: Any = None) -> Any:
         return x
     members = members_of(group)
     axis = _axis_of(x, dim, "scatter")
-    total = int(x.shape[axis])
+    total = _length_of(x, axis, "scatter")
     frame = frame_of(x, "model_parallel.scatter")
     return frame.conjugate(
         x, lambda whole: _part(whole, axis, members), lambda g: _gather(g, axis, total=total, group=members)
@@ -198,7 +208,7 @@ def _gather(x: Any, dim: int | None = -1, *, total: int | None = None, group: An
         return x
     members = members_of(group)
     axis = _axis_of(x, dim, "gather")
-    own = int(x.shape[axis])
+    own = _length_of(x, axis, "gather")
     if total is not None and (due := Split(total, members).length) != own:
         raise InvalidArgument(f"model_parallel.gather: total={total} gives this rank {due}, but it has {own}")
     frame = frame_of(x, "model_parallel.gather")

@@ -191,7 +191,7 @@ void Collective::lay_out_body() {
   lay_out(request_, backend_.facts().rank, backend_.facts().size, layout_);
   const DType dtype = request_.input.present() ? request_.input.dtype() : request_.output.dtype();
   if (layout_.has_output && !request_.output.present() && request_.allocate) {
-    request_.output = request_.allocate(dtype, layout_.output_shape);
+    request_.output = request_.allocate(dtype, layout_.output_shape, request_.kind);
   }
   // At the door the sizes were not known yet.
   if (request_.sizes_follow && layout_.has_output &&

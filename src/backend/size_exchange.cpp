@@ -17,8 +17,9 @@ namespace {
 
 constexpr std::uint32_t size_phase = 1;
 
-/// What the root says of its array: dtype, number of axes, shape, and for scatter the axis and the sizes along it.
-constexpr std::size_t axis_word = 2 + View::max_axes;
+/// What the root says of its array: dtype, number of axes, shape, kind, and for scatter the axis and the sizes along it.
+constexpr std::size_t kind_word = 2 + View::max_axes;
+constexpr std::size_t axis_word = kind_word + 1;
 constexpr std::size_t header_words(int size) { return axis_word + 1 + static_cast<std::size_t>(size); }
 
 /// Off the root an axis counted from the end becomes a number only now, and can be compared with the root's.
@@ -50,6 +51,7 @@ void Collective::start_size_exchange() {
         header_[0] = static_cast<std::int64_t>(input.dtype());
         header_[1] = input.axes();
         std::copy(input.shape().begin(), input.shape().end(), header_.begin() + 2);
+        header_[kind_word] = request_.kind;
         if (request_.verb == Verb::scatter) {
           lay_out(request_, facts.rank, facts.size, layout_);
           header_[axis_word] = request_.axis;
@@ -100,7 +102,10 @@ void Collective::take_sizes() {
       shape[static_cast<std::size_t>(request_.axis)] = request_.sizes[static_cast<std::size_t>(facts.rank)];
     }
   }
-  if (!request_.output.present() && request_.allocate) request_.output = request_.allocate(dtype, shape);
+  request_.kind = static_cast<std::uint8_t>(header_[kind_word]);
+  if (!request_.output.present() && request_.allocate) {
+    request_.output = request_.allocate(dtype, shape, request_.kind);
+  }
   if (request_.output.dtype() != dtype || !std::ranges::equal(request_.output.shape(), shape)) {
     throw Mismatch(fmt::format(
         "{} from rank {}: it sends {} of shape [{}], but the array given here to receive it is {} of another "

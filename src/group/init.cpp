@@ -7,6 +7,7 @@
 #include <tutti/init.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <pthread.h>
 #include <sched.h>
 
@@ -16,6 +17,7 @@
 
 #include <tutti/error.hpp>
 
+#include "base/backend_names.hpp"
 #include "base/bytes.hpp"
 #include "base/environment.hpp"
 #include "base/printable.hpp"
@@ -123,10 +125,9 @@ Table own_table(const Environment& environment) {
 std::string backend_from(const InitOptions& options, const Environment& environment) {
   const bool open = options.backend.empty() || options.backend == "auto";
   std::string backend = open ? environment.get("TUTTI_BACKEND").value_or("auto") : options.backend;
-  for (const std::string_view known : {"auto", "native", "shm"}) {
-    if (backend == known) return backend;
-  }
-  throw Unsupported(fmt::format("backend '{}' is not known; the known ones are auto, native and shm", backend));
+  if (is_backend_name(backend)) return backend;
+  throw Unsupported(
+      fmt::format("backend '{}' is not known; the known ones are {}", backend, fmt::join(backend_names, ", ")));
 }
 
 void check_backends(const std::vector<std::string>& backends) {

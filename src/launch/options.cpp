@@ -3,13 +3,16 @@
 #include "launch/options.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 
+#include "base/backend_names.hpp"
 #include "base/environment.hpp"
+#include "launch/suggest.hpp"
 #include "launch/words.hpp"
 
 namespace tutti::launch {
@@ -48,6 +51,16 @@ Duration duration(std::string_view option, const std::string& text) {
   if (!value || *value <= Duration::zero())
     fail(fmt::format("{} takes a time such as 30s, 500ms or 10m, not \"{}\"", option, text));
   return *value;
+}
+
+/// Checked here, so that one message says what every rank would say by itself.
+std::string backend_name(const std::string& text) {
+  if (is_backend_name(text)) return text;
+  const std::vector<std::string> known(backend_names.begin(), backend_names.end());
+  const bool names_framework = text == "torch" || text == "jax" || text == "tensorflow" || text == "numpy";
+  const std::string hint = names_framework ? "; frameworks need no backend: Tutti takes their arrays as they are"
+                                           : did_you_mean(text, known);
+  fail(fmt::format("-B {}: there is no such backend; there are {}{}", text, fmt::join(known, ", "), hint));
 }
 
 int rank_count(const std::string& text) {
@@ -148,7 +161,7 @@ class CommandLine {
     value("-n,--nproc-per-node", "N", "ranks to start (default: one per core)",
           [this](const std::string& text) { result_.ranks = rank_count(text); });
     value("-B,--backend", "NAME", "backend of the ranks, in TUTTI_BACKEND",
-          [this](const std::string& text) { result_.backend = text; });
+          [this](const std::string& text) { result_.backend = backend_name(text); });
     value("--bind", "core|none", "give each rank its own cores (default: none)",
           [this](const std::string& text) { result_.binding = binding(text); });
     flag("--standalone", "one node, meeting at a free port: the default", standalone_);

@@ -10,6 +10,7 @@
 namespace tutti::launch {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -106,6 +107,12 @@ TEST(RunOptions, SaysWhatIsWrongWithAValue) {
   EXPECT_THAT(complaint("-x TUTTI_NO_SUCH_VARIABLE x"), HasSubstr("is not set here"));
   EXPECT_THAT(complaint("x --timeout"), "(accepted)");
   EXPECT_THAT(complaint("--timeout"), HasSubstr("--timeout needs a value"));
+}
+
+TEST(RunOptions, ABackendThatDoesNotExistIsRefusedBeforeRanksStart) {
+  EXPECT_THAT(complaint("-B torch x"), AllOf(HasSubstr("auto, native, shm"), HasSubstr("as they are")));
+  EXPECT_THAT(complaint("--backend=nativ x"), HasSubstr("did you mean native?"));
+  EXPECT_THAT(complaint("-B shm x"), "(accepted)");
 }
 
 TEST(RunOptions, AProgramIsNeeded) {

@@ -132,7 +132,8 @@ Request request_of(const Call& call, const View& input, const View& output) {
           .sizes = call.sizes,
           .recv_sizes = call.recv_sizes,
           .pairs = call.pairs,
-          .structure = call.structure};
+          .structure = call.structure,
+          .kind = call.kind};
 }
 
 bool gives_input_back(const Call& call, int rank) {
@@ -158,7 +159,7 @@ std::vector<std::int64_t> output_shape(const Call& call, std::span<const std::in
   const View array = View::read_only(&nowhere, DType::float32, shape);
   Request request = request_of(call, array, View());
   if (!applies(call.op.kind(), DType::float32)) request.op = Op::sum;  // which dtypes it takes is the call's business
-  request.allocate = [](DType, std::span<const std::int64_t>) { return View(); };
+  request.allocate = [](DType, std::span<const std::int64_t>, std::uint8_t) { return View(); };
   const bool root_splits = call.verb == Verb::scatter || call.verb == Verb::broadcast;
   if (root_splits) {
     if (call.root < 0 || call.root >= size) {

@@ -32,6 +32,7 @@ struct Call {
   int source = -1;              // sendrecv; −1: nobody, and zeros arrive
   std::uint32_t tag = 0;        // sendrecv
   std::uint64_t structure = 0;  // see Request::structure
+  std::uint8_t kind = 0;        // see Request::kind; not part of the text
 
   friend bool operator==(const Call&, const Call&) = default;
 };

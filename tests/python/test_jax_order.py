@@ -1,5 +1,7 @@
 # test_jax_order.py: the order of calls in and between compiled JAX programs, and what happens when one fails.
 # SPDX-License-Identifier: Apache-2.0
+import pickle
+
 import numpy as np
 import pytest
 
@@ -110,14 +112,22 @@ def test_a_closed_group_raises(world):
 
 
 @pytest.mark.ranks(2)
-def test_errors_name_themselves_and_can_be_translated(world, rank):
+def test_errors_inside_programs_are_tuttis_and_jaxs(world, rank):
     group = world.split(0)
     program = jax.jit(lambda x: tutti.all_reduce(x, group=group))
     x = jnp.ones(2 if rank else 3)
-    with pytest.raises(jax.errors.JaxRuntimeError, match="tutti.Mismatch"):
-        program(x).block_until_ready()
+    for look in (jax.block_until_ready, np.asarray, lambda y: float(y[0])):
+        with pytest.raises(tutti.Mismatch, match="all_reduce") as caught:
+            look(program(x))
+        assert isinstance(caught.value, jax.errors.JaxRuntimeError)
     with pytest.raises(tutti.Mismatch), tutti.jax.translated():
         program(x).block_until_ready()
+    assert type(pickle.loads(pickle.dumps(caught.value))) is tutti.Mismatch
+
+
+def test_other_errors_of_programs_stay_jaxs():
+    error = jax.errors.JaxRuntimeError("INTERNAL: something else")
+    assert type(error) is jax.errors.JaxRuntimeError and str(error) == "INTERNAL: something else"
 
 
 @pytest.mark.ranks(2)

@@ -249,9 +249,14 @@ def test_errors_come_out_with_their_words_and_as_themselves(world, rank, size):
         return tutti.all_reduce(x, group=group)
 
     group = world.split(color=0)
-    with pytest.raises(tf.errors.OpError, match="Mismatch") as caught:
+    with pytest.raises(tutti.Mismatch, match="float32") as caught:
         tf.function(lambda x: run(x, group))(tf.ones([2 + rank], tf.float32))
-    assert isinstance(tutti.tensorflow.cause_of(caught.value), tutti.Mismatch)
+    assert isinstance(caught.value, tf.errors.OpError) and caught.value.error_code is not None
+    assert tutti.tensorflow.cause_of(caught.value) is caught.value
+
+    group = world.split(color=0)
+    with pytest.raises(tutti.Mismatch), tutti.tensorflow.own_errors():
+        tf.function(lambda x: run(x, group))(tf.ones([2 + rank], tf.float32))
 
     group = world.split(color=0)
     with pytest.raises(tutti.Mismatch):

@@ -258,7 +258,6 @@ def test_messages_between_ranks(rank, size):
 
 
 REFUSED = {
-    "sparse": (lambda: torch.eye(2).to_sparse(), tutti.Unsupported, "to_dense"),
     "compressed": (lambda: torch.eye(2).to_sparse_csr(), tutti.Unsupported, "to_dense"),
     "meta": (lambda: torch.empty(2, device="meta"), tutti.InvalidArgument, "meta"),
     "quantised": (lambda: torch.quantize_per_tensor(torch.ones(2), 1.0, 0, torch.qint8), tutti.Unsupported, "dequan"),
@@ -288,7 +287,7 @@ def test_inside_vmap_it_is_refused_by_name(rank, size):
 @pytest.mark.ranks(2)
 def test_the_others_hear_of_a_refusal_at_once_and_all_can_go_on(world, rank, size):
     group = world.split(color=0)
-    for refused in (torch.eye(2).to_sparse(), torch.ones(2, device="meta"), torch.ones(2, requires_grad=True)):
+    for refused in (torch.eye(2).to_sparse_csr(), torch.ones(2, device="meta"), torch.ones(2, requires_grad=True)):
         op = "product" if refused.requires_grad else "sum"
         with pytest.raises(tutti.Error, match="gradient|meta|to_dense|refuse|array"):
             group.all_reduce(refused if rank == 0 else torch.ones(2), op=op, timeout=30)

@@ -294,3 +294,64 @@ def test_jax_zero_refuses_by_name_what_looks_at_whole_arrays():
         with pytest.raises(tutti.Unsupported, match=f"{name}.*average_gradients"):
             training.zero(optimizer)
     training.zero(optax.sgd(optax.cosine_decay_schedule(0.1, 10), 0.9, nesterov=True))
+
+
+# TensorFlow.
+
+
+def keras_network(seed):
+    keras = pytest.importorskip("keras")
+    keras.utils.set_random_seed(seed)
+    return keras.Sequential([keras.Input((3,)), keras.layers.Dense(5, activation="tanh"), keras.layers.Dense(2)])
+
+
+@pytest.mark.parametrize("name", ["AdamW", "SGD"])
+@pytest.mark.parametrize("is_compiled, weighted", [(False, True), (True, False)])
+def test_tensorflow_zero_equals_keras(name, is_compiled, weighted, rank, size):
+    keras = pytest.importorskip("keras")
+    import tensorflow as tf
+
+    options = {"AdamW": {"learning_rate": 0.02}, "SGD": {"learning_rate": 0.1, "momentum": 0.9}}[name]
+    plain = getattr(keras.optimizers, name)(**options, global_clipnorm=0.5)
+    shared = tutti.tensorflow.zero(getattr(keras.optimizers, name)(**options), clip_norm=0.5)
+    expected, found = keras_network(0), keras_network(rank)  # all start with rank 0's
+    shared.build(found.trainable_variables)
+    random = np.random.default_rng(0)
+    weights = [r + 1.0 if weighted else 1.0 for r in range(size)]
+
+    def step(gradients):
+        shared.apply(gradients, found.trainable_variables, weight=weights[rank] if weighted else None)
+
+    run = tf.function(step) if is_compiled else step
+    for _ in range(3):
+        every = [[random.normal(size=v.shape).astype("f4") for v in expected.trainable_variables] for _ in range(size)]
+        mean = [np.average(parts, axis=0, weights=weights).astype("f4") for parts in zip(*every, strict=True)]
+        plain.apply([tf.constant(g) for g in mean], expected.trainable_variables)
+        run([tf.constant(g) for g in every[rank]])
+    for mine, theirs in zip(found.get_weights(), expected.get_weights(), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)
+    count = sum(v.size for v in expected.get_weights())
+    assert shared.memory()["state"] == pytest.approx({"AdamW": 2, "SGD": 1}[name] * 4 * count / size, abs=8)
+
+
+def test_tensorflow_zero_in_keras_fit(rank, size):
+    keras = pytest.importorskip("keras")
+    random = np.random.default_rng(1)
+    x, y = random.normal(size=(24, 3)).astype("f4"), random.normal(size=(24, 2)).astype("f4")
+    alone, model = keras_network(0), keras_network(rank)
+    alone.compile(keras.optimizers.Adam(0.05), loss="mse", jit_compile=False)
+    alone.fit(x, y, batch_size=24, epochs=3, shuffle=False, verbose=0)
+    tutti.tensorflow.compile(model, tutti.tensorflow.zero(keras.optimizers.Adam(0.05)), loss="mse")
+    model.fit(x[rank::size], y[rank::size], batch_size=24, epochs=3, shuffle=False, verbose=0)
+    for mine, theirs in zip(model.get_weights(), alone.get_weights(), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-3, atol=1e-4)
+
+
+def test_tensorflow_zero_refuses_by_name_what_looks_at_whole_arrays():
+    keras = pytest.importorskip("keras")
+    with pytest.raises(tutti.Unsupported, match="Adafactor"):
+        tutti.tensorflow.zero(keras.optimizers.Adafactor())
+    with pytest.raises(tutti.Unsupported, match="global_clipnorm.*clip_norm"):
+        tutti.tensorflow.zero(keras.optimizers.SGD(global_clipnorm=1.0))
+    with pytest.raises(tutti.InvalidArgument, match="already"):
+        tutti.tensorflow.zero(tutti.tensorflow.averaging("sgd"))

@@ -59,7 +59,7 @@ void Part::set_views(Request& request) {
   const bool knows_nothing = call_.verb == Verb::broadcast || call_.verb == Verb::scatter;
   if (call_.sizing != Sizing::exchanged || !output_ || (!knows_nothing && call_.seed % 2 == 0)) return;
   request.output = View();
-  request.allocate = [this](DType dtype, std::span<const std::int64_t> shape) {
+  request.allocate = [this](DType dtype, std::span<const std::int64_t> shape, std::uint8_t) {
     if (dtype != output_->dtype() || !std::ranges::equal(shape, output_->shape())) {
       throw Error(fmt::format("asked for an array of shape [{}] instead of [{}]", fmt::join(shape, ", "),
                               fmt::join(output_->shape(), ", ")));

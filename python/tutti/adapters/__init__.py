@@ -137,6 +137,12 @@ def check(adapter: ModuleType, value: Any) -> None:
         checks(value)
 
 
+def is_traced(value: Any) -> bool:
+    """Whether a compiler is looking, and the ranks cannot be asked for what this array's length would tell."""
+    asks = getattr(adapter_of(value), "is_traced", None)
+    return asks is not None and asks(value)
+
+
 def adapter_of(value: Any, where: str = "", verb: str = "") -> ModuleType:
     """The adapter that serves this array; raises InvalidArgument for anything that is none."""
     kind = kind_of(value)

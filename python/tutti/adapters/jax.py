@@ -60,6 +60,10 @@ def is_writable(x: Any) -> bool:
     return False
 
 
+def is_traced(x: Any) -> bool:
+    return isinstance(x, jax.core.Tracer)
+
+
 def dtype_name(x: Any) -> str:
     """Tutti's name of the elements' type."""
     name = np.dtype(x.dtype).name

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import _native
 from .._errors import InvalidArgument, Mismatch
+from .._kinds import told
 from .._works import Works
 
 overlaps = True  # several calls may be under way at once
@@ -83,7 +84,7 @@ def _learn(call: Any, out: np.ndarray | None, group: Any, async_op: bool, timeou
 
     def finish(array: _native.Array) -> np.ndarray:
         if out is None:
-            return array.numpy()
+            return told(array, call.verb)
         if out.shape != array.shape or dtype_name(out) != array.dtype:
             raise Mismatch(
                 f"{call.verb}: {array.dtype} of shape {array.shape} came, but out is {out.dtype} of {out.shape}"
@@ -159,7 +160,7 @@ def shape_of(x: Any) -> tuple[int, ...]:
 
 def from_array(array: _native.Array, like: Any) -> np.ndarray:
     """Native memory as a NumPy array, without a copy; as a scalar or number where `like` is one."""
-    wrap = _wrapped_like(like)
+    wrap = None if like is None else _wrapped_like(like)
     return array.numpy() if wrap is None else wrap(array.numpy())
 
 

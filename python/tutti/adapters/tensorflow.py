@@ -54,6 +54,10 @@ def is_writable(x: Any) -> bool:
     return False
 
 
+def is_traced(x: Any) -> bool:
+    return not tf.executing_eagerly()
+
+
 def dtype_name(x: Any) -> str:
     """Tutti's name of the elements' type."""
     return _memory.dtype_name(tf.as_dtype(x.dtype))

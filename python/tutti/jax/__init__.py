@@ -23,15 +23,21 @@ import jax as _jax
 import jax.numpy as _jnp
 
 from .. import _lifecycle, _native
+from .._later import names_later as _names_later
 from . import internals as _internals
 from . import primitive, rules
+from .errors import install as _install_errors
 from .errors import translated
 from .internals import is_tracing
 
+_TRAINING = dict.fromkeys(("training", "average_gradients", "value_and_grad", "zero"), "training")
+
 __all__ = ["barrier", "is_tracing", "translated"]
+__getattr__, __dir__ = _names_later(__name__, _TRAINING)
 
 primitive.register()
 rules.register()
+_install_errors()
 
 
 def barrier(group: Any = None, timeout: float | None = None) -> None:

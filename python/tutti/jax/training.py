@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from .. import _native
 from .._average import average
 from .._errors import InvalidArgument
+from .._runs import layouts
 
 
 def conjugate(x: Any, forward: Callable[[Any], Any], backward: Callable[[Any], Any]) -> Any:
@@ -63,31 +64,14 @@ def average_gradients(optimizer: Any, *, group: Any = None) -> Any:
     return optax.GradientTransformationExtraArgs(inner.init, update)
 
 
-class _Layout(NamedTuple):
-    """Leaves of one dtype end to end, and how the ranks share them."""
-
-    places: tuple[int, ...]
-    sizes: tuple[int, ...]
-
-
-def _layouts(leaves: list, size: int) -> dict[str, _Layout]:
-    by_dtype: dict[str, list[int]] = {}
-    for place, leaf in enumerate(leaves):
-        by_dtype.setdefault(str(leaf.dtype), []).append(place)
-    result = {}
-    for dtype, places in sorted(by_dtype.items()):
-        count = sum(leaves[place].size for place in places)
-        result[dtype] = _Layout(tuple(places), tuple(_native.shard_sizes(count, size)))
-    return result
-
-
 class _Sharing:
     """A tree of arrays as one run per dtype: this rank's part of the leaves laid end to end."""
 
     def __init__(self, tree: Any, group: Any):
         self.group = group
         self.leaves, self.definition = jax.tree_util.tree_flatten(tree)
-        self.layouts = _layouts(self.leaves, group.size)
+        dtypes, counts = [str(leaf.dtype) for leaf in self.leaves], [leaf.size for leaf in self.leaves]
+        self.layouts = layouts(dtypes, counts, group.size)
 
     def flat(self, leaves: list, dtype: str) -> Any:
         return jnp.concatenate([jnp.ravel(leaves[place]) for place in self.layouts[dtype].places])
@@ -96,7 +80,7 @@ class _Sharing:
         """This rank's run of values that are whole on every rank."""
         runs = {}
         for dtype, layout in self.layouts.items():
-            begin = sum(layout.sizes[: self.group.rank])
+            begin = layout.begin(self.group.rank)
             runs[dtype] = self.flat(leaves, dtype)[begin : begin + layout.sizes[self.group.rank]]
         return runs
 

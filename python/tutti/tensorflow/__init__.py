@@ -16,10 +16,16 @@ Inside tf.function
 * verbs on NumPy arrays run while the function is traced, as all Python code does; tutti.barrier() is an operation of
   the function.
 
-An error inside tf.function comes out as a tf.errors.OpError with Tutti's words in it: `cause_of` gives the tutti error
-behind it, `function` and `own_errors` raise it instead.
+An error inside tf.function comes out as what it is, tutti.PeerLost for example, and is a tf.errors.OpError as well.
 """
+from .._later import names_later
 from ._failures import cause_of, function, own_errors
+from ._failures import install as _install_errors
 from ._graph import barrier
 
+_TRAINING = ("training", "GradientTape", "average_gradients", "averaging", "broadcast_variables", "compile", "zero")
+
 __all__ = ["barrier", "cause_of", "function", "own_errors"]
+__getattr__, __dir__ = names_later(__name__, dict.fromkeys(_TRAINING, "training"))
+
+_install_errors()

@@ -11,6 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from .._compiled_errors import as_both
 from .._errors import Error, Unsupported
 
 Error.ag_pass_through = True  # AutoGraph would replace errors that it does not know, while tracing, by one of its own
@@ -29,7 +30,7 @@ def remember(error: Exception) -> None:
 def cause_of(error: BaseException) -> Error | None:
     """The tutti error that made a tf.function fail; None if something else did.
 
-    TensorFlow carries an error out of a graph as a tf.errors.OpError with its text::
+    What comes out of a graph is a tutti error and a tf.errors.OpError::
 
         try:
             step(batch)
@@ -40,11 +41,32 @@ def cause_of(error: BaseException) -> Error | None:
         return error
     if not isinstance(error, tf.errors.OpError):
         return None
+    return _cause_in(error.message)
+
+
+def _cause_in(message: str) -> Error | None:
     with _lock:
         for known in reversed(_remembered):
-            if isinstance(known, Error) and f"{type(known).__name__}: {known}" in error.message:
+            if isinstance(known, Error) and f"{type(known).__name__}: {known}" in message:
                 return known
     return None
+
+
+def install() -> None:
+    """Errors of Tutti come out of tf.functions as themselves, and as the tf.errors.OpError that TensorFlow would raise.
+
+    TensorFlow makes its exceptions, in C++ and in Python, by calling their class with a text: the class is told to look
+    whether the text is Tutti's."""
+
+    def new(cls: type, *args: Any, **options: Any) -> BaseException:
+        plain = Exception.__new__(cls, *args)
+        cause = _cause_in(str(args[2] if len(args) > 2 else options.get("message", "")))
+        if cause is None or isinstance(plain, Error):
+            return plain
+        plain.__init__(*args, **options)
+        return as_both(cause, cls, vars(plain))
+
+    tf.errors.OpError.__new__ = staticmethod(new)
 
 
 @contextlib.contextmanager
@@ -54,7 +76,7 @@ def own_errors() -> Iterator[None]:
         yield
     except tf.errors.OpError as error:
         cause = cause_of(error)
-        if cause is None:
+        if cause is None or cause is error:
             raise
         raise cause from error
 

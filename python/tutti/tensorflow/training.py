@@ -10,6 +10,8 @@ With Keras::
 
     tutti.tensorflow.compile(model, optimizer="adam", loss="mse")   # in place of model.compile
     model.fit(x_of_this_rank, y_of_this_rank)
+
+`zero(keras.optimizers.Adam(1e-3))` also shares out the optimiser's state (ZeRO, stages 1 and 2).
 """
 from __future__ import annotations
 
@@ -82,6 +84,14 @@ def averaging(optimizer: Any, *, group: Any = None) -> Any:
     return made.from_config(optimizer.get_config())
 
 
+def __getattr__(name: str) -> Any:
+    if name == "zero":
+        from ._zero import zero
+
+        return zero
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def broadcast_variables(variables: Any, root: int = 0, *, group: Any = None) -> None:
     """Variables (or a model's) as the root has them, on every rank."""
     variables = list(getattr(variables, "variables", variables))
@@ -92,13 +102,16 @@ def broadcast_variables(variables: Any, root: int = 0, *, group: Any = None) -> 
 
 
 def compile(model: Any, optimizer: Any = "rmsprop", *, group: Any = None, **options: Any) -> None:
-    """model.compile for training on all ranks: the optimiser averages, and the variables start as rank 0 has them.
+    """model.compile for training on all ranks: the optimiser averages (or is one of averaging(…) or zero(…)), and the
+    variables start as rank 0 has them.
 
     It sets jit_compile=False and says so (as information of the logger "tutti"), because a collective cannot be inside of what XLA compiles for TensorFlow; Keras would
     compile by itself. Asked for jit_compile=True it raises InvalidArgument."""
     if options.get("jit_compile", "auto") not in ("auto", False):
         raise InvalidArgument("compile: jit_compile=True cannot hold a collective; leave it out, and it will be False")
     logging.getLogger("tutti").info("compile: jit_compile=False, as a collective cannot be inside of what XLA compiles")
-    model.compile(optimizer=averaging(optimizer, group=group), **{**options, "jit_compile": False})
+    if not getattr(optimizer, "averages_over_ranks", False):
+        optimizer = averaging(optimizer, group=group)
+    model.compile(optimizer=optimizer, **{**options, "jit_compile": False})
     if model.built:
         broadcast_variables(model, group=group)

@@ -6,9 +6,7 @@
 """
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
+from .._later import names_later
 from .process_group import group_of
 
 # By the module that has them; each is imported when first used.
@@ -23,19 +21,8 @@ _HOMES = {
     "ZeroOptimizer": "zero",
     "ShardSampler": "sampler",
     "clip_grad_norm_": "clipping",
+    "compression": "compression",
 }
 
-__all__ = ["group_of", *_HOMES]
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f".{home}", __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+__all__ = ["group_of", *(name for name, home in _HOMES.items() if name != home)]
+__getattr__, __dir__ = names_later(__name__, _HOMES)

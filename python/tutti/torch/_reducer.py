@@ -37,6 +37,7 @@ class Reducer:
     def ready(self, item: int) -> None:
         if not self.is_open:
             self.is_open = True
+            self.optimizer.forget_spoiled()
             self.schedule.begin()
             self.waiting = [len(chunk.parameters) for chunk in self.chunks]
             torch.autograd.Variable._execution_engine.queue_callback(self.close)

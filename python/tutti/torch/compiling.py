@@ -7,7 +7,9 @@ two compiled parts.
 """
 from __future__ import annotations
 
+import contextlib
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -19,7 +21,7 @@ from .. import _lifecycle, _tie, _verbs
 from .._dispatch import group_or_world
 from .._errors import Error, InvalidArgument, Unsupported
 from .._fuse import FUSED_COUNT_MAX, FUSED_VERBS
-from .._native import Call, Group
+from .._native import Call, Group, group_of
 from . import autograd, ops  # noqa: F401  (ops registers tutti::call)
 
 # Parts of a program that run once, where they stand. Others (branches, loops, checkpoints) may run more often, or not.
@@ -30,6 +32,15 @@ _RUNS_ONCE = (None, "autograd.Function")
 def _trace_error(kind: type[Error]) -> type[Error]:
     """The error as the tracer knows it: it breaks the graph, or is raised where that is not allowed."""
     return type(kind.__name__, (GraphBreak, kind), {"__module__": kind.__module__})
+
+
+@contextlib.contextmanager
+def trace_errors() -> Iterator[None]:
+    """Around what runs while tracing: Tutti's errors as the tracer knows them."""
+    try:
+        yield
+    except Error as error:
+        raise _trace_error(type(error))(str(error)) from None
 
 
 def _checked_call(verb: str, group: Any, out: bool, async_op: bool, differentiated: bool, fields: dict) -> Call:
@@ -66,16 +77,15 @@ def _enclosing_construct() -> str | None:
 
 @torch._dynamo.assume_constant_result
 def _plan(verb: str, group: Any, out: bool, async_op: bool, differentiated: bool, **fields: Any) -> tuple[str, int]:
-    """At trace time: the call's text and the group's number."""
-    try:
-        group = group_or_world(group)
+    """At trace time: the call's text and the group's number. `group` may be a number already."""
+    with trace_errors():
+        group = group_of(group) if isinstance(group, int) else group_or_world(group)
         return _checked_call(verb, group, out, async_op, differentiated, fields).encode(), group.id
-    except Error as error:
-        raise _trace_error(type(error))(str(error)) from None
 
 
 @torch._dynamo.assume_constant_result
-def _refuse(kind: str, text: str) -> None:
+def refuse(kind: str, text: str) -> None:
+    """Ends the compilation, or breaks the graph, with this error."""
     raise _trace_error({"invalid": InvalidArgument, "unsupported": Unsupported}[kind])(text)
 
 
@@ -132,7 +142,7 @@ def _flatten(verb: str, x: Any, leaves: list) -> None:
         for part in x:
             _flatten(verb, part, leaves)
     else:
-        _refuse("invalid", f"{verb}: inside torch.compile every rank passes a tensor, or a list, tuple or dict of them")
+        refuse("invalid", f"{verb}: inside torch.compile every rank passes a tensor, or a list, tuple or dict of them")
 
 
 def _rebuild(x: Any, results: list) -> Any:
@@ -209,10 +219,10 @@ def tie(loss, *results):
 def _refused(verb: str) -> Any:
     text = f"{verb}: has no result that a compiled program could order it by; call it outside of torch.compile"
 
-    def refuse(*args, **options):
-        return _refuse("unsupported", text)
+    def twin(*args, **options):
+        return refuse("unsupported", text)
 
-    return refuse
+    return twin
 
 
 _TWINS = (all_reduce, reduce, broadcast, all_gather, gather, reduce_scatter, scatter, all_to_all, scan, exscan, permute,
@@ -243,3 +253,7 @@ def _register() -> None:
 
 
 _register()
+
+from . import compiling_layers  # noqa: E402  (it needs the verbs' twins)
+
+compiling_layers.register()

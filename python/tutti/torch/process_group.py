@@ -30,6 +30,7 @@ from .memory import from_array
 from .process_group_barrier import monitored_barrier
 from .process_group_collectives import Collectives
 from .process_group_layout import Flat
+from .process_group_modes import shown_to_modes
 from .process_group_work import Work
 
 _CPU = torch.device("cpu")
@@ -128,14 +129,17 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
 
     # Messages.
 
+    @shown_to_modes
     def send(self, tensors: Sequence[torch.Tensor], dst: int, tag: int = 0) -> Work:
         with self._recorded("send", tensors), self._door:
             flat = Flat(tensors)
             return Work([self.group.start_send(flat.array, dst, tag, timeout=self._seconds)], list(tensors))
 
+    @shown_to_modes
     def recv(self, tensors: Sequence[torch.Tensor], src: int, tag: int = 0) -> Work:
         return self._receive("recv", tensors, src, tag)
 
+    @shown_to_modes
     def recv_anysource(self, tensors: Sequence[torch.Tensor], tag: int = 0) -> Work:
         return self._receive("recvAnySource", tensors, None, tag)
 
@@ -246,6 +250,13 @@ def _register() -> None:
         return
     dist.Backend.register_backend("tutti", _create, extended_api=True, devices=["cpu"])
     _extend_monitored_barrier()
+    _leave_out_flight_recorder()
+
+
+def _leave_out_flight_recorder() -> None:
+    """From 2.15 on torch attaches a recorder to every group whose backend does not record by itself; on a group that is a
+    class of Python it cannot. What Tutti knows of calls under way is in its own errors."""
+    getattr(c10d, "_FR_SELF_RECORDING_BACKENDS", set()).add("tutti")
 
 
 def _extend_monitored_barrier() -> None:

@@ -15,7 +15,8 @@ import torch
 from .. import _native
 from .._errors import InvalidArgument, Timeout
 from .process_group_layout import Flat
-from .process_group_options import Options, call_of, read_options
+from .process_group_modes import ShownToModes, shown_to_modes
+from .process_group_options import Options, call_of, divides_after, read_options
 from .process_group_sparse import start_sparse_all_reduce
 from .process_group_work import Ended, Result, Work, explained
 
@@ -36,12 +37,23 @@ def _only(lists: Sequence, what: str) -> Any:
 class Step:
     """One call of the core: what it reads, what it writes, and where results go afterwards."""
 
-    __slots__ = ("call", "source", "target")
+    __slots__ = ("call", "source", "target", "divisor")
 
-    def __init__(self, call: _native.Call, source: Flat | None, target: Flat | None = None) -> None:
+    def __init__(self, call: _native.Call, source: Flat | None, target: Flat | None = None, divisor: int = 1) -> None:
         self.call = call
         self.source = source
         self.target = target
+        self.divisor = divisor  # of the result, once it is there
+
+    @property
+    def has_end(self) -> bool:
+        return self.target is not None and (self.target.is_staged or self.divisor != 1)
+
+    def end(self) -> None:
+        """Brings the result to where it belongs."""
+        self.target.restore()
+        if self.divisor != 1:
+            self.target.divide(self.divisor)
 
     @property
     def arrays(self) -> tuple[_native.Array | None, _native.Array | None]:
@@ -51,7 +63,7 @@ class Step:
         )
 
 
-class Collectives:
+class Collectives(ShownToModes):
     """What ProcessGroup is, as far as collectives go. `group`, `_door` and `_seconds` come from there."""
 
     group: _native.Group
@@ -64,8 +76,8 @@ class Collectives:
         call.
         """
         seconds = options.seconds or self._seconds
-        staged = [step.target for step in steps if step.target is not None and step.target.is_staged]
-        if not (options.is_async or staged) and len(steps) == 1 and threading.active_count() == 1:
+        ending = [step for step in steps if step.has_end]
+        if not (options.is_async or ending) and len(steps) == 1 and threading.active_count() == 1:
             try:
                 self.group.run(steps[0].call, *steps[0].arrays, timeout=seconds)
             except Timeout as error:
@@ -73,7 +85,7 @@ class Collectives:
             return Ended(result)
         with self._door:
             parts = [self.group.start(step.call, *step.arrays, timeout=seconds) for step in steps]
-        work = Work(parts, result, (lambda: [flat.restore() for flat in staged] and None) if staged else None)
+        work = Work(parts, result, (lambda: [step.end() for step in ending] and None) if ending else None)
         if not options.is_async:
             work.wait()
         return work
@@ -84,6 +96,7 @@ class Collectives:
                 f"backend tutti: {what} needs a list of {self.size()} tensors, one per rank, and got {len(parts)}"
             )
 
+    @shown_to_modes
     def allreduce(self, tensors: Tensor | Tensors, *given, **named) -> Work:
         options, tensors = read_options(given, named), _listed(tensors)
         if any(tensor.layout is not torch.strided for tensor in tensors):
@@ -91,11 +104,22 @@ class Collectives:
         with self._recorded("all_reduce", tensors):
             return self._run([self._in_place("all_reduce", [tensor], options) for tensor in tensors], tensors, options)
 
-    @staticmethod
-    def _in_place(verb: str, tensors: Tensors, options: Options) -> Step:
+    def _in_place(self, verb: str, tensors: Tensors, options: Options) -> Step:
         flat = Flat(tensors, reduced=verb != "broadcast")
-        return Step(call_of(verb, options), flat, flat)
+        if verb == "broadcast":
+            return Step(call_of(verb, options), flat, flat)
+        return self._reducing(verb, tensors[0], options, flat, flat)
 
+    def _reducing(
+        self, verb: str, like: Tensor, options: Options, source: Flat, target: Flat | None,
+        sizes: Sequence[int] | None = None,
+    ) -> Step:
+        """A step of a verb that reduces elements like these."""
+        if not divides_after(options, like):
+            return Step(call_of(verb, options, sizes=sizes), source, target)
+        return Step(call_of(verb, options._replace(op="sum"), sizes=sizes), source, target, self.size())
+
+    @shown_to_modes
     def allreduce_coalesced(self, tensors: Tensors, *given, **named) -> Work:
         """Tensors of one dtype travel together."""
         options, tensors = read_options(given, named), _listed(tensors)
@@ -106,18 +130,21 @@ class Collectives:
             steps = [self._in_place("all_reduce", alike, options) for alike in kinds.values()]
             return self._run(steps, tensors, options)
 
+    @shown_to_modes
     def reduce(self, tensors: Tensor | Tensors, *given, **named) -> Work:
         options, tensors = read_options(given, named), _listed(tensors)
         with self._recorded("reduce", tensors):
             flat = Flat([_only(tensors, "reduce")], reduced=True)
             target = flat if self.rank() == options.root else None  # elsewhere the tensor stays as it is
-            return self._run([Step(call_of("reduce", options), flat, target)], tensors, options)
+            return self._run([self._reducing("reduce", tensors[0], options, flat, target)], tensors, options)
 
+    @shown_to_modes
     def broadcast(self, tensors: Tensor | Tensors, *given, **named) -> Work:
         options, tensors = read_options(given, named), _listed(tensors)
         with self._recorded("broadcast", tensors):
             return self._run([self._in_place("broadcast", [tensor], options) for tensor in tensors], tensors, options)
 
+    @shown_to_modes
     def allgather(self, outputs: Sequence, inputs: Tensor | Tensors, *given, **named) -> Work:
         if isinstance(inputs, Tensor):
             outputs, inputs = [outputs], [inputs]
@@ -133,9 +160,11 @@ class Collectives:
         if sum(flat.counts) != expected:
             raise InvalidArgument(f"backend tutti: {what} has {sum(flat.counts)} elements where {expected} belong")
 
+    @shown_to_modes
     def all_gather_single(self, output: Tensor, input: Tensor, *given, **named) -> Work:
         return self.all_gather_single_coalesced([output], [input], *given, **named)
 
+    @shown_to_modes
     def all_gather_single_coalesced(self, outputs: Tensors, inputs: Tensors, *given, **named) -> Work:
         options = read_options(given, named)
         with self._recorded("all_gather", inputs):
@@ -146,6 +175,7 @@ class Collectives:
                 steps.append(Step(call_of("all_gather"), source, target))
             return self._run(steps, list(outputs), options)
 
+    @shown_to_modes
     def allgather_coalesced(self, output_lists: Sequence[Tensors], inputs: Tensors, *given, **named) -> Work:
         """``output_lists[r][i]`` becomes ``inputs[i]`` of rank r."""
         options = read_options(given, named)
@@ -155,6 +185,7 @@ class Collectives:
             step = Step(call_of("all_gather"), Flat(list(inputs)), Flat(outputs, filled=False))
             return self._run([step], outputs, options)
 
+    @shown_to_modes
     def gather(self, outputs: Sequence, inputs: Tensor | Tensors, *given, **named) -> Work:
         if isinstance(inputs, Tensor):
             outputs, inputs = [outputs] if outputs else [], [inputs]
@@ -168,6 +199,7 @@ class Collectives:
                 self._check_share(target, self.size() * source.counts[0], "gather: the output")
             return self._run([Step(call_of("gather", options), source, target)], parts, options)
 
+    @shown_to_modes
     def scatter(self, outputs: Tensor | Tensors, inputs: Sequence, *given, **named) -> Work:
         if isinstance(outputs, Tensor):
             outputs, inputs = [outputs], [inputs] if inputs else []
@@ -181,6 +213,7 @@ class Collectives:
                 self._check_share(source, self.size() * target.counts[0], "scatter: the input")
             return self._run([Step(call_of("scatter", options), source, target)], list(outputs), options)
 
+    @shown_to_modes
     def reduce_scatter(self, outputs: Tensor | Tensors, inputs: Sequence, *given, **named) -> Work:
         if isinstance(outputs, Tensor):
             outputs, inputs = [outputs], [inputs]
@@ -190,12 +223,14 @@ class Collectives:
             source = Flat(parts, reduced=True)
             target = Flat([_only(outputs, "reduce_scatter")], filled=False)
             self._check_share(target, source.counts[self.rank()], "reduce_scatter: the output")
-            step = Step(call_of("reduce_scatter", options, sizes=source.counts), source, target)
+            step = self._reducing("reduce_scatter", parts[0], options, source, target, source.counts)
             return self._run([step], list(outputs), options)
 
+    @shown_to_modes
     def reduce_scatter_single(self, output: Tensor, input: Tensor, *given, **named) -> Work:
         return self.reduce_scatter_single_coalesced([output], [input], *given, **named)
 
+    @shown_to_modes
     def reduce_scatter_single_coalesced(self, outputs: Tensors, inputs: Tensors, *given, **named) -> Work:
         options = read_options(given, named)
         with self._recorded("reduce_scatter", inputs):
@@ -203,9 +238,10 @@ class Collectives:
             for output, input in zip(outputs, inputs, strict=True):
                 source, target = Flat([input], reduced=True), Flat([output], filled=False)
                 self._check_share(source, self.size() * target.counts[0], "reduce_scatter: the input")
-                steps.append(Step(call_of("reduce_scatter", options), source, target))
+                steps.append(self._reducing("reduce_scatter", input, options, source, target))
             return self._run(steps, list(outputs), options)
 
+    @shown_to_modes
     def alltoall(self, outputs: Tensors, inputs: Tensors, *given, **named) -> Work:
         options = read_options(given, named)
         self._check_parts(outputs, "all_to_all")
@@ -215,6 +251,7 @@ class Collectives:
             call = call_of("all_to_all", sizes=source.counts, recv_sizes=target.counts)
             return self._run([Step(call, source, target)], list(outputs), options)
 
+    @shown_to_modes
     def all_to_all_single(
         self, output: Tensor, input: Tensor, output_splits: Sequence[int], input_splits: Sequence[int], *given, **named
     ) -> Work:

@@ -104,6 +104,11 @@ class Flat:
             for piece, tensor in self._pieces(self._staged):
                 tensor.copy_(piece)
 
+    def divide(self, divisor: int) -> None:
+        """Integers, after `restore()`: towards zero."""
+        for tensor in self._tensors:
+            tensor.div_(divisor, rounding_mode="trunc")
+
     @property
     def is_staged(self) -> bool:
         return self._staged is not None

@@ -38,6 +38,11 @@ class Options(NamedTuple):
     is_async: bool = True
 
 
+def divides_after(options: Options, tensor: torch.Tensor) -> bool:
+    """AVG of integers: the sum, and then a division that drops the rest, as NCCL has it. Tutti's own mean refuses them."""
+    return options.op == "mean" and not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool)
+
+
 def op_of(op: Any) -> str:
     """Tutti's name of a torch reduction."""
     kind = getattr(op, "op", op)

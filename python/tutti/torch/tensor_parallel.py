@@ -129,7 +129,8 @@ class ParallelLinear(_Parallel):
             whole = _native.apply(call, part, None, self.group, False, None)
             if self.bias is None:
                 return whole
-            return whole + mp.copy(self.bias, group=self.group)  # each rank adds it to other positions
+            bias = mp.copy(self.bias, group=self.group)  # each rank adds it to other positions
+            return whole + bias.to(whole.dtype)  # which torch.autocast has made smaller
         whole = _native.apply(_gather_call(x, axis, self.group), x, None, self.group, False, None)
         return nn.functional.linear(whole, self.weight, self.bias)
 

@@ -8,9 +8,11 @@ import torch
 
 from .._dispatch import with_sizes
 from .._errors import Error, InvalidArgument, Unsupported
+from .._kinds import with_kind
+from . import sparse
 from .autograd import run_taped, tape
 from .memory import refusal
-from .running import clearer, execute, refused, start, written
+from .running import ROOT_TELLS, clearer, execute, refused, start, written
 
 _PLAIN_TYPES = frozenset({torch.Tensor, torch.nn.Parameter})
 # Usual calls on usual tensors take a path of their own: there is nothing to decide but where the result goes.
@@ -48,6 +50,9 @@ def _is_usual(x: Any) -> bool:
 
 
 def _apply(call: Any, x: torch.Tensor | None, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
+    call = with_kind(call, "torch") if call.verb in ROOT_TELLS else call
+    if call.verb == "all_reduce" and x.layout is torch.sparse_coo:
+        return sparse.all_reduce(call, x, out, group, async_op, timeout)
     differentiated = x is not None and x.requires_grad and _grad_enabled()
     if out is not None:
         error = _what_is_wrong(call, x, out)

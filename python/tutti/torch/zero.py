@@ -11,21 +11,19 @@ import torch
 from torch import nn
 
 from .. import _native
-from .._errors import InvalidArgument, Unsupported
+from .._errors import InvalidArgument
+from . import _amp
 from ._alike import check_alike
 from ._bucket import broadcast_tensors, check_on_cpu, shared_memory
 from ._chunk import Chunk, make_chunks
+from ._inner_optimizer import ELEMENT_WISE, checked_name
 from ._reducer import Reducer
 
 # How much is laid end to end and travels at once. Each rank holds up to three chunks' gradients whole during backward, and
 # what was just written is still in its processor's cache when it is sent.
 CHUNK_BYTES_MAX = 8 << 20
-# Each element of a parameter is stepped by itself: their runs may be cut anywhere.
-ELEMENT_WISE = ("Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD")
-REFUSED = {
-    "LBFGS": "it looks along all parameters at once",
-    "SparseAdam": "it needs sparse gradients",
-}
+
+_amp.install()
 
 
 class ZeroOptimizer(torch.optim.Optimizer):
@@ -50,7 +48,8 @@ class ZeroOptimizer(torch.optim.Optimizer):
     group: the ranks that share; the world unless given. In stage 1, parameters of a DataParallel are not averaged
         again.
 
-    Learning-rate schedulers work as usual. `memory()` tells what this rank holds, `waited_in_all` for how many seconds
+    Learning-rate schedulers work as usual, and so does torch.amp.GradScaler: an infinity on one rank makes all of them
+    skip the step. `memory()` tells what this rank holds, `waited_in_all` for how many seconds
     it has done nothing but wait for gradients and parameters; `collect_state_dict()` gives the state that the plain
     optimiser would have.
     """
@@ -67,9 +66,7 @@ class ZeroOptimizer(torch.optim.Optimizer):
         module: nn.Module | None = None, bucket_bytes: int = CHUNK_BYTES_MAX, element_wise: bool | None = None,
         **options: Any,
     ):
-        name = optimizer.__name__
-        if name in REFUSED:
-            raise Unsupported(f"ZeroOptimizer: {name} cannot be shared out: {REFUSED[name]}")
+        name = checked_name(optimizer)
         if isinstance(params, nn.Module):
             params, module = params.parameters(), params
         super().__init__(params, options)
@@ -96,6 +93,7 @@ class ZeroOptimizer(torch.optim.Optimizer):
         for outer, inner in zip(self.param_groups, self.inner.param_groups, strict=True):
             outer.update({key: value for key, value in inner.items() if key != "params"})
         self._gradients: dict[int, torch.Tensor] = {}  # by chunk: this rank's run
+        self._are_spoiled = False  # a GradScaler found an infinity in them: the next backward begins anew
         self._flats: dict[int, torch.Tensor] = {}  # by chunk: the whole gradients (stage 1)
         self._reducer = Reducer(self) if stage > 1 else None
 
@@ -156,6 +154,26 @@ class ZeroOptimizer(torch.optim.Optimizer):
             parts = chunk.owned(run) if run is not None else []
             for place, parameter in enumerate(self._runs[id(chunk)]):
                 parameter.grad = parts[place] if parts else None
+
+    def unscale_gradients(self, unscale_whole: Callable, inverse_scale: torch.Tensor, allow_fp16: bool) -> _amp.Found:
+        """For GradScaler: divides the gradients by its scale; tells it what any rank found. Collective.
+
+        unscale_whole: what GradScaler would do by itself, with p.grad, where stage 1 has them."""
+        if self._reducer is None:
+            self.forget_spoiled()
+            mine = unscale_whole()
+        else:
+            self.finish_gradients()
+            mine = _amp.unscale_runs(list(self._gradients.values()), inverse_scale, allow_fp16)
+        found = _amp.agree(mine, self.group)
+        self._are_spoiled = any(float(value) for value in found.values())
+        return found
+
+    def forget_spoiled(self) -> None:
+        """When backward begins: gradients for which a GradScaler skipped the step are not added to."""
+        if self._are_spoiled:
+            self._gradients.clear()
+            self._are_spoiled = False
 
     def _average_at_once(self) -> None:
         """Stage 1: whole gradients lie in p.grad."""
