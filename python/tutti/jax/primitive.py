@@ -33,6 +33,14 @@ def run(
     return call_p.bind(x, call=call, group=group, shape=tuple(shape), timeout=timeout, differentiated=differentiated)
 
 
+_is_used = False
+
+
+def is_used() -> bool:
+    """Whether any program with calls has been compiled."""
+    return _is_used
+
+
 def _abstract_eval(x: Any, *, shape: tuple[int, ...], **_: Any) -> tuple[Any, set]:
     return jax.core.ShapedArray(shape, x.dtype), {CALLS}
 
@@ -46,6 +54,8 @@ def _run_now(
 def _lower(
     context: Any, x: Any, *, call: Any, group: int, shape: tuple[int, ...], timeout: float | None, differentiated: bool
 ) -> list[Any]:
+    global _is_used
+    _is_used = True
     result = context.avals_out[0]
     rule = jax.ffi.ffi_lowering(
         TARGET,
