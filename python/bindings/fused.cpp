@@ -78,41 +78,30 @@ struct Results {
   std::vector<nb::object> arrays;
   std::vector<View> views;
 
-  void add(nb::object array) {
-    views.push_back(is_numpy(array) ? view_of_numpy(array) : hold(array, Use::write).view);
+  void add(nb::object array, const View& view) {
+    views.push_back(view);
     arrays.push_back(std::move(array));
   }
 };
 
-nb::list listed(std::span<const nb::object> objects) {
-  nb::list list;
-  for (const nb::object& object : objects) list.append(object);
-  return list;
-}
-
-/// In memory that a framework can take over: it begins at a multiple of 64.
-nb::object aligned_numpy(const View& like) {
-  Array array = new_array(like.dtype(), like.shape());
-  const View view = array.view;
-  return numpy_over(view, nb::cast(std::move(array)));
-}
-
 bool make_results(const Nest& nest, Results& results) {
   results.arrays.reserve(nest.leaves.size());
   results.views.reserve(nest.leaves.size());
-  if (nest.server == nullptr) {
-    for (std::size_t i = 0; i < nest.leaves.size(); ++i) {
-      results.add(new_numpy_like(nest.leaves[i], nest.views[i].shape()));
+  for (std::size_t i = 0; i < nest.leaves.size(); ++i) {
+    const View& like = nest.views[i];
+    if (nest.server == nullptr) {
+      nb::object array = new_numpy_like(nest.leaves[i], like.shape());
+      const View view = view_of_numpy(array);
+      results.add(std::move(array), view);
+      continue;
     }
-    return true;
+    Array memory = new_array(like.dtype(), like.shape());  // begins at a multiple of 64: frameworks can take it over
+    const View view = memory.view;
+    nb::object array = nest.server->type.is_none() ? numpy_over(view, nb::cast(std::move(memory)))
+                                                   : array_over(nest.server->type, std::move(memory));
+    if (!array.is_valid()) return false;
+    results.add(std::move(array), view);
   }
-  if (nest.server->results.is_none()) {
-    for (const View& view : nest.views) results.add(aligned_numpy(view));
-    return true;
-  }
-  const nb::object made = nest.server->results(listed(nest.leaves));
-  if (made.is_none()) return false;
-  for (std::size_t i = 0; i < nest.leaves.size(); ++i) results.add(nb::object(made[i]));
   return true;
 }
 
@@ -165,6 +154,19 @@ struct FusedCall {
   }
 };
 
+/// Where the framework's own compiler packs and unpacks.
+nb::object run_by_server(const Nest& nest, nb::handle x, const Structure& structure, const Call& call,
+                         const std::shared_ptr<Member>& member, Duration timeout) {
+  nb::list messages;
+  for (const Structure::Message& message : structure.messages) messages.append(nb::tuple(nb::cast(message.leaves)));
+  const nb::object seconds =
+      timeout == Duration{} ? nb::none() : nb::object(nb::float_(std::chrono::duration<double>(timeout).count()));
+  const nb::object made = nest.server->run(call, listed(nest.leaves), nb::tuple(messages), member, seconds);
+  std::vector<nb::object> results(nest.leaves.size());
+  for (std::size_t i = 0; i < results.size(); ++i) results[i] = made[i];
+  return Nest::rebuild(x, results);
+}
+
 }  // namespace
 
 nb::object apply_fused(const std::shared_ptr<Member>& member, const Call& call, nb::handle x, nb::handle out,
@@ -174,9 +176,14 @@ nb::object apply_fused(const std::shared_ptr<Member>& member, const Call& call, 
   if (!is_fusible(call) || !nest.take(x)) return {};
   const auto structure = nest.structure(x);
   if (elements == Elements::floating && !structure->is_floating) return {};
+  Call structured = call;
+  structured.structure = structure->hash;
+  if (nest.server != nullptr && !nest.server->run.is_none()) {
+    if (!out.is_none()) return {};
+    return run_by_server(nest, x, *structure, structured, member, timeout);
+  }
   if (!(out.is_none() ? make_results(nest, results) : take_results(nest, out, results))) return {};
-  FusedCall fused{.member = member, .call = call, .timeout = timeout, .nest = nest, .results = results};
-  fused.call.structure = structure->hash;
+  const FusedCall fused{.member = member, .call = structured, .timeout = timeout, .nest = nest, .results = results};
   for (const Structure::Message& message : structure->messages) {
     if (message.leaves.size() == 1) fused.run_alone(std::size_t(message.leaves.front()));
     else fused.run_together(message);
@@ -190,11 +197,14 @@ nb::object apply_fused(const std::shared_ptr<Member>& member, const Call& call, 
 void bind_fused(nb::module_& m) {
   m.def(
       "serve_nests",
-      [](const std::vector<nb::handle>& types, nb::object views, nb::object results, nb::object finish) {
-        const auto server = std::make_shared<NestServer>(NestServer{views, results, finish});
+      [](const std::vector<nb::handle>& types, nb::object makes, nb::object allows, nb::object views, nb::object finish,
+         nb::object run) {
+        const auto server = std::make_shared<NestServer>(
+            NestServer{.type = makes, .allows = allows, .views = views, .finish = finish, .run = run});
         for (const nb::handle type : types) serve_nests(type, server);
       },
-      nb::arg("types"), nb::arg("views").none(), nb::arg("results").none(), nb::arg("finish").none(),
+      nb::arg("types"), nb::kw_only(), nb::arg("makes").none() = nb::none(), nb::arg("allows").none() = nb::none(),
+      nb::arg("views").none() = nb::none(), nb::arg("finish").none() = nb::none(), nb::arg("run").none() = nb::none(),
       "Nests of arrays of exactly these types are packed, sent and unpacked in one step.");
   m.def(
       "plan_fused",

@@ -7,6 +7,7 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <array>
 #include <unordered_map>
 
 #include <tutti/error.hpp>
@@ -123,6 +124,21 @@ Structure new_structure(nb::handle x, std::span<const View> views) {
   return structure;
 }
 
+/// Dtype and shape of an array that says them as NumPy does; its elements are not looked at.
+View described(nb::handle x) {
+  static PyObject *const shape_name = PyUnicode_InternFromString("shape"),
+                         *const dtype_name = PyUnicode_InternFromString("dtype");
+  const nb::object shape = nb::steal(PyObject_GetAttr(x.ptr(), shape_name)),
+                   dtype = nb::steal(PyObject_GetAttr(x.ptr(), dtype_name));
+  if (!shape.is_valid() || !dtype.is_valid()) throw nb::python_error();
+  std::array<std::int64_t, View::max_axes> lengths;
+  const std::size_t axes = nb::len(shape);
+  if (axes > lengths.size()) throw InvalidArgument("the array has more than 16 axes; reshape it");
+  for (std::size_t i = 0; i < axes; ++i) lengths[i] = nb::cast<std::int64_t>(shape[i]);
+  static constexpr double nowhere{};  // only the shape is looked at
+  return View::read_only(&nowhere, dtype_of_numpy(dtype), std::span(lengths.data(), axes));
+}
+
 nb::object rebuilt(nb::handle x, std::span<const nb::object>& leaves) {
   PyObject* const o = x.ptr();
   if (o == Py_None) return nb::none();
@@ -147,6 +163,12 @@ nb::object rebuilt(nb::handle x, std::span<const nb::object>& leaves) {
 }
 
 }  // namespace
+
+nb::list listed(std::span<const nb::object> objects) {
+  nb::list list;
+  for (const nb::object& object : objects) list.append(object);
+  return list;
+}
 
 void serve_nests(nb::handle type, std::shared_ptr<NestServer> server) {
   servers()[type.inc_ref().ptr()] = std::move(server);  // kept, so that the address stays its own
@@ -201,18 +223,15 @@ bool Nest::take_containers(nb::handle x, int depth) {
 
 /// Where the leaves' elements lie.
 bool Nest::look() {
-  nb::object seen;
-  if (server != nullptr && !server->views.is_none()) {
-    nb::list listed;
-    for (const nb::object& leaf : leaves) listed.append(leaf);
-    owners = server->views(listed);
-    if (owners.is_none()) return false;
-    seen = owners;
-  }
+  const bool is_described = server != nullptr && !server->run.is_none();
+  if (server != nullptr && !server->allows.is_none() && !nb::cast<bool>(server->allows(listed(leaves)))) return false;
+  if (server != nullptr && !server->views.is_none()) owners = server->views(listed(leaves));
   views.reserve(leaves.size());
   for (std::size_t i = 0; i < leaves.size(); ++i) {
-    const nb::object looked_at = seen.is_valid() ? nb::object(seen[i]) : leaves[i];
-    views.push_back(is_numpy(looked_at) ? view_of_numpy(looked_at) : hold(looked_at, Use::read).view);
+    const nb::object looked_at = owners.is_none() ? leaves[i] : nb::object(owners[i]);
+    views.push_back(is_described          ? described(looked_at)
+                    : is_numpy(looked_at) ? view_of_numpy(looked_at)
+                                          : hold(looked_at, Use::read).view);
     const View& view = views.back();
     shape += char(view.dtype());
     shape += char(view.axes());

@@ -18,13 +18,18 @@ namespace tutti::python {
 
 /// How a framework's arrays are read, and where results go. Functions of Python; None: the usual way.
 struct NestServer {
-  nb::object views;    // (leaves) -> NumPy arrays over their memory, or None: not served
-  nb::object results;  // (leaves) -> arrays for the results, or None: not served
-  nb::object finish;   // (results as NumPy arrays, leaves) -> results as the framework's arrays
+  nb::object type;    // the results', where they are made over memory of ours
+  nb::object allows;  // (leaves) -> whether they may be read and nobody records what is done with them
+  nb::object views;   // (leaves) -> NumPy arrays over their memory
+  nb::object finish;  // (results as NumPy arrays, leaves) -> results as the framework's arrays
+  /// (call, leaves, messages, group, timeout) -> results: instead of all that. Of the arrays only `shape` and `dtype` are asked for.
+  nb::object run;
 };
 
-/// Arrays of exactly this type may be leaves. Types that share an owner may be mixed.
+/// Arrays of exactly this type may be leaves. Types with the same server may be mixed.
 void serve_nests(nb::handle type, std::shared_ptr<NestServer> server);
+
+nb::list listed(std::span<const nb::object> objects);
 
 /// What follows from containers, keys, dtypes and shapes alone. Leaves are numbered as they lie in the containers.
 struct Structure {

@@ -24,17 +24,6 @@ def ready(x: jax.Array) -> np.ndarray:
         return np.asarray(x)
 
 
-def all_ready(arrays: list[jax.Array]) -> list[np.ndarray]:
-    """The same for the arrays of a nest."""
-    with translated():
-        return [np.asarray(x) for x in arrays]
-
-
-def all_taken_over(results: list[np.ndarray], like: list[jax.Array]) -> list[jax.Array]:
-    """The results for the arrays of a nest, where those were."""
-    return jax.device_put(results, [x.sharding for x in like])
-
-
 def new_memory(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     """An uninitialised array that JAX can take over."""
     dtype = np.dtype(dtype)

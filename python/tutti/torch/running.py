@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._utils import _unflatten_dense_tensors
 from torch.autograd.graph import increment_version
 
 from .._dispatch import tell_refusal
@@ -14,6 +14,9 @@ from .._errors import InvalidArgument
 from .memory import from_array, new_result, refusal, resolved
 
 _modes = torch._C._len_torch_dispatch_stack
+_transforms_are_active = torch._C._are_functorch_transforms_active
+_requires_grad = operator.attrgetter("requires_grad")
+_is_neg, _is_conj = torch.Tensor.is_neg, torch.Tensor.is_conj
 
 # Only the root need have an array: what it has tells the others shape and dtype.
 _ROOT_TELLS = frozenset({"broadcast", "scatter"})
@@ -104,31 +107,12 @@ def _new_result(call: Any, x: torch.Tensor, group: Any) -> torch.Tensor:
         raise refused(clearer(error, call, x), call, group) from None
 
 
-_OWN_MEMORY_BYTES = 16 << 10  # of a result; smaller ones share memory, as making many tensors takes long
-
-
-def new_results(leaves: list[torch.Tensor]) -> list[torch.Tensor] | None:
-    """Uninitialised memory for results like the tensors of a nest; None where somebody records or differentiates what is
-    done with them, or their elements are not what lies in memory."""
-    if _modes() or torch._C._are_functorch_transforms_active():
-        return None
-    if torch.is_grad_enabled() and any([leaf.requires_grad for leaf in leaves]):
-        return None
-    if any([leaf.is_neg() or leaf.is_conj() for leaf in leaves]):
-        return None
-    results: list[Any] = [None] * len(leaves)
-    small: dict[torch.dtype, list[int]] = {}
-    for place, leaf in enumerate(leaves):
-        if leaf.nbytes > _OWN_MEMORY_BYTES:
-            results[place] = torch.empty_like(leaf, memory_format=torch.contiguous_format, requires_grad=False)
-        else:
-            small.setdefault(leaf.dtype, []).append(place)
-    for dtype, places in small.items():
-        like = [leaves[place] for place in places]
-        flat = torch.empty(sum([leaf.numel() for leaf in like]), dtype=dtype)
-        for place, part in zip(places, _unflatten_dense_tensors(flat, like), strict=True):
-            results[place] = part
-    return results
+def may_be_fused(leaves: list[torch.Tensor]) -> bool:
+    """Whether the tensors of a nest are what lies in memory, and nobody records or differentiates what is done with
+    them."""
+    if _modes() or _transforms_are_active() or (torch.is_grad_enabled() and any(map(_requires_grad, leaves))):
+        return False
+    return not any(map(_is_neg, leaves)) and not any(map(_is_conj, leaves))
 
 
 def _delivered(array: Any, y: torch.Tensor | None, out: torch.Tensor | None) -> torch.Tensor:
