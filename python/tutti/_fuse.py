@@ -22,7 +22,8 @@ from ._native import Call, plan_fused
 from ._nest import Flat, flatten, hash_of
 from ._works import Works
 
-FUSED_VERBS = frozenset({"all_reduce", "reduce", "broadcast", "scan", "exscan", "permute", "sendrecv"})
+FUSED_VERBS = frozenset({"all_reduce", "reduce", "broadcast", "scan", "exscan", "permute", "sendrecv"})# Elements of one array above which torch's compiled programs, whose bytes are not known yet, send it by itself.
+FUSED_COUNT_MAX = 1 << 12
 
 Places = tuple[int, ...]  # leaves that travel together, by their places in the flattened nest
 
