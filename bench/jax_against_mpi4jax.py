@@ -18,8 +18,8 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve()
-SIZES = (8, 4 << 10, 64 << 10, 1 << 20)  # bytes
-CALLS = {8: 2000, 4 << 10: 2000, 64 << 10: 500, 1 << 20: 50}
+SIZES = (8, 4 << 10, 64 << 10, 1 << 20, 4 << 20)  # bytes
+CALLS = {8: 2000, 4 << 10: 2000, 64 << 10: 500, 1 << 20: 50, 4 << 20: 20}
 
 
 def tutti_verbs():
@@ -70,8 +70,13 @@ def measure(library):
         program = jax.jit(lambda x, calls=calls: jax.lax.fori_loop(0, calls, lambda _, x: total(x) * (1 / size), x))
         x = jnp.full((size_bytes // 4,), rank + 1.0, jnp.float32)
         found[f"all_reduce {size_bytes} B, us"] = seconds(program, barrier, x) / calls * 1e6
-    single, x = jax.jit(total), jnp.ones(2, jnp.float32)
-    found["a program of one all_reduce 8 B, us"] = seconds(lambda: [single(x) for _ in range(200)], barrier) / 200 * 1e6
+        around = {"dst": (rank + 1) % size, "src": (rank - 1) % size}
+        program = jax.jit(lambda x, calls=calls: jax.lax.fori_loop(0, calls, lambda _, x: sendrecv(x, **around) + 1, x))
+        found[f"sendrecv {size_bytes} B, us"] = seconds(program, barrier, x) / calls * 1e6
+    x = jnp.ones(2, jnp.float32)
+    for name, single in (("all_reduce 8 B", jax.jit(total)), ("addition, without a call", jax.jit(lambda x: x + 1))):
+        time_ = seconds(lambda single=single: [single(x) for _ in range(200)], barrier)
+        found[f"a program of one {name}, us"] = time_ / 200 * 1e6
     for cells, steps in ((64, 500), (512, 50)):
         grid = water.RankGrid(rank, size)
         state = water.with_halo(grid.part_of(water.drop(cells, cells)))

@@ -13,6 +13,7 @@
 
 #include "bindings/bind.hpp"
 #include "bindings/convert.hpp"
+#include "bindings/fused.hpp"
 #include "bindings/numpy.hpp"
 #include "bindings/work.hpp"
 
@@ -113,11 +114,28 @@ std::shared_ptr<Member> member_of(nb::handle group) {
   return group.is_none() ? world() : nb::cast<std::shared_ptr<Member>>(group);
 }
 
+bool is_container(nb::handle x) {
+  return PyList_CheckExact(x.ptr()) || PyTuple_CheckExact(x.ptr()) || PyDict_CheckExact(x.ptr());
+}
+
+/// Whether the elements of a NumPy array have a mean among them; arrays that cannot be sent have none.
+bool is_averaged(nb::handle x) {
+  try {
+    const DType dtype = view_of_numpy(x).dtype();
+    return is_floating(dtype) || is_complex(dtype);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 nb::object apply(const Call& call, nb::handle x, nb::handle out, nb::handle group, bool async_op, nb::handle timeout) {
   forget_ended();
   const auto member = member_of(group);
   if (is_numpy(x) && (out.is_none() || is_numpy(out))) {
     return apply_numpy(call, x, out, member, async_op, timeout);
+  }
+  if (!async_op && is_container(x)) {
+    if (nb::object result = apply_fused(member, call, x, out, timeout_from(timeout)); result.is_valid()) return result;
   }
   return dispatch(call, x, out, member, async_op, timeout);
 }
@@ -126,6 +144,19 @@ nb::object apply(const Call& call, nb::handle x, nb::handle out, nb::handle grou
 /// nanobind has.
 nb::object apply_plain(const Call& call, nb::handle x) {
   return apply(call, x, nb::none(), nb::none(), false, nb::none());
+}
+
+/// tutti.average of what is usual: a nest of floating-point arrays, or one of NumPy's. None: not served here.
+nb::object average(nb::handle x, nb::handle group, nb::handle timeout) {
+  static const auto* const mean = new Call{.verb = Verb::all_reduce, .op = Op::mean};
+  forget_ended();
+  if (is_container(x)) {
+    nb::object result =
+        apply_fused(member_of(group), *mean, x, nb::none(), timeout_from(timeout), Elements::floating);
+    return result.is_valid() ? result : nb::none();
+  }
+  if (!is_numpy(x) || !is_averaged(x)) return nb::none();
+  return apply_numpy(*mean, x, nb::none(), member_of(group), false, timeout);
 }
 
 /// Of _messages.py, for what is no NumPy array, and for what is wrong. Kept for good.
@@ -161,6 +192,7 @@ void bind_apply(nb::module_& m) {
   m.def("apply_plain", apply_plain);
   m.def("apply", apply, nb::arg("call"), nb::arg("x").none(), nb::arg("out").none(), nb::arg("group").none(),
         nb::arg("async_op"), nb::arg("timeout").none());
+  m.def("average", average, nb::arg("tree").none(), nb::arg("group").none(), nb::arg("timeout").none());
   m.def("send", send, nb::arg("x").none(), nb::arg("dst"), nb::arg("tag"), nb::arg("group").none(),
         nb::arg("timeout").none());
   m.def("recv", recv, nb::arg("like").none(), nb::arg("src").none(), nb::arg("tag"), nb::arg("out").none(),

@@ -159,6 +159,19 @@ Array new_array(DType dtype, std::span<const std::int64_t> shape) {
           .memory = std::shared_ptr<std::byte>(raw, [](std::byte* p) { std::free(p); })};
 }
 
+nb::object array_over(nb::handle type, Array array) {
+  const View& view = array.view;
+  return new_exchanged(type,
+                       {.data = view.data(),
+                        .device = {nb::device::cpu::value, 0},
+                        .ndim = view.axes(),
+                        .dtype = dlpack_of(view.dtype()),
+                        .shape = const_cast<std::int64_t*>(view.shape().data()),
+                        .strides = const_cast<std::int64_t*>(view.strides().data()),
+                        .byte_offset = 0},
+                       std::move(array.memory));
+}
+
 void bind_array(nb::module_& m) {
   nb::class_<Array>(m, "Array", "Memory with a shape: what frameworks hand to the core and get from it without a copy.")
       .def(

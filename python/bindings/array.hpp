@@ -35,4 +35,7 @@ Held hold(nb::handle object, Use use);
 /// Memory of our own for elements whose shape became known during a call.
 Array new_array(DType dtype, std::span<const std::int64_t> shape);
 
+/// Our memory as an array of that type. Null: only the type itself can make its arrays.
+nb::object array_over(nb::handle type, Array array);
+
 }  // namespace tutti::python

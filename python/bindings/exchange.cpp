@@ -5,11 +5,15 @@
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include <tutti/error.hpp>
+#include <tutti/view.hpp>
 
 namespace tutti::python {
 namespace {
@@ -19,16 +23,34 @@ constexpr std::size_t types_max = 256;  // programs that make types as they go a
 
 using DescribeArray = int (*)(void* object, nb::dlpack::dltensor* array);
 
+/// DLManagedTensorVersioned of DLPack 1.
+struct Managed {
+  std::uint32_t major, minor;
+  void* context;
+  void (*free)(Managed*);
+  std::uint64_t flags;
+  nb::dlpack::dltensor array;
+};
+using MakeArray = int (*)(Managed* memory, void** object);
+
+/// What is behind an array that was made from memory of ours.
+struct Exported {
+  Managed managed{};
+  std::shared_ptr<std::byte> memory;
+  std::array<std::int64_t, View::max_axes> shape, strides;
+};
+
 /// DLPackExchangeAPI of DLPack 1.3. Only the first two lines are the same in every version.
 struct Table {
   std::uint32_t major, minor;
   const Table* older;
-  void *allocate, *to_managed, *from_managed;
+  void *allocate, *to_managed;
+  MakeArray make;
   DescribeArray describe;  // may be null
   void* current_stream;
 };
 
-DescribeArray look_up(nb::handle type) {
+const Table* look_up(nb::handle type) {
   PyObject* const found = PyObject_GetAttrString(type.ptr(), "__dlpack_c_exchange_api__");
   if (found == nullptr) {
     PyErr_Clear();
@@ -38,16 +60,15 @@ DescribeArray look_up(nb::handle type) {
   if (!PyCapsule_IsValid(capsule.ptr(), "dlpack_exchange_api")) return nullptr;
   const auto* table = static_cast<const Table*>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
   while (table != nullptr && table->major != known_major) table = table->older;
-  return table != nullptr ? table->describe : nullptr;
+  return table;
 }
 
-DescribeArray describe_of(nb::handle type) {  // under the GIL
-  static auto* const known = new std::unordered_map<PyObject*, DescribeArray>;
+const Table* table_of(nb::handle type) {  // under the GIL
+  static auto* const known = new std::unordered_map<PyObject*, const Table*>;
   if (const auto found = known->find(type.ptr()); found != known->end()) return found->second;
-  const DescribeArray describe = look_up(type);
-  if (known->size() < types_max)
-    known->emplace(type.inc_ref().ptr(), describe);  // kept, so that the address stays its own
-  return describe;
+  const Table* const table = look_up(type);
+  if (known->size() < types_max) known->emplace(type.inc_ref().ptr(), table);  // kept, so that the address stays its own
+  return table;
 }
 
 /// What the framework raised, in one line, as an error of ours: so that whoever refuses a call's arguments tells the others.
@@ -62,10 +83,32 @@ InvalidArgument refusal(nb::handle object) {
 }  // namespace
 
 bool exchange(nb::handle object, nb::dlpack::dltensor& array) {
-  const DescribeArray describe = describe_of(object.type());
-  if (describe == nullptr) return false;
-  if (describe(object.ptr(), &array) != 0) throw refusal(object);
+  const Table* const table = table_of(object.type());
+  if (table == nullptr || table->describe == nullptr) return false;
+  if (table->describe(object.ptr(), &array) != 0) throw refusal(object);
   return true;
+}
+
+nb::object new_exchanged(nb::handle type, const nb::dlpack::dltensor& array, std::shared_ptr<std::byte> memory) {
+  const Table* const table = table_of(type);
+  if (table == nullptr || table->make == nullptr) return {};
+  std::unique_ptr<Exported> exported(new Exported);
+  exported->memory = std::move(memory);
+  std::copy_n(array.shape, array.ndim, exported->shape.begin());
+  std::copy_n(array.strides, array.ndim, exported->strides.begin());
+  Managed& managed = exported->managed;
+  managed = {.major = known_major,
+             .minor = 0,
+             .context = exported.get(),
+             .free = [](Managed* self) { delete static_cast<Exported*>(self->context); },
+             .flags = 0,
+             .array = array};
+  managed.array.shape = exported->shape.data();
+  managed.array.strides = exported->strides.data();
+  void* made = nullptr;
+  if (table->make(&managed, &made) != 0) throw nb::python_error();  // and nothing has been taken over
+  (void)exported.release();
+  return nb::steal(static_cast<PyObject*>(made));
 }
 
 }  // namespace tutti::python

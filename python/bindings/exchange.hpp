@@ -7,6 +7,9 @@
 
 #include <nanobind/ndarray.h>
 
+#include <cstddef>
+#include <memory>
+
 #include "bindings/bind.hpp"
 
 namespace tutti::python {
@@ -14,5 +17,9 @@ namespace tutti::python {
 /// Looks at an array through its type's table; the shape and the strides stay the array's. False: the type has none. Throws
 /// InvalidArgument for arrays that cannot be seen this way (sparse ones, for example), with what the framework says.
 bool exchange(nb::handle object, nb::dlpack::dltensor& array);
+
+/// An array of that type over elements described by `array`, whose shape and strides are copied; `memory` keeps them. Null: its table cannot
+/// make any.
+nb::object new_exchanged(nb::handle type, const nb::dlpack::dltensor& array, std::shared_ptr<std::byte> memory);
 
 }  // namespace tutti::python

@@ -4,9 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <deque>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include <tutti/error.hpp>
 
@@ -25,6 +27,8 @@ struct Recent {
   static constexpr std::size_t most = 32;
   std::mutex mutex;
   std::deque<Kept> errors;
+  std::string unseen;                    // of the latest call, if it failed
+  std::atomic<bool> has_unseen = false;  // what goes well, goes without the lock
 };
 
 Recent& recent() {
@@ -35,6 +39,8 @@ Recent& recent() {
 void keep(std::string text, const std::exception_ptr& error) {
   Recent& all = recent();
   const std::lock_guard guard(all.mutex);
+  all.unseen = text;
+  all.has_unseen = true;
   std::erase_if(all.errors, [&](const Kept& kept) { return kept.text == text; });
   all.errors.push_back({.text = std::move(text), .error = error});
   if (all.errors.size() > Recent::most) all.errors.pop_front();
@@ -84,7 +90,20 @@ void rethrow_if_ours(std::string_view said) {
       if (said.find(kept.text) != std::string_view::npos) found = kept.error;
     }
   }
-  if (found) std::rethrow_exception(found);
+  if (!found) return;
+  note_success();
+  std::rethrow_exception(found);
+}
+
+void note_success() {
+  if (recent().has_unseen.load(std::memory_order_relaxed)) (void)take_unseen_failure();
+}
+
+std::string take_unseen_failure() {
+  Recent& all = recent();
+  const std::lock_guard guard(all.mutex);
+  all.has_unseen = false;
+  return std::exchange(all.unseen, std::string());
 }
 
 }  // namespace tutti::python

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <exception>
+#include <string>
 #include <string_view>
 
 #include "bindings/bind.hpp"
@@ -15,5 +16,10 @@ xla::ffi::Error error_for_xla(const std::exception_ptr& thrown);
 
 /// Throws the error whose text is part of what XLA said; returns if there is none.
 void rethrow_if_ours(std::string_view said);
+
+/// A call of a program went well: nobody need be told of one before it that failed.
+void note_success();
+/// What the latest call of a program said if it failed and was not thrown since, and nothing the next time.
+std::string take_unseen_failure();
 
 }  // namespace tutti::python

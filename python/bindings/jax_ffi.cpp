@@ -6,6 +6,7 @@
 // arrived. It waits for a moment, which is enough for most calls and the fastest way then; what is not over by then is
 // waited for elsewhere, and XLA is told through a future.
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 
 #include <system_error>
@@ -84,6 +85,7 @@ void tell(const Started& started, ffi::Promise promise) {
   } catch (...) {
     return promise.SetError(error_for_xla(std::current_exception()));
   }
+  note_success();
   promise.SetAvailable();
 }
 
@@ -198,6 +200,8 @@ void bind_jax(nb::module_& m) {
         "The number under which a compiled program finds its group.");
   m.def("jax_rethrow", rethrow_if_ours, nb::arg("said"),
         "Raises the error that XLA's text tells of, if it is one of ours.");
+  m.def("jax_unseen_failure", take_unseen_failure,
+        "What the latest call of a program said, if it failed and nobody was told; once.");
 }
 
 }  // namespace tutti::python

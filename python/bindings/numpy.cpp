@@ -108,6 +108,15 @@ bool is_numpy_kind(nb::handle object) {
   return PyArray_Check(object.ptr());
 }
 
+DType dtype_of_numpy(nb::handle object) {
+  need_numpy();
+  if (!PyArray_DescrCheck(object.ptr())) throw InvalidArgument("the array's dtype is not one of NumPy's");
+  auto* const descr = reinterpret_cast<PyArray_Descr*>(object.ptr());
+  const auto dtype = dtype_from(descr);
+  if (!dtype) refuse_dtype(descr);
+  return *dtype;
+}
+
 View view_of_numpy(nb::handle object) {
   auto* const array = reinterpret_cast<PyArrayObject*>(object.ptr());
   PyArray_Descr* const descr = PyArray_DESCR(array);

@@ -15,6 +15,8 @@ bool is_numpy(nb::handle object);
 bool is_numpy_kind(nb::handle object);
 /// Throws InvalidArgument for what cannot be moved: objects, strings, dates, foreign byte order.
 View view_of_numpy(nb::handle array);
+/// What a numpy.dtype stands for; throws likewise.
+DType dtype_of_numpy(nb::handle dtype);
 /// An array like `like` (a NumPy array) in dtype, of that shape, elements not initialised.
 nb::object new_numpy_like(nb::handle like, std::span<const std::int64_t> shape);
 /// An array over memory that `owner` keeps.

@@ -28,6 +28,10 @@ def average(tree: Any, weight: Any = None, *, group: Any = None, timeout: float 
     The arrays are not changed. Small ones travel together. Raises InvalidArgument for integers, whose mean is none of
     them, and where all weights are 0.
     """
+    if weight is None:
+        result = _native.average(tree, group, timeout)  # None: unusual, or wrong
+        if result is not None:
+            return result
     flat = flatten(tree, "average")
     if not flat.leaves:
         return tree

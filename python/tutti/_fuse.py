@@ -2,7 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verbs that treat each element by itself (all_reduce, broadcast, …) run on the nest's arrays laid end to end, one
 message per dtype; large arrays, which a copy would cost more than a message saves, go by themselves. The other verbs
-run once per array, all started before the first is waited for where the framework allows it."""
+run once per array, all started before the first is waited for where the framework allows it.
+
+Lists, tuples and dicts of arrays that exist are served by the core (python/bindings/fused.cpp), in the same messages
+and under the same hash; here is everything else: other containers, asynchronous calls, programs that are traced or
+differentiated, and whatever is wrong."""
 
 from __future__ import annotations
 
@@ -14,14 +18,12 @@ from typing import Any
 from . import adapters
 from ._dispatch import tell_refusal
 from ._errors import InvalidArgument, Unsupported
-from ._native import Call
+from ._native import Call, plan_fused
 from ._nest import Flat, flatten, hash_of
 from ._works import Works
 
-FUSED_VERBS = frozenset({"all_reduce", "reduce", "broadcast", "scan", "exscan", "permute", "sendrecv"})
-# Elements of one array above which it goes by itself: at 64 Ki elements a message's start is lost in its copy.
-FUSED_COUNT_MAX = 1 << 16
-
+FUSED_VERBS = frozenset({"all_reduce", "reduce", "broadcast", "scan", "exscan", "permute", "sendrecv"})# Elements of one array above which torch's compiled programs, whose bytes are not known yet, send it by itself.
+FUSED_COUNT_MAX = 1 << 12
 
 Places = tuple[int, ...]  # leaves that travel together, by their places in the flattened nest
 
@@ -56,18 +58,8 @@ def plan_messages(flat: Flat, adapter: ModuleType, fused: bool) -> list[Places]:
     """Which leaves travel together. The same on every rank, as it follows from the structure alone."""
     if not fused:
         return [(place,) for place in range(len(flat.leaves))]
-    messages: list[list[int]] = []
-    open_ones: dict[str, list[int]] = {}
-    for place, leaf in enumerate(flat.leaves):
-        if math.prod(adapter.shape_of(leaf)) > FUSED_COUNT_MAX:
-            messages.append([place])
-            continue
-        together = open_ones.get(adapter.dtype_name(leaf))
-        if together is None:
-            together = open_ones[adapter.dtype_name(leaf)] = []
-            messages.append(together)
-        together.append(place)
-    return [tuple(places) for places in messages]
+    items = [(math.prod(adapter.shape_of(leaf)), adapter.dtype_name(leaf)) for leaf in flat.leaves]
+    return [tuple(places) for places in plan_fused(items)]
 
 
 def _check_out(leaf: Any, out: Any, adapter: ModuleType, where: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import references as ref
 import tutti
-from tutti import _fuse, _nest
+from tutti import _fuse, _native, _nest
 
 Pair = collections.namedtuple("Pair", ["first", "second"])
 
@@ -155,19 +155,60 @@ def test_nests_as_messages(rank):
         assert_same(like, nest)
 
 
-def test_many_small_arrays_are_few_messages(rank, size, monkeypatch):
-    calls = []
-    from tutti.adapters import numpy as adapter
+def test_many_small_arrays_are_few_messages():
+    nest = [(i % 7, dtype) for i, dtype in zip(range(200), itertools.cycle(["float32", "int64"]))]
+    large = (1 << 16, "float32")
+    assert [len(places) for places in _native.plan_fused([*nest, large])] == [100, 100, 1]
 
-    apply = adapter.apply
-    monkeypatch.setattr(adapter, "apply", lambda call, *rest: calls.append(call) or apply(call, *rest))
-    nest = [
-        ref.make_input(rank, (i % 7,), dtype) for i, dtype in zip(range(200), itertools.cycle(["float32", "int64"]))
-    ]
-    large = np.ones(_fuse.FUSED_COUNT_MAX + 1, "float32")
-    tutti.all_reduce([nest, large])
-    assert len(calls) == 3  # one per dtype, and the large one
-    assert len({call.structure for call in calls}) == 1 and calls[0].structure != 0
+
+class Unusual(dict):
+    """A container that the core leaves to Python."""
+
+
+def many_arrays(rank):
+    """In an order of keys that is not the sorted one, of several dtypes, with gaps in memory, small and large."""
+    arrays = {f"{name}{i}": ref.make_input(rank + i, (i % 5, 3), dtype) for i in range(9) for name, dtype in
+              (("w", "float32"), ("b", "float64"), ("a", "int32"))}
+    arrays["strided"] = ref.make_input(rank, (6, 4), "float32")[::2, ::-1]
+    arrays["large"] = ref.make_input(rank, (70, 100), "float64")
+    return {"z": [arrays, None, ()], "k": (ref.make_input(rank, (), "float32"), [ref.make_input(rank, (7,), "int32")])}
+
+
+@pytest.mark.parametrize("verb, options", [("all_reduce", {}), ("all_reduce", {"op": "max"}), ("scan", {}),
+                                           ("broadcast", {"root": 1}), ("reduce", {"root": 1})])
+def test_ranks_that_take_a_nest_apart_in_cpp_and_in_python_agree(rank, size, verb, options):
+    """Messages and structure are the same, so that a rank does not notice how its neighbour's nest was served."""
+    nests = [many_arrays(r) for r in range(size)]
+    mine = Unusual(nests[rank]) if rank % 2 else nests[rank]
+    result = getattr(tutti, verb)(mine, **options)
+    assert type(result) is type(mine) and list(result) == list(mine)
+    expected = {
+        "all_reduce": lambda xs: ref.reduced(xs, options.get("op", "sum")),
+        "scan": lambda xs: ref.reduced(xs[: rank + 1], "sum"),
+        "broadcast": lambda xs: xs[1],
+        "reduce": lambda xs: ref.reduced(xs, "sum") if rank == 1 else xs[rank],
+    }[verb]
+    assert_same(dict(result), combined(nests, expected))
+
+
+def test_the_core_says_a_structure_in_the_same_words(rank, monkeypatch):
+    said = []
+    monkeypatch.setattr(_nest, "hash_of", lambda text: said.append(text) or 4711)
+    nest = many_arrays(rank)
+    nest["only here"] = np.zeros((rank + 1, 2, 1))
+    with pytest.raises(tutti.InvalidArgument, match="not joined|premul|complex|band|op"):
+        tutti.all_reduce(nest, op="band")  # refused after the structure was found, before anything is sent
+    assert said[0] == _nest.flatten(nest, "test", _fuse._describe_fused("test")).text
+
+
+def test_the_results_of_one_nest_do_not_share_memory_with_the_next(rank, size):
+    """The memory in which arrays are packed is used again."""
+    first = tutti.all_reduce([np.full(5, 1.0), np.full(3, 2.0)])
+    second = tutti.all_reduce([np.full(5, 3.0), np.full(3, 4.0)])
+    assert first[0].tolist() == [size] * 5 and first[1].tolist() == [2 * size] * 3
+    assert second[0].tolist() == [3 * size] * 5
+    first[0][:] = 0
+    assert second[1].tolist() == [4 * size] * 3
 
 
 def test_arrays_of_the_buffer_protocol_and_dlpack(rank, size):

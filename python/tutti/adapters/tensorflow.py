@@ -20,6 +20,22 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__} has no attribute {name}")
 
 
+def _may_be_fused(tensors: list) -> bool:
+    """Whether neither a tape nor a function looks on."""
+    return tf.executing_eagerly() and not _order.anything_is_recorded()
+
+
+def _views(tensors: list) -> list[np.ndarray]:
+    return [_memory.array_of(tensor) for tensor in tensors]
+
+
+def _tensors(results: list[np.ndarray], like: list) -> list:
+    return [_memory.tensor_of(result) for result in results]
+
+
+_native.serve_nests([type(tf.constant(0))], allows=_may_be_fused, views=_views, finish=_tensors)
+
+
 @tf.autograph.experimental.do_not_convert
 def apply(call: Any, x: Any, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
     """Runs the call on one tensor, variable or tf.IndexedSlices. Differentiable."""

@@ -16,11 +16,13 @@ Every rank runs the same calls in the same order: a ``cond`` whose predicate dif
 
 from __future__ import annotations
 
+import functools as _functools
 import warnings as _warnings
 from typing import Any
 
 import jax as _jax
 import jax.numpy as _jnp
+import numpy as _np
 
 from .. import _lifecycle, _native
 from .._later import names_later as _names_later
@@ -47,15 +49,35 @@ def barrier(group: Any = None, timeout: float | None = None) -> None:
     primitive.run(_jnp.zeros((0,), bool), _native.Call("barrier"), group.id, (0,), timeout=timeout)
 
 
+@_functools.cache
+def _last_program(device: Any) -> Any:
+    return _jax.jit(lambda x: x + 1), _jax.device_put(_np.zeros((), _np.int32), device)
+
+
+def _wait_for_calls() -> None:
+    """Until the calls of all programs that this thread has started are over: a device runs a thread's programs in the
+    order in which they were started, so the last one need only be a program, and over."""
+    if not primitive.is_used():
+        return
+    for device in _jax.local_devices(backend="cpu"):
+        program, x = _last_program(device)
+        program(x).block_until_ready()
+
+
+_internals.wait_for_calls_too(_wait_for_calls)
+
+
 def _finish_programs() -> None:
     """Programs under way still need their groups. What went wrong in one that nobody waited for must not keep this
     process from leaving, and must not go unsaid."""
     try:
         _jax.effects_barrier()
-    except _jax.errors.JaxRuntimeError as error:
-        _internals.forget_failure()
+        failure = _native.jax_unseen_failure()
+    except _jax.errors.JaxRuntimeError as error:  # somebody else's effect
+        failure = str(error)
+    if failure:
         _warnings.warn(
-            f"a compiled program whose result nobody looked at ended with: {error}", RuntimeWarning, stacklevel=1
+            f"a compiled program whose result nobody looked at ended with: {failure}", RuntimeWarning, stacklevel=1
         )
 
 

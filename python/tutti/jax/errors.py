@@ -45,15 +45,15 @@ def translated() -> Iterator[None]:
     """Raises Tutti's exceptions where JAX would raise its own.
 
     With the jaxlib that is tested here a call that fails inside a compiled program is a Tutti exception anyway, where the
-    program's result is first waited for, and a ``jax.errors.JaxRuntimeError`` too. With one that does not allow that it
-    is in this block::
+    program's result is first waited for, and a ``jax.errors.JaxRuntimeError`` too. With one that does not allow that, and
+    where JAX runs a small program as soon as it is called and raises a ``ValueError``, it is in this block::
 
         with tutti.jax.translated():
             loss = float(step(params, batch))      # tutti.PeerLost, with .rank and .host
     """
     try:
         yield
-    except _Theirs as error:
+    except (_Theirs, ValueError) as error:
         if not isinstance(error, Error):
             _native.jax_rethrow(str(error))
         raise

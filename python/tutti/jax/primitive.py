@@ -1,7 +1,7 @@
 # primitive.py: every verb inside JAX: one primitive that runs a Call on an array.
 # SPDX-License-Identifier: Apache-2.0
 """Its parameters are values: the Call, the group's number, the shape of the result on this rank, the timeout in seconds
-or None, and whether the call takes part in differentiation. How it differentiates and batches is in rules.py.
+or None, whether the call takes part in differentiation, and whether its program is waited for. How it differentiates and batches is in rules.py.
 
 Compiled programs run when XLA gets to them, later than the Python line that started them. They therefore use a twin of
 the group, which has sequence numbers of its own; it is made when the first program with the group is compiled, by all
@@ -28,10 +28,34 @@ call_p = core.Primitive("tutti")
 
 
 def run(
-    x: Any, call: Any, group: int, shape: tuple[int, ...], *, timeout: float | None = None, differentiated: bool = False
+    x: Any,
+    call: Any,
+    group: int,
+    shape: tuple[int, ...],
+    *,
+    timeout: float | None = None,
+    differentiated: bool = False,
+    awaited: bool = False,
 ) -> jax.Array:
-    """Runs the call on x, now or in the program that is being traced. `shape` is the result's, on this rank."""
-    return call_p.bind(x, call=call, group=group, shape=tuple(shape), timeout=timeout, differentiated=differentiated)
+    """Runs the call on x, now or in the program that is being traced. `shape` is the result's, on this rank. `awaited`:
+    whoever starts the program waits for it, so that it may use the group itself."""
+    return call_p.bind(
+        x,
+        call=call,
+        group=group,
+        shape=tuple(shape),
+        timeout=timeout,
+        differentiated=differentiated,
+        awaited=awaited,
+    )
+
+
+_is_used = False
+
+
+def is_used() -> bool:
+    """Whether any program with calls has been compiled."""
+    return _is_used
 
 
 def _abstract_eval(x: Any, *, shape: tuple[int, ...], **_: Any) -> tuple[Any, set]:
@@ -39,14 +63,24 @@ def _abstract_eval(x: Any, *, shape: tuple[int, ...], **_: Any) -> tuple[Any, se
 
 
 def _run_now(
-    x: Any, *, call: Any, group: int, shape: tuple[int, ...], timeout: float | None, differentiated: bool
+    x: Any, *, call: Any, group: int, shape: tuple[int, ...], timeout: float | None, differentiated: bool, **_: Any
 ) -> jax.Array:
     return eager.run(call, jax.numpy.asarray(x), _native.group_of(group), shape, timeout, differentiated)
 
 
 def _lower(
-    context: Any, x: Any, *, call: Any, group: int, shape: tuple[int, ...], timeout: float | None, differentiated: bool
+    context: Any,
+    x: Any,
+    *,
+    call: Any,
+    group: int,
+    shape: tuple[int, ...],
+    timeout: float | None,
+    differentiated: bool,
+    awaited: bool,
 ) -> list[Any]:
+    global _is_used
+    _is_used = True
     result = context.avals_out[0]
     rule = jax.ffi.ffi_lowering(
         TARGET,
@@ -61,7 +95,7 @@ def _lower(
         x,
         context.tokens_in.get(CALLS),
         call=call.encode(),
-        group=np.int64(_native.jax_prepare(_native.group_of(group), call)),
+        group=np.int64(group if awaited else _native.jax_prepare(_native.group_of(group), call)),
         timeout=np.float64(timeout or 0.0),
         differentiated=bool(differentiated),
     )

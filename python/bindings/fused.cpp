@@ -1,0 +1,222 @@
+// fused.cpp: one verb on a nest of arrays, in few messages: packed, sent and unpacked in one step.
+// SPDX-License-Identifier: Apache-2.0
+#include "bindings/fused.hpp"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include <tutti/error.hpp>
+
+#include "bindings/bind.hpp"
+#include "bindings/nest.hpp"
+#include "bindings/numpy.hpp"
+#include "kernel/kernel.hpp"
+#include "parallel/fuse.hpp"
+
+namespace tutti::python {
+namespace {
+
+/// Verbs that treat each element by itself.
+bool is_fusible(const Call& call) {
+  if (call.is_sendrecv) return true;
+  switch (call.verb) {
+    case Verb::all_reduce:
+    case Verb::reduce:
+    case Verb::broadcast:
+    case Verb::scan:
+    case Verb::exscan:
+    case Verb::permute: return true;
+    default: return false;
+  }
+}
+
+/// Memory for packed arrays. One piece is kept from call to call; whoever finds it taken makes another.
+class Packed {
+ public:
+  explicit Packed(std::int64_t bytes) : owner_(std::exchange(kept(), nb::object())) {
+    if (owner_.is_valid() && array().view.bytes() >= bytes) return;
+    const auto room = std::int64_t(std::bit_ceil(std::uint64_t(std::max<std::int64_t>(bytes, 4096))));
+    owner_ = nb::cast(new_array(DType::uint8, std::span(&room, 1)));
+  }
+  /// The call is over, and the memory free again. After a failure it may still be in use, and goes with whoever uses it.
+  void give_back() { kept() = std::move(owner_); }
+
+  [[nodiscard]] std::byte* data() const { return static_cast<std::byte*>(array().view.data()); }
+  [[nodiscard]] nb::handle owner() const { return owner_; }
+
+ private:
+  static nb::object& kept() {  // under the GIL
+    static auto* const memory = new nb::object;
+    return *memory;
+  }
+  [[nodiscard]] const Array& array() const { return nb::cast<const Array&>(owner_); }
+
+  nb::object owner_;
+};
+
+std::byte* pack(const View& from, std::byte* to) {
+  if (from.is_contiguous()) std::memcpy(to, from.data(), std::size_t(from.bytes()));
+  else kernel::pack(from, to);
+  return to + from.bytes();
+}
+
+const std::byte* unpack(const std::byte* from, const View& to) {
+  if (to.is_contiguous()) std::memcpy(to.data(), from, std::size_t(to.bytes()));
+  else kernel::unpack(from, to);
+  return from + to.bytes();
+}
+
+/// The arrays for the results, and where their elements lie.
+struct Results {
+  std::vector<nb::object> arrays;
+  std::vector<View> views;
+
+  void add(nb::object array, const View& view) {
+    views.push_back(view);
+    arrays.push_back(std::move(array));
+  }
+};
+
+bool make_results(const Nest& nest, Results& results) {
+  results.arrays.reserve(nest.leaves.size());
+  results.views.reserve(nest.leaves.size());
+  for (std::size_t i = 0; i < nest.leaves.size(); ++i) {
+    const View& like = nest.views[i];
+    if (nest.server == nullptr) {
+      nb::object array = new_numpy_like(nest.leaves[i], like.shape());
+      const View view = view_of_numpy(array);
+      results.add(std::move(array), view);
+      continue;
+    }
+    Array memory = new_array(like.dtype(), like.shape());  // begins at a multiple of 64: frameworks can take it over
+    const View view = memory.view;
+    nb::object array = nest.server->type.is_none() ? numpy_over(view, nb::cast(std::move(memory)))
+                                                   : array_over(nest.server->type, std::move(memory));
+    if (!array.is_valid()) return false;
+    results.add(std::move(array), view);
+  }
+  return true;
+}
+
+/// NumPy arrays of the caller, built as the input is. What does not fit is refused by _fuse.py, in words.
+bool take_results(const Nest& nest, nb::handle out, Results& results) {
+  Nest given;
+  if (nest.server != nullptr || !given.take(out) || given.server != nullptr || given.shape != nest.shape) return false;
+  const auto is_writable = [](const View& view) {
+    return !view.is_read_only() && std::ranges::find(view.strides(), 0) == view.strides().end();
+  };
+  if (!std::ranges::all_of(given.views, is_writable)) return false;
+  results = {.arrays = std::move(given.leaves), .views = std::move(given.views)};
+  return true;
+}
+
+/// One nest on its way.
+struct FusedCall {
+  const std::shared_ptr<Member>& member;
+  Call call;
+  Duration timeout;
+  const Nest& nest;
+  const Results& results;
+
+  /// Off its root, what a broadcast is given is not read.
+  [[nodiscard]] bool reads() const { return call.verb != Verb::broadcast || member->rank() == call.root; }
+
+  void run_alone(std::size_t leaf) const {
+    const Terms terms{.input = reads() ? nest.views[leaf] : View(), .output = results.views[leaf], .timeout = timeout};
+    run_call(member, call, terms, nb::make_tuple(nest.leaves[leaf], nest.owners), results.arrays[leaf]);
+  }
+
+  void run_together(const Structure::Message& message) const {
+    const bool in_place = call.verb == Verb::all_reduce;
+    Packed memory(in_place ? message.bytes : 2 * message.bytes);
+    std::byte* const input = memory.data();
+    std::byte* const output = in_place ? input : input + message.bytes;
+    const DType dtype = nest.views[std::size_t(message.leaves.front())].dtype();
+    const std::int64_t count = message.bytes / std::int64_t(size_of(dtype));
+    if (reads()) {
+      std::byte* to = input;
+      for (const int leaf : message.leaves) to = pack(nest.views[std::size_t(leaf)], to);
+    }
+    const Terms terms{.input = reads() ? View(input, dtype, std::span(&count, 1)) : View(),
+                      .output = View(output, dtype, std::span(&count, 1)),
+                      .timeout = timeout};
+    run_call(member, call, terms, memory.owner(), nb::none());
+    const std::byte* from = output;
+    for (const int leaf : message.leaves) from = unpack(from, results.views[std::size_t(leaf)]);
+    memory.give_back();
+  }
+};
+
+/// Where the framework's own compiler packs and unpacks.
+nb::object run_by_server(const Nest& nest, nb::handle x, const Structure& structure, const Call& call,
+                         const std::shared_ptr<Member>& member, Duration timeout) {
+  nb::list messages;
+  for (const Structure::Message& message : structure.messages) messages.append(nb::tuple(nb::cast(message.leaves)));
+  const nb::object seconds =
+      timeout == Duration{} ? nb::none() : nb::object(nb::float_(std::chrono::duration<double>(timeout).count()));
+  const nb::object made = nest.server->run(call, listed(nest.leaves), nb::tuple(messages), member, seconds);
+  std::vector<nb::object> results(nest.leaves.size());
+  for (std::size_t i = 0; i < results.size(); ++i) results[i] = made[i];
+  return Nest::rebuild(x, results);
+}
+
+}  // namespace
+
+nb::object apply_fused(const std::shared_ptr<Member>& member, const Call& call, nb::handle x, nb::handle out,
+                       Duration timeout, Elements elements) {
+  Nest nest;
+  Results results;
+  if (!is_fusible(call) || !nest.take(x)) return {};
+  const auto structure = nest.structure(x);
+  if (elements == Elements::floating && !structure->is_floating) return {};
+  Call structured = call;
+  structured.structure = structure->hash;
+  if (nest.server != nullptr && !nest.server->run.is_none()) {
+    if (!out.is_none()) return {};
+    return run_by_server(nest, x, *structure, structured, member, timeout);
+  }
+  if (!(out.is_none() ? make_results(nest, results) : take_results(nest, out, results))) return {};
+  const FusedCall fused{.member = member, .call = structured, .timeout = timeout, .nest = nest, .results = results};
+  for (const Structure::Message& message : structure->messages) {
+    if (message.leaves.size() == 1) fused.run_alone(std::size_t(message.leaves.front()));
+    else fused.run_together(message);
+  }
+  if (nest.server == nullptr || nest.server->finish.is_none()) return Nest::rebuild(x, results.arrays);
+  const nb::object finished = nest.server->finish(listed(results.arrays), listed(nest.leaves));
+  for (std::size_t i = 0; i < results.arrays.size(); ++i) results.arrays[i] = finished[i];
+  return Nest::rebuild(x, results.arrays);
+}
+
+void bind_fused(nb::module_& m) {
+  m.def(
+      "serve_nests",
+      [](const std::vector<nb::handle>& types, nb::object makes, nb::object allows, nb::object views, nb::object finish,
+         nb::object run) {
+        const auto server = std::make_shared<NestServer>(
+            NestServer{.type = makes, .allows = allows, .views = views, .finish = finish, .run = run});
+        for (const nb::handle type : types) serve_nests(type, server);
+      },
+      nb::arg("types"), nb::kw_only(), nb::arg("makes").none() = nb::none(), nb::arg("allows").none() = nb::none(),
+      nb::arg("views").none() = nb::none(), nb::arg("finish").none() = nb::none(), nb::arg("run").none() = nb::none(),
+      "Nests of arrays of exactly these types are packed, sent and unpacked in one step.");
+  m.def(
+      "plan_fused",
+      [](const std::vector<std::pair<std::int64_t, std::string>>& items) {
+        std::vector<BucketItem> known;
+        for (const auto& [count, name] : items) {
+          const DType dtype = dtype_from_name(name);
+          known.push_back({count * std::int64_t(size_of(dtype)), dtype});
+        }
+        return parallel::plan_fused(known);
+      },
+      nb::arg("items"), "Which arrays, given by (elements, dtype), travel together, by their places.");
+}
+
+}  // namespace tutti::python
