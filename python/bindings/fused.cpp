@@ -49,7 +49,6 @@ class Packed {
   void give_back() { kept() = std::move(owner_); }
 
   [[nodiscard]] std::byte* data() const { return static_cast<std::byte*>(array().view.data()); }
-  [[nodiscard]] nb::handle owner() const { return owner_; }
 
  private:
   static nb::object& kept() {  // under the GIL
@@ -130,7 +129,7 @@ struct FusedCall {
 
   void run_alone(std::size_t leaf) const {
     const Terms terms{.input = reads() ? nest.views[leaf] : View(), .output = results.views[leaf], .timeout = timeout};
-    run_call(member, call, terms, nb::make_tuple(nest.leaves[leaf], nest.owners), results.arrays[leaf]);
+    run_call(member, call, terms);
   }
 
   void run_together(const Structure::Message& message) const {
@@ -147,7 +146,7 @@ struct FusedCall {
     const Terms terms{.input = reads() ? View(input, dtype, std::span(&count, 1)) : View(),
                       .output = View(output, dtype, std::span(&count, 1)),
                       .timeout = timeout};
-    run_call(member, call, terms, memory.owner(), nb::none());
+    run_call(member, call, terms);
     const std::byte* from = output;
     for (const int leaf : message.leaves) from = unpack(from, results.views[std::size_t(leaf)]);
     memory.give_back();

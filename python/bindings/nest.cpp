@@ -18,7 +18,7 @@
 namespace tutti::python {
 namespace {
 
-constexpr int depth_max = 64;               // deeper ones are refused by _nest.py, in words
+constexpr int depth_max = 64;                 // deeper ones are refused by _nest.py, in words
 constexpr std::size_t structures_max = 1024;  // a program that makes them as it goes pays for each anew
 
 constexpr const char* changed_meanwhile =
@@ -126,8 +126,8 @@ Structure new_structure(nb::handle x, std::span<const View> views) {
 
 /// Dtype and shape of an array that says them as NumPy does; its elements are not looked at.
 View described(nb::handle x) {
-  static PyObject *const shape_name = PyUnicode_InternFromString("shape"),
-                         *const dtype_name = PyUnicode_InternFromString("dtype");
+  static PyObject *const shape_name = PyUnicode_InternFromString("shape"), *const dtype_name =
+                                                                               PyUnicode_InternFromString("dtype");
   const nb::object shape = nb::steal(PyObject_GetAttr(x.ptr(), shape_name)),
                    dtype = nb::steal(PyObject_GetAttr(x.ptr(), dtype_name));
   if (!shape.is_valid() || !dtype.is_valid()) throw nb::python_error();
