@@ -6,7 +6,8 @@
 * a source file that no target builds, and a header that nothing includes;
 * a marker for work left undone;
 * a file without its first line `name: purpose` or without its SPDX line;
-* a file of more than 400 lines.
+* a file of more than 400 lines;
+* a pipe into a reader that stops early (grep -q), in a script with pipefail: under load the writer dies of it.
 """
 import argparse
 import json
@@ -20,6 +21,7 @@ LINES_MAX = 400
 SPDX = "SPDX-License-Identifier: Apache-2.0"
 MARKERS = re.compile(r"\b(TO" r"DO|FIX" r"ME)\b")  # in two halves, so that this file does not find itself
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]', re.MULTILINE)
+EARLY_READER = re.compile(r"(?<!\|)\|&?\s*grep\s+(-\S+\s+)*(-\w*q|--quiet)")
 SOURCES = {".cpp", ".cu"}
 HEADERS = {".hpp", ".cuh", ".h"}
 SCRIPTS = {".py", ".sh", ".cmake"}
@@ -130,12 +132,23 @@ def check_lengths(tree):
             yield f"{path}: {lines} lines, more than {LINES_MAX}: split it by what it does"
 
 
+def check_pipes(tree):
+    """Files that are sourced have the pipefail of whoever sources them, so that all are looked at."""
+    for path, text in tree.texts.items():
+        if pathlib.PurePath(path).suffix not in (".sh", ""):
+            continue
+        for number, line in enumerate(text.split("\n"), 1):
+            if EARLY_READER.search(line):
+                yield f"{path}:{number}: a pipe into grep -q fails when grep stops before the writer does; use <<< or >/dev/null"
+
+
 def complaints_about(tree, built):
     yield from check_includes(tree)
     yield from check_built(tree, built)
     yield from check_markers(tree)
     yield from check_openings(tree)
     yield from check_lengths(tree)
+    yield from check_pipes(tree)
 
 
 def read_built(root, build):

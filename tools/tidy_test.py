@@ -21,6 +21,18 @@ def complaints_about_one(path, body, built=None):
     return complaints({path: opening(path) + body, **used}, built)
 
 
+class Pipes(unittest.TestCase):
+    def test_into_a_reader_that_stops_early_are_refused(self):
+        for line in ("names | grep -qx one || fail", "tail -n 1 f |\tgrep -Eq -- x", "a |& grep -i --quiet x"):
+            found = complaints({"tools/dev/a.sh": opening("a.sh", "#") + line + "\n"})
+            self.assertEqual(len(found), 1, line)
+            self.assertIn("tools/dev/a.sh:3: a pipe into grep -q", found[0])
+
+    def test_into_others_are_fine(self):
+        body = "grep -q x <<<$names || grep -q y file\nnames | grep x >/dev/null\n"
+        self.assertEqual(complaints({"dev": "#!/usr/bin/env bash\n" + opening("dev", "#") + body}), [])
+
+
 class Includes(unittest.TestCase):
     def test_up_the_list_and_beside_is_fine(self):
         body = '#include "base/log.hpp"\n#include "wire/frame.hpp"\n#include <tutti/view.hpp>\n#include <vector>\n'

@@ -47,7 +47,8 @@ constexpr bool reduces(Verb v) {
          v == Verb::exscan;
 }
 
-/// What every rank of a group must agree on in one call. It travels ahead of the data: 32 bytes, compared as a whole.
+/// What every rank of a group must agree on in one call. It travels ahead of the data: 32 bytes, compared as a whole, together with
+/// a digest of all calls of the group before it.
 struct Signature {
   std::uint64_t sequence = 0;  // number of the call on its group
   Verb verb = Verb::barrier;
@@ -55,15 +56,36 @@ struct Signature {
   Op::Kind op = Op::Kind::sum;
   std::uint8_t flags = 0;
   std::int32_t root = -1;
-  std::int64_t count = 0;    // elements of the whole call; 0 where ranks may differ (uneven, see flags)
-  std::uint64_t detail = 0;  // hash of what has no field: shape, axis, factor, counts, pairs
+  std::int64_t count = 0;     // elements of the whole call; 0 where ranks may differ (uneven, see flags)
+  std::uint32_t detail = 0;   // hash of what has no field: shape, axis, factor, counts, pairs
+  std::uint32_t history = 0;  // see histories_agree()
 
   static constexpr std::uint8_t uneven = 1;          // sizes differ by rank and are checked pairwise
   static constexpr std::uint8_t differentiated = 2;  // the call takes part in differentiation
   static constexpr std::uint8_t sizes_follow = 4;    // a size-exchange phase goes first
-  friend bool operator==(const Signature&, const Signature&) = default;
+  /// In `history`, so many bits are the digest of the calls; those above tell which calls some rank has refused.
+  static constexpr int history_bits = 22;
+  static constexpr std::uint32_t unknown_history = 0xffffffffu << history_bits;
+
+  /// The same call, whatever came before it.
+  [[nodiscard]] constexpr bool is_same_call(const Signature& other) const {
+    return sequence == other.sequence && verb == other.verb && dtype == other.dtype && op == other.op &&
+           flags == other.flags && root == other.root && count == other.count && detail == other.detail;
+  }
+  friend constexpr bool operator==(const Signature& a, const Signature& b);
 };
 static_assert(sizeof(Signature) == 32);
+
+/// False if two ranks are known to have made different calls before. Where one of them has not heard of a refused call yet,
+/// nothing is known.
+constexpr bool histories_agree(std::uint32_t a, std::uint32_t b) {
+  const bool comparable = a >> Signature::history_bits == b >> Signature::history_bits;
+  return a == b || !comparable || a >> Signature::history_bits == Signature::unknown_history >> Signature::history_bits;
+}
+
+constexpr bool operator==(const Signature& a, const Signature& b) {
+  return a.is_same_call(b) && histories_agree(a.history, b.history);
+}
 
 /// "all_reduce #412 (float32 × 1048576, sum)".
 std::string describe(const Signature& signature);

@@ -67,6 +67,11 @@ class TransportListener {
   virtual void control(int peer, std::span<const std::byte> message) = 0;
   /// The link to a peer broke without a goodbye. Told once per peer.
   virtual void lost(int peer, std::string_view reason) = 0;
+  /// No connection to a peer was ever made, and the last attempt failed. That says less than a link that broke: the peer may have
+  /// ended before, well or not. Told once per peer, instead of lost().
+  virtual void unreachable(int peer, std::string_view reason) { lost(peer, reason); }
+  /// The peer said goodbye on every link: all that it sent has come in, and nothing follows. Told once per peer.
+  virtual void parted(int /*peer*/) {}
 };
 
 /// Moves messages between the ranks of a world. Never blocks, but for wait(). One thread at a time (the progress lock),
@@ -108,6 +113,11 @@ class Transport {
   /// Whether wait() ends when something under way moves on. Not so for what passes through shared memory: there the
   /// ranks ring each other's bells (shm/bell.hpp).
   [[nodiscard]] virtual bool busy_outside() const { return true; }
+  /// Whether anything at all came in from this peer since the last time this was asked: a sign of life.
+  virtual bool heard_from(int /*peer*/) { return false; }
+  /// Whether all that was sent has left this rank and every connection that was begun is made, so that close() can say goodbye on
+  /// each. Poll until it holds before close(): a peer whose connection ends without a goodbye sees a loss.
+  [[nodiscard]] virtual bool is_flushed() const { return true; }
   /// Says goodbye on every link and closes them; the peers do not see a loss.
   virtual void close(TimePoint deadline) = 0;
   /// In a forked child: closes the inherited descriptors without a word to anyone. Only destruction may follow.

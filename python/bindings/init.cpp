@@ -10,6 +10,7 @@
 #include <tutti/error.hpp>
 
 #include "bindings/bind.hpp"
+#include "bindings/conceal.hpp"
 #include "bindings/convert.hpp"
 #include "bindings/interruptibly.hpp"
 #include "bindings/running.hpp"
@@ -52,6 +53,7 @@ std::shared_ptr<Member> init_world(const std::string& backend, const std::option
   if (!timeout.is_none()) options.timeout = timeout_from(timeout);
   Joined joined = interruptibly([options] { return join(options); });  // the others may be late
   facts() = std::move(joined.facts);
+  if (facts().place.size > 1) conceal_secret();
   auto member = enroll(std::move(joined.world));
   set_world(member);
   return member;

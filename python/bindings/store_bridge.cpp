@@ -15,6 +15,7 @@
 
 #include "base/environment.hpp"
 #include "bindings/bind.hpp"
+#include "bindings/conceal.hpp"
 #include "bindings/convert.hpp"
 #include "bindings/running.hpp"
 #include "group/core.hpp"
@@ -137,8 +138,13 @@ std::shared_ptr<Member> join_through(nb::object store, int rank, int size, nb::h
   }
   Meeting meeting{.store = std::make_shared<PythonStore>(std::move(store)), .rank = rank, .size = size, .host = host};
   meeting.timeout = timeout_from(timeout);
-  const nb::gil_scoped_release release;
-  return enroll(meet(meeting));
+  std::shared_ptr<Member> member;
+  {
+    const nb::gil_scoped_release release;
+    member = enroll(meet(meeting));
+  }
+  if (size > 1) conceal_secret();
+  return member;
 }
 
 void leave(const std::shared_ptr<Member>& world) {

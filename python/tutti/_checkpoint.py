@@ -130,6 +130,15 @@ def _numpy_dtype(name: str) -> np.dtype:
         return np.dtype(getattr(ml_dtypes, {"float8_e4m3": "float8_e4m3fn"}.get(name, name)))
 
 
+def named_in(folder: Path, name: Any) -> Path:
+    """What the index names in a folder of the checkpoint: it may come from anywhere, and does not lead out of it."""
+    if not isinstance(name, str) or name in ("", ".", "..") or "/" in name or "\0" in name:
+        raise Error(f"checkpoint: the index names {name!r}, which does not lie in {folder}; it is damaged or forged")
+    if (folder / name).is_symlink():
+        raise Error(f"checkpoint: {folder / name} is a symbolic link, which may lead out of the checkpoint")
+    return folder / name
+
+
 class Reader:
     """Arrays, whole or in part, from the files of one checkpoint."""
 
@@ -160,7 +169,7 @@ class Reader:
         return result
 
     def _piece(self, piece: dict[str, Any], dtype: np.dtype, path: str) -> np.ndarray:
-        file = self.folder / piece["file"]
+        file = named_in(self.folder, piece["file"])
         count = int(np.prod(piece["shape"], dtype=np.int64)) * dtype.itemsize
         try:
             with file.open("rb") as stream:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import select
 import signal
 import socket
@@ -124,19 +125,24 @@ def terminal_as_standard(path: str) -> Iterator[None]:
         os.close(terminal)
 
 
+def user_behind(link: socket.socket) -> int:
+    """Whose process is at the other end of a connection, or listens there: the kernel's word."""
+    return _CREDENTIALS.unpack(link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[1]
+
+
 def wait_for_visitor(announce) -> tuple[IO[str], IO[str]]:
     """Waits, for as long as it takes, for `python -m tutti.attach NAME`; gives what it types and what it shows.
 
-    The socket has no place in the file system, so nothing can be left behind; only this user gets in.
+    The socket has no place in the file system, so nothing can be left behind; only this user gets in. Nobody can take its
+    name beforehand, since nobody can guess it.
     """
     with socket.socket(socket.AF_UNIX) as listener:
-        name = f"tutti-{os.getpid()}"
+        name = f"tutti-{os.getpid()}-{secrets.token_hex(8)}"
         listener.bind(f"\0{name}")
         listener.listen(1)
         announce(name)
         while True:
             visitor, _ = listener.accept()
-            credentials = visitor.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-            if _CREDENTIALS.unpack(credentials)[1] == os.getuid():
+            if user_behind(visitor) == os.getuid():
                 return visitor.makefile("r"), visitor.makefile("w")
             visitor.close()

@@ -7,11 +7,15 @@ import select
 import socket
 import sys
 
+from ._terminal import user_behind
+
 
 def attach(name: str) -> None:
     """Passes lines on, both ways, until the debugger is left."""
     with socket.socket(socket.AF_UNIX) as link:
         link.connect(f"\0{name}")
+        if (owner := user_behind(link)) != os.getuid():
+            raise PermissionError(f"user {owner} listens there, and is not to be talked to")
         sources = [link, sys.stdin]
         while True:
             ready, _, _ = select.select(sources, [], [])

@@ -111,7 +111,7 @@ def load(path: str | os.PathLike, like: Any = None, *, group: Any = None) -> Any
     def read() -> None:
         nonlocal result
         index = _read_index(Path(path))
-        reader = parts.Reader(Path(path) / index["data"], index["leaves"])
+        reader = parts.Reader(parts.named_in(Path(path), index.get("data")), index["leaves"])
         result = parts.put_together(index["structure"], reader, like, (members.rank, members.size), "")
 
     _together(read, members, f"load {path}")

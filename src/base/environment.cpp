@@ -9,9 +9,14 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
 #include <span>
 
 #include <tutti/error.hpp>
+
+#include "base/guarded.hpp"
 
 extern char** environ;
 
@@ -61,6 +66,17 @@ std::optional<std::int64_t> parse_with_unit(std::string_view text, std::span<con
       fmt::format("environment variable {}=\"{}\" cannot be used: it must be {}", name, value, accepted));
 }
 
+// What conceal_secret_of_process() took. It belongs to the process, as the environment does.
+struct Concealed {
+  mutable std::mutex mutex;
+  std::shared_ptr<std::byte[]> text;  // ends with a zero
+};
+
+Concealed& concealed() {
+  static auto* const here = new Concealed;
+  return *here;
+}
+
 // Up to one digit behind the point, and none where it would be a zero.
 std::string format_scaled(double value, std::string_view unit) {
   const double rounded = std::round(value * 10) / 10;
@@ -78,7 +94,32 @@ Environment Environment::of_process() {
     if (equals == std::string_view::npos) continue;
     variables.emplace(text.substr(0, equals), text.substr(equals + 1));  // of duplicates the first counts, as in getenv
   }
+  const Concealed& secret = concealed();
+  const std::lock_guard lock(secret.mutex);
+  // A secret that was set since counts first.
+  if (secret.text) variables.emplace(secret_variable, reinterpret_cast<const char*>(secret.text.get()));
   return Environment(std::move(variables));
+}
+
+// In place, too: unsetenv leaves the text where the kernel laid it down.
+void Environment::conceal_secret_of_process() {
+  const std::string name(secret_variable);
+  char* const text = getenv(name.c_str());
+  if (text == nullptr) return;
+  const std::size_t bytes = std::strlen(text);
+  if (bytes > 0 && bytes < guarded_bytes_max) {
+    Concealed& secret = concealed();
+    const std::lock_guard lock(secret.mutex);
+    secret.text = guarded_memory();
+    std::memcpy(secret.text.get(), text, bytes + 1);
+  }
+  wipe(text, bytes);
+  unsetenv(name.c_str());
+}
+
+Environment::~Environment() {
+  if (const auto found = variables_.find(secret_variable); found != variables_.end())
+    wipe(found->second.data(), found->second.size());
 }
 
 std::optional<std::string> Environment::get(std::string_view name) const {

@@ -22,8 +22,16 @@ class Environment {
   explicit Environment(Variables variables) : variables_(std::move(variables)) {}
   /// Environment{{"RANK", "3"}, {"WORLD_SIZE", "4"}}
   Environment(std::initializer_list<Variables::value_type> variables) : variables_(variables) {}
+  Environment(const Environment&) = default;
+  Environment& operator=(const Environment&) = default;
+  Environment(Environment&&) = default;
+  Environment& operator=(Environment&&) = default;
+  ~Environment();  // wipes the secret
   /// What this process was started with. Only the public door calls this; below it, environments are passed in.
   static Environment of_process();
+  /// Takes the secret out of the environment of this process, where /proc and core files would show it, and keeps it where
+  /// they do not: of_process() goes on to tell it. Programs that this one starts are not told: they are no ranks.
+  static void conceal_secret_of_process();
 
   [[nodiscard]] std::optional<std::string> get(std::string_view name) const;
   [[nodiscard]] bool has(std::string_view name) const { return variables_.contains(name); }
@@ -43,6 +51,9 @@ class Environment {
  private:
   Variables variables_;
 };
+
+/// The variable that holds the job's secret.
+inline constexpr std::string_view secret_variable = "TUTTI_SECRET";
 
 /// Each parser takes the whole text or gives nothing.
 std::optional<std::int64_t> parse_integer(std::string_view text);

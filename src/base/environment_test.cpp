@@ -23,6 +23,19 @@ TEST(Environment, of_the_process_holds_what_getenv_knows) {
   EXPECT_EQ(Environment::of_process().get("PATH"), path);
 }
 
+TEST(Environment, the_secret_leaves_the_process_but_is_not_forgotten) {
+  const std::string secret(64, '5'), later(64, '6');
+  setenv("TUTTI_SECRET", secret.c_str(), 1);
+  const char* const text = std::getenv("TUTTI_SECRET");
+  Environment::conceal_secret_of_process();
+  EXPECT_EQ(std::getenv("TUTTI_SECRET"), nullptr);
+  EXPECT_EQ(text[0], '\0') << "it was only unset";
+  EXPECT_EQ(Environment::of_process().get("TUTTI_SECRET"), secret);
+  setenv("TUTTI_SECRET", later.c_str(), 1);
+  EXPECT_EQ(Environment::of_process().get("TUTTI_SECRET"), later) << "what was given last counts";
+  unsetenv("TUTTI_SECRET");
+}
+
 TEST(Environment, without_a_variable_gives_nothing) {
   const Environment environment{{"EMPTY", ""}};
   EXPECT_EQ(environment.get("MISSING"), std::nullopt);

@@ -7,6 +7,7 @@
 #include <tutti/error.hpp>
 
 #include "base/line_writer.hpp"
+#include "base/printable.hpp"
 
 namespace tutti {
 namespace {
@@ -14,18 +15,6 @@ namespace {
 constexpr std::array<std::string_view, 4> level_names = {"error", "warn", "info", "debug"};
 
 void write_to_stderr(std::string_view line) { LineWriter::of_stderr().write(line); }
-
-// Text may come from a peer: control characters must not reach a terminal.
-void append_printable(std::string& line, std::string_view text) {
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x20 && c != '\t' && c != '\n') || byte == 0x7f) {
-      line += fmt::format("\\x{:02x}", byte);
-    } else {
-      line += c;
-    }
-  }
-}
 
 }  // namespace
 
@@ -44,7 +33,7 @@ Log::Level Log::level_from(const Environment& environment) {
 
 void Log::write(Level level, std::string_view text) const {
   std::string line = fmt::format("{} {}: ", who_, name_of(level));
-  append_printable(line, text);
+  line += printable_text(text, "\t\n");  // it may come from a peer
   line += '\n';
   sink_(line);
 }

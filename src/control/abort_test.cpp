@@ -121,16 +121,19 @@ TEST(Abort, of_a_rank_given_up_by_the_others_is_its_own_affair) {
   EXPECT_TRUE(world[0].aborts.empty());
 }
 
-TEST(News, refusals_and_closings_reach_everybody) {
+TEST(News, refusals_and_goodbyes_reach_everybody) {
   SimulatedWorld world({.size = 9});
   world.network(4).refuse(11, 2, 41, "rank 4 passed float32 where int64 is needed");
-  world.network(8).close_group(12, 0);
+  const Position position{.group = 12, .epoch = 0, .calls = 7, .history = 99};
+  world.network(8).announce_leave(std::span(&position, 1));
   world.run_for(10ms);
+  EXPECT_TRUE(world.network(8).goodbye_is_known());
   for (int rank = 0; rank < 9; ++rank) {
     ASSERT_EQ(world[rank].refusals.size(), 1u);
     EXPECT_EQ(world[rank].refusals[0].rank, 4);
     EXPECT_EQ(world[rank].refusals[0].sequence, 41u);
-    EXPECT_THAT(world[rank].closed, testing::ElementsAre(std::pair(8, std::uint64_t{12})));
+    if (rank == 8) continue;
+    EXPECT_THAT(world[rank].positions, testing::ElementsAre(std::pair(8, position)));
   }
 }
 

@@ -38,6 +38,7 @@ bool Control::poll() {
   const TimePoint now = clock_->now();
   bool moved = false;
   if (!silenced()) {
+    if (now >= mend_at_) mend_links();
     beat_and_listen(now);
     moved = decide(now);
     moved = creations_.poll(now) || moved;
@@ -57,10 +58,9 @@ TimePoint Control::next_timer() const {
   if (silenced()) return TimePoint::max();
   TimePoint next = std::min(creations_.next_timer(), verdicts_.next_timer(last_poll_));
   for (const auto& [peer, use] : links_.uses()) {
-    next =
-        std::min({next, use.sent + options_.beat, use.heard + (use.spoke ? options_.silence : options_.first_contact)});
+    next = std::min({next, use.sent + options_.beat, use.heard + silence_limit(use)});
   }
-  return next;
+  return std::min(next, mend_at_);
 }
 
 void Control::abort(std::uint64_t group, std::uint32_t epoch, const Cause& cause) {
@@ -72,8 +72,6 @@ void Control::abort(std::uint64_t group, std::uint32_t epoch, const Cause& cause
 void Control::refuse(std::uint64_t group, std::uint32_t epoch, std::uint64_t sequence, std::string_view text) {
   flood(Refused{group, epoch, sequence, std::string(text)});
 }
-
-void Control::close_group(std::uint64_t group, std::uint32_t epoch) { flood(Closed{group, epoch}); }
 
 std::uint64_t Control::probe(int to, std::span<const std::byte> question) {
   if (to < 0 || to >= size_) throw InvalidArgument(fmt::format("rank {}: a probe of rank {} of {}", rank_, to, size_));
@@ -109,9 +107,20 @@ std::shared_ptr<const Creation> Control::create(CreationRequest request) {
   return creations_.start(clock_->now(), std::move(request));
 }
 
+void Control::announce_leave(std::span<const Position> positions) {
+  if (silenced() || std::exchange(is_leaving_, true)) return;
+  verdicts_.retire(rank_);
+  for (const int peer : links_.peers()) goodbye_awaits_.insert(peer);
+  do {
+    const auto part = positions.first(std::min(positions.size(), positions_max));
+    positions = positions.subspan(part.size());
+    flood(Goodbye{{part.begin(), part.end()}, !positions.empty()});
+  } while (!positions.empty());
+}
+
 void Control::leave() {
   if (has_said_goodbye_) return;
-  if (!silenced()) flood(Goodbye{});
+  announce_leave({});
   has_said_goodbye_ = true;
   news_.clear();
 }
@@ -144,20 +153,39 @@ bool Control::decide(TimePoint now) {
   return decided;
 }
 
+// A rank that has announced its leave can still be lost, with what it had yet to send.
 void Control::lose(int rank, const Cause& cause) {
-  if (why_gone(rank) != nullptr) return;
+  if (lost_.contains(rank) || parted_.contains(rank)) return;
   lost_.emplace(rank, cause);
   tell([rank, cause](ControlListener& listener) { listener.on_lost(rank, cause); });
   remove_rank(rank, cause);
 }
 
-void Control::part_from(int rank) {
-  if (rank == rank_ || why_gone(rank) != nullptr) return;
-  Cause cause{
+// It starts no more calls and decides nothing any more; its links stay until it closes them.
+void Control::retire(int rank, std::span<const Position> positions) {
+  if (rank == rank_ || lost_.contains(rank)) return;
+  const Cause cause{
       .kind = Cause::Kind::lost, .blamed = {rank}, .sequence = 0, .text = fmt::format("rank {} has left", rank)};
-  left_.emplace(rank, cause);
-  tell([rank](ControlListener& listener) { listener.on_left(rank); });
-  remove_rank(rank, cause);
+  const bool is_first = left_.try_emplace(rank, cause).second;
+  if (!is_first && positions.empty()) return;
+  tell([rank, all = std::vector(positions.begin(), positions.end())](ControlListener& listener) {
+    listener.on_left(rank, all);
+  });
+  if (!is_first) return;
+  verdicts_.retire(rank);
+  creations_.remove_rank(rank, cause);
+}
+
+void Control::part_from(int rank) {
+  if (rank == rank_ || lost_.contains(rank) || !parted_.insert(rank).second) return;
+  retire(rank, {});
+  verdicts_.remove(rank);
+  quiet_.erase(rank);
+  goodbye_awaits_.erase(rank);
+  links_.ban(rank);
+  // Often everybody leaves at once: links that would be given up again in a moment are not worth their handshakes. Floods that
+  // are missed meanwhile come with the new link.
+  mend_at_ = std::min(mend_at_, clock_->now() + options_.mend);
 }
 
 void Control::remove_rank(int rank, const Cause& cause) {
@@ -166,6 +194,7 @@ void Control::remove_rank(int rank, const Cause& cause) {
   if (rank == rank_) return;
   links_.ban(rank);
   quiet_.erase(rank);
+  goodbye_awaits_.erase(rank);
   mend_links();
 }
 

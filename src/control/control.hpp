@@ -53,12 +53,23 @@
 
 namespace tutti::control {
 
+enum class Life : std::uint8_t {
+  unknown,  // it runs on another machine, or out of sight
+  running,
+  stopped,  // by a signal or a debugger
+  ended,
+};
+
 struct ControlOptions {
   Duration beat = std::chrono::seconds(1);     // a link without other traffic carries a heartbeat this often
-  Duration silence = std::chrono::seconds(5);  // a peer that was heard before and then not for so long is accused
-  Duration first_contact = std::chrono::seconds(60);  // … one that was never heard
+  Duration silence = std::chrono::seconds(5);  // a peer that is not heard of for so long is looked at, and accused
+  Duration first_contact = std::chrono::seconds(30);  // … one of which nothing is known but that it does not answer yet
   VerdictTimes verdicts{};
   Duration retry = std::chrono::milliseconds(200);  // joins of a group under creation are repeated
+  Duration mend =
+      std::chrono::milliseconds(50);  // links to ranks that left are replaced so much later: others may follow
+  // What the system knows of a rank's process; without it, or where it answers `unknown`, silence counts as death.
+  std::function<Life(int rank)> life{};
 };
 
 // A rank will not take part in call number `sequence`, because it found an error before it sent anything.
@@ -78,11 +89,9 @@ class ControlListener {
   // A rank of the world is lost; the same cause on every rank, once per rank. `rank` may be this very rank: then the
   // others have given it up.
   virtual void on_lost(int rank, const Cause& cause) = 0;
-  // A rank said goodbye.
-  virtual void on_left(int rank) = 0;
+  // A rank said goodbye: it takes part in no call beyond these. May be told again, with positions in further groups.
+  virtual void on_left(int rank, std::span<const Position> positions) = 0;
   virtual void on_refusal(const Refusal& refusal) = 0;
-  // A rank closed its handle of a group.
-  virtual void on_closed(int rank, std::uint64_t group, std::uint32_t epoch) = 0;
   // A question; answer it with Control::answer(from, id, …), now or later or never.
   virtual void on_probe(int from, std::uint64_t id, std::span<const std::byte> question) = 0;
   virtual void on_probe_answer(int from, std::uint64_t id, std::span<const std::byte> answer) = 0;
@@ -93,10 +102,13 @@ class Control {
   // `random` makes group ids: seeded by the operating system's randomness, or by the seed of a simulation.
   Control(Transport& transport, const Clock& clock, Random random, const ControlOptions& options = {});
 
-  // Opens the links. The caller hands on what its TransportListener hears: control() → received(), lost() → link_lost().
+  // Opens the links. The caller hands on what its TransportListener hears: control() → received(), lost() → link_lost(),
+  // unreachable() → link_refused(), parted() → link_parted().
   void start(ControlListener& listener);
   void received(int peer, std::span<const std::byte> message);
   void link_lost(int peer, std::string_view reason);
+  void link_refused(int peer, std::string_view reason);
+  void link_parted(int peer);
   // Timers, decisions, and the listener's news; true if anything happened. To be called after every Transport::poll().
   bool poll();
   // When poll() has something to do at the latest, if nothing comes in before.
@@ -106,14 +118,20 @@ class Control {
   // back by on_abort, here too. Ignored for a group that is broken already or about to be.
   void abort(std::uint64_t group, std::uint32_t epoch, const Cause& cause);
   void refuse(std::uint64_t group, std::uint32_t epoch, std::uint64_t sequence, std::string_view text);
-  void close_group(std::uint64_t group, std::uint32_t epoch);
   // Asks another rank, at most probe_bytes_max; returns the question's id. Best effort: ask again if no answer comes.
   std::uint64_t probe(int to, std::span<const std::byte> question);
   void answer(int to, std::uint64_t id, std::span<const std::byte> answer);
   // Starts making a group together with its other members; see creation.hpp. InvalidArgument for a list that is empty, has a
   // rank twice or outside the world, or lacks this rank.
   std::shared_ptr<const Creation> create(CreationRequest request);
-  // Says goodbye to everybody. Nothing is sent or told afterwards; close the transport next.
+  // Says goodbye to everybody: this rank takes part in no call beyond these positions. It stays in the network, hears what is
+  // decided and hands on what others say, until leave().
+  void announce_leave(std::span<const Position> positions);
+  // Whether everybody this rank has a link to has its goodbye, and has compared the positions with its own.
+  [[nodiscard]] bool goodbye_is_known() const { return goodbye_awaits_.empty(); }
+  // Whether somebody has proposed to break a group, and it is not decided yet.
+  [[nodiscard]] bool is_deciding() const { return verdicts_.has_proposals() || !news_.empty(); }
+  // Nothing is sent or told afterwards; close the transport next.
   void leave();
 
   [[nodiscard]] bool has_left(int rank) const { return left_.contains(rank); }
@@ -130,6 +148,7 @@ class Control {
   void spread(const Flooded& message, int except);
   void send(int to, RoutedBody body);
   void route(Routed message, int came_from);
+  void on_flooded(int peer, const Flooded& message);
   void on_flood(int origin, const FloodBody& body);
   void on_routed(int origin, RoutedBody body);
   void on_suspect(int accuser, const Suspect& message);
@@ -137,12 +156,16 @@ class Control {
   // Links.
   void open_link(int peer);
   void mend_links();
-  void break_link(int peer, std::string_view reason);
+  void break_link(int peer, bool is_witness, std::string_view reason);
   void beat_and_listen(TimePoint now);
+  void note_lag(TimePoint now);
+  [[nodiscard]] Duration silence_limit(const Links::Use& use) const;
+  [[nodiscard]] std::string why_silent(int peer, Links::Use& use, TimePoint now);
 
   // What becomes known.
   bool decide(TimePoint now);
   void lose(int rank, const Cause& cause);
+  void retire(int rank, std::span<const Position> positions);
   void part_from(int rank);
   void remove_rank(int rank, const Cause& cause);
   void break_group(const Broken& broken);
@@ -157,21 +180,25 @@ class Control {
   int rank_, size_;
   ControlListener* listener_ = nullptr;
   Links links_;
-  std::set<int> quiet_;       // accused of silence, their links are open: they still hear what is decided about them
-  std::set<int> unanswered_;  // asked over others, and not heard of since: the next question goes straight
-  std::set<int> straight_;    // their latest message came straight: that way is open
+  std::set<int> quiet_;  // accused of silence, their links are open: they still hear what is decided about them
+  std::map<int, TimePoint> unanswered_;  // asked over others since, and not heard of
+  std::set<int> straight_;               // their latest message came straight: that way is open
   FloodLog floods_;
   Verdicts verdicts_;
   Creations creations_;
-  std::map<int, Cause> lost_, left_;
+  std::map<int, Cause> lost_, left_;  // who left may still be there, and finish what it has posted:
+  std::set<int> parted_;              // until it has closed its links
+  std::set<int> goodbye_awaits_;      // linked peers that have yet to confirm this rank's goodbye
+  TimePoint mend_at_ = TimePoint::max();
   std::deque<std::function<void(ControlListener&)>> news_;
   std::uint64_t next_flood_ = 1;
   std::uint64_t next_probe_ = 1;
   TimePoint last_poll_{};
+  Duration lag_{};         // the longest this rank was kept from its links, lately
   TimePoint came_back_{};  // from the last time that this rank was stopped,
   Duration away_{};        // for so long
   TimePoint answered_{};   // an accusation
-  bool has_said_goodbye_ = false;
+  bool is_leaving_ = false, has_said_goodbye_ = false;
 };
 
 }  // namespace tutti::control

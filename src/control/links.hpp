@@ -23,6 +23,7 @@ class Links {
     TimePoint sent{};
     TimePoint heard{};
     bool spoke = false;  // anything was heard at all
+    Duration lag{};      // the peer says that it may be so late
   };
 
   [[nodiscard]] bool has(int peer) const { return uses_.contains(peer); }

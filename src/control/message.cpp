@@ -34,13 +34,17 @@ class Writer {
   void name(const CreationName& n) { out_.u64(n.list).u64(n.ordinal); }
   void group(std::uint64_t id, std::uint32_t epoch) { out_.u64(id).u32(epoch); }
 
-  void operator()(const Suspect& m) { rank(m.accused), text(m.reason); }
+  void operator()(const Suspect& m) { rank(m.accused), u8(m.is_witness ? 1 : 0), text(m.reason); }
   void operator()(const Alive& m) { out_.u32(m.away_ms); }
   void operator()(const Lost& m) { rank(m.rank), cause(m.cause); }
   void operator()(const Proposal& m) { group(m.group, m.epoch), cause(m.cause); }
   void operator()(const Broken& m) { group(m.group, m.epoch), cause(m.cause); }
-  void operator()(const Goodbye&) {}
-  void operator()(const Closed& m) { group(m.group, m.epoch); }
+  void operator()(const Goodbye& m) {
+    u8(m.more ? 1 : 0);
+    out_.u32(static_cast<std::uint32_t>(m.positions.size()));
+    for (const Position& each : m.positions) group(each.group, each.epoch), out_.u64(each.calls).u64(each.history);
+  }
+  void operator()(const Departed& m) { rank(m.rank); }
   void operator()(const Refused& m) { group(m.group, m.epoch), out_.u64(m.sequence), text(m.text); }
 
   void operator()(const Probe& m) { out_.u64(m.id).blob(m.question); }
@@ -52,8 +56,9 @@ class Writer {
   void operator()(const GaveUp& m) { name(m.name), cause(m.cause); }
   void operator()(const CalledOff& m) { name(m.name), cause(m.cause); }
 
-  void operator()(const Beat&) {}
+  void operator()(const Beat& m) { out_.u32(m.lag_ms); }
   void operator()(const Link&) {}
+  void operator()(const Seen&) {}
   void operator()(const Flooded& m) {
     rank(m.origin), out_.u64(m.number), u8(m.body.index());
     std::visit(*this, m.body);
@@ -77,6 +82,11 @@ class Reader {
       throw MalformedMessage(fmt::format("a control message names rank {} of a world of {}", value, world_size_));
     }
     return static_cast<int>(value);
+  }
+  bool flag() {
+    const std::uint8_t value = in_.u8();
+    if (value > 1) throw MalformedMessage(fmt::format("a control message with {} where yes or no belongs", value));
+    return value == 1;
   }
   std::string text() { return in_.string(text_bytes_max); }
   std::vector<int> ranks() {
@@ -104,13 +114,21 @@ class Reader {
     return {list, in_.u64()};
   }
 
-  void operator()(Suspect& m) { m.accused = rank(), m.reason = text(); }
+  void operator()(Suspect& m) { m.accused = rank(), m.is_witness = flag(), m.reason = text(); }
   void operator()(Alive& m) { m.away_ms = in_.u32(); }
   void operator()(Lost& m) { m.rank = rank(), m.cause = cause(); }
   void operator()(Proposal& m) { m.group = in_.u64(), m.epoch = in_.u32(), m.cause = cause(); }
   void operator()(Broken& m) { m.group = in_.u64(), m.epoch = in_.u32(), m.cause = cause(); }
-  void operator()(Goodbye&) {}
-  void operator()(Closed& m) { m.group = in_.u64(), m.epoch = in_.u32(); }
+  void operator()(Goodbye& m) {
+    m.more = flag();
+    const std::uint32_t count = in_.u32();
+    if (count > positions_max) throw MalformedMessage(fmt::format("a goodbye with {} positions", count));
+    m.positions.resize(count);
+    for (Position& each : m.positions) {
+      each.group = in_.u64(), each.epoch = in_.u32(), each.calls = in_.u64(), each.history = in_.u64();
+    }
+  }
+  void operator()(Departed& m) { m.rank = rank(); }
   void operator()(Refused& m) { m.group = in_.u64(), m.epoch = in_.u32(), m.sequence = in_.u64(), m.text = text(); }
 
   void operator()(Probe& m) { m.id = in_.u64(), m.question = in_.blob(blob_bytes_max); }
@@ -127,8 +145,9 @@ class Reader {
   void operator()(GaveUp& m) { m.name = name(), m.cause = cause(); }
   void operator()(CalledOff& m) { m.name = name(), m.cause = cause(); }
 
-  void operator()(Beat&) {}
+  void operator()(Beat& m) { m.lag_ms = in_.u32(); }
   void operator()(Link&) {}
+  void operator()(Seen&) {}
   void operator()(Flooded& m) { m.origin = rank(), m.number = in_.u64(), m.body = any<FloodBody>(); }
   void operator()(Routed& m) { m.origin = rank(), m.to = rank(), m.hops_left = in_.u8(), m.body = any<RoutedBody>(); }
 

@@ -20,11 +20,13 @@ inline constexpr std::size_t text_bytes_max = 8 * 1024;
 inline constexpr std::size_t blob_bytes_max = 56 * 1024;
 inline constexpr std::size_t probe_bytes_max = blob_bytes_max;
 inline constexpr std::size_t listed_ranks_max = 1024;  // of a list that is only shown to people
+inline constexpr std::size_t positions_max = 1024;     // in one goodbye
 
 // ---- to everybody
 
 struct Suspect {  // the origin accuses a rank
   int accused = 0;
+  bool is_witness = true;  // false: it never had a link to the accused, and cannot tell a death from a goodbye
   std::string reason;
   friend bool operator==(const Suspect&, const Suspect&) = default;
 };
@@ -49,13 +51,21 @@ struct Broken {  // decided: this group is broken
   Cause cause;
   friend bool operator==(const Broken&, const Broken&) = default;
 };
-struct Goodbye {
-  friend bool operator==(const Goodbye&, const Goodbye&) = default;
-};
-struct Closed {
+struct Position {  // how far a rank has come in a group
   std::uint64_t group = 0;
   std::uint32_t epoch = 0;
-  friend bool operator==(const Closed&, const Closed&) = default;
+  std::uint64_t calls = 0;    // it has taken part in calls 0 to calls − 1, and in no other
+  std::uint64_t history = 0;  // digest of those calls
+  friend bool operator==(const Position&, const Position&) = default;
+};
+struct Goodbye {  // the origin starts no more calls; what it has posted still goes on
+  std::vector<Position> positions;
+  bool more = false;  // positions follow in another goodbye
+  friend bool operator==(const Goodbye&, const Goodbye&) = default;
+};
+struct Departed {  // a witness: this rank said goodbye
+  int rank = 0;
+  friend bool operator==(const Departed&, const Departed&) = default;
 };
 struct Refused {
   std::uint64_t group = 0;
@@ -64,7 +74,7 @@ struct Refused {
   std::string text;
   friend bool operator==(const Refused&, const Refused&) = default;
 };
-using FloodBody = std::variant<Suspect, Alive, Lost, Proposal, Broken, Goodbye, Closed, Refused>;
+using FloodBody = std::variant<Suspect, Alive, Lost, Proposal, Broken, Goodbye, Departed, Refused>;
 
 // ---- to one rank
 
@@ -121,7 +131,11 @@ using RoutedBody = std::variant<Probe, ProbeAnswer, Join, Missing, Made, Taken, 
 // ---- on a link
 
 struct Beat {
+  std::uint32_t lag_ms = 0;  // how long the sender was kept from its links lately: it may be as late again
   friend bool operator==(const Beat&, const Beat&) = default;
+};
+struct Seen {  // the receiver's goodbye arrived, and was handed on
+  friend bool operator==(const Seen&, const Seen&) = default;
 };
 struct Link {  // the sender takes this link into its network
   friend bool operator==(const Link&, const Link&) = default;
@@ -139,7 +153,7 @@ struct Routed {
   RoutedBody body;
   friend bool operator==(const Routed&, const Routed&) = default;
 };
-using Message = std::variant<Beat, Link, Flooded, Routed>;
+using Message = std::variant<Beat, Link, Flooded, Routed, Seen>;
 
 std::vector<std::byte> encode(const Message& message);
 // Throws MalformedMessage (base/bytes.hpp).

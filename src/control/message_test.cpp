@@ -15,10 +15,10 @@ const CreationName name{0x1234567890abcdefu, 3};
 const std::vector<std::byte> some_bytes = {std::byte{1}, std::byte{0}, std::byte{255}};
 
 std::vector<Message> one_of_each() {
-  std::vector<Message> all = {Beat{}, Link{}};
-  for (const FloodBody& body :
-       std::vector<FloodBody>{Suspect{2, "silent"}, Alive{17}, Lost{3, cause}, Proposal{7, 1, cause},
-                              Broken{7, 1, cause}, Goodbye{}, Closed{9, 2}, Refused{7, 1, 41, "no"}}) {
+  std::vector<Message> all = {Beat{7}, Link{}, Seen{}};
+  for (const FloodBody& body : std::vector<FloodBody>{
+           Suspect{2, false, "silent"}, Alive{17}, Lost{3, cause}, Proposal{7, 1, cause}, Broken{7, 1, cause},
+           Goodbye{{{7, 1, 41, 99}, {9, 0, 0, 0}}, true}, Departed{3}, Refused{7, 1, 41, "no"}}) {
     all.push_back(Flooded{4, 99, body});
   }
   for (const RoutedBody& body : std::vector<RoutedBody>{
@@ -31,7 +31,7 @@ std::vector<Message> one_of_each() {
 
 TEST(ControlMessage, of_every_kind_survives_the_trip) {
   const std::vector<Message> all = one_of_each();
-  EXPECT_EQ(all.size(), 2 + std::variant_size_v<FloodBody> + std::variant_size_v<RoutedBody>);
+  EXPECT_EQ(all.size(), 3 + std::variant_size_v<FloodBody> + std::variant_size_v<RoutedBody>);
   for (const Message& message : all) EXPECT_EQ(decode(encode(message), 5), message);
 }
 
@@ -48,7 +48,7 @@ TEST(ControlMessage, cut_short_or_too_long_is_refused) {
 
 TEST(ControlMessage, that_names_a_rank_outside_the_world_is_refused) {
   EXPECT_THROW(decode(encode(Flooded{4, 1, Goodbye{}}), 4), MalformedMessage);
-  EXPECT_THROW(decode(encode(Flooded{0, 1, Suspect{4, ""}}), 4), MalformedMessage);
+  EXPECT_THROW(decode(encode(Flooded{0, 1, Suspect{4, true, ""}}), 4), MalformedMessage);
   EXPECT_THROW(decode(encode(Routed{0, 1, 3, Join{name, 5, {0}}}), 4), MalformedMessage);
 }
 

@@ -48,7 +48,10 @@ void Control::spread(const Flooded& message, int except) {
 void Control::send(int to, RoutedBody body) {
   if (silenced()) return;
   const bool asks = std::holds_alternative<Probe>(body) || std::holds_alternative<Join>(body);
-  const bool unanswered = asks && !unanswered_.insert(to).second;
+  // A rank on the way may be stuck. But not to be answered at once is what happens on a busy machine, where another connection for
+  // each pair of ranks would not help.
+  const TimePoint now = clock_->now();
+  const bool unanswered = asks && now - unanswered_.try_emplace(to, now).first->second >= options_.silence / 2;
   const bool straight = unanswered || straight_.contains(to);
   route({rank_, to, straight ? 0 : links_.hops_max(), std::move(body)}, rank_);
 }
@@ -64,7 +67,7 @@ void Control::route(Routed message, int came_from) {
     }
     return on_routed(message.origin, std::move(message.body));
   }
-  if (why_gone(message.to) != nullptr) return;
+  if (lost_.contains(message.to) || parted_.contains(message.to)) return;
   int hop = message.hops_left > 0 ? links_.next_hop(message.to, came_from) : -1;
   if (hop < 0) hop = message.to;
   if (!links_.usable(hop)) return;
@@ -84,16 +87,27 @@ void Control::received(int peer, std::span<const std::byte> bytes) {
     return link_lost(peer, fmt::format("it sent what is no control message: {}", error.what()));
   }
   std::visit(Overloaded{
-                 [](const Beat&) {},
-                 [&](const Link&) { open_link(peer); },
-                 [&](const Flooded& flooded) {
-                   if (!floods_.is_new(flooded.origin, flooded.number)) return;
-                   spread(flooded, peer);
-                   on_flood(flooded.origin, flooded.body);
+                 [&](const Beat& beat) {
+                   if (const auto use = links_.uses().find(peer); use != links_.uses().end())
+                     use->second.lag = std::chrono::milliseconds(beat.lag_ms);
                  },
+                 [&](const Link&) { open_link(peer); },
+                 [&](const Flooded& flooded) { on_flooded(peer, flooded); },
+                 [&](const Seen&) { goodbye_awaits_.erase(peer); },
                  [&](Routed& routed) { route(std::move(routed), peer); },
              },
              message);
+}
+
+// A goodbye is confirmed to whom it comes from, once it is handed on and compared: it may have come over others before.
+void Control::on_flooded(int peer, const Flooded& message) {
+  if (floods_.is_new(message.origin, message.number)) {
+    spread(message, peer);
+    on_flood(message.origin, message.body);
+  }
+  const auto* const goodbye = std::get_if<Goodbye>(&message.body);
+  if (goodbye == nullptr || goodbye->more || message.origin != peer) return;
+  tell([this, peer](ControlListener&) { post(peer, encode(Seen{})); });
 }
 
 void Control::on_flood(int origin, const FloodBody& body) {
@@ -104,10 +118,8 @@ void Control::on_flood(int origin, const FloodBody& body) {
                  [&](const Lost& lost) { lose(lost.rank, lost.cause); },
                  [&](const Proposal& proposal) { verdicts_.propose(now, origin, proposal); },
                  [&](const Broken& broken) { break_group(broken); },
-                 [&](const Goodbye&) { part_from(origin); },
-                 [&](const Closed& closed) {
-                   tell([origin, closed](ControlListener& l) { l.on_closed(origin, closed.group, closed.epoch); });
-                 },
+                 [&](const Goodbye& goodbye) { retire(origin, goodbye.positions); },
+                 [&](const Departed& departed) { part_from(departed.rank); },
                  [&](const Refused& r) {
                    tell([refusal = Refusal{origin, r.group, r.epoch, r.sequence, r.text}](ControlListener& l) {
                      l.on_refusal(refusal);
@@ -143,7 +155,12 @@ void Control::on_routed(int origin, RoutedBody body) {
 // not that of the link to whoever noticed first.
 void Control::on_suspect(int accuser, const Suspect& message) {
   const TimePoint now = clock_->now();
-  verdicts_.suspect(now, accuser, message.accused, message.reason);
+  // Whoever could not even connect to a rank that has left hears so from those who had a link to it.
+  if (!message.is_witness && accuser != rank_ && parted_.contains(message.accused) &&
+      wanted_links(message.accused, size_, {}).contains(rank_)) {
+    flood(Departed{message.accused});
+  }
+  verdicts_.suspect(now, accuser, message);
   if (message.accused != rank_ || now - answered_ < options_.verdicts.settle / 2) return;
   answered_ = now;
   const bool recently = away_ > Duration(0) && now - came_back_ < options_.silence;
@@ -155,18 +172,30 @@ void Control::on_suspect(int accuser, const Suspect& message) {
 
 void Control::link_lost(int peer, std::string_view reason) {
   quiet_.erase(peer);
-  break_link(peer, reason);
+  break_link(peer, true, reason);
 }
 
-void Control::break_link(int peer, std::string_view reason) {
+// A rank does not leave before the links of its place in the network are open and carry its goodbye. So those who belong
+// at their other ends, and could not connect, know that it did not leave. Others do not know anything.
+void Control::link_refused(int peer, std::string_view reason) {
+  if (left_.contains(peer)) return part_from(peer);
+  quiet_.erase(peer);
+  break_link(peer, wanted_links(peer, size_, {}).contains(rank_), reason);
+}
+
+void Control::link_parted(int peer) { part_from(peer); }
+
+void Control::break_link(int peer, bool is_witness, std::string_view reason) {
   if (silenced() || !links_.usable(peer)) return;
   links_.ban(peer);
+  goodbye_awaits_.erase(peer);
   mend_links();
-  if (why_gone(peer) == nullptr) flood(Suspect{peer, std::string(reason)});
+  if (!lost_.contains(peer)) flood(Suspect{peer, is_witness, std::string(reason)});
 }
 
 void Control::mend_links() {
-  if (silenced()) return;
+  mend_at_ = TimePoint::max();
+  if (silenced() || is_leaving_) return;
   for (const int peer : links_.missing()) {
     transport_->attach(peer);
     post(peer, encode(Link{}));
@@ -180,26 +209,57 @@ void Control::open_link(int peer) {
   for (const auto& flood : floods_.recent()) post(peer, flood);
 }
 
-void Control::beat_and_listen(TimePoint now) {
+// How much later than it wanted this rank got to its links: what it has seen lately, and the less the longer ago.
+void Control::note_lag(TimePoint now) {
   const Duration gap = now - last_poll_;
-  const bool was_stopped = gap > options_.beat + options_.silence / 2;
-  if (was_stopped) {
-    away_ = gap;
-    came_back_ = now;
+  lag_ = std::max(gap - options_.beat, lag_ - gap / 64);
+  lag_ = std::max(lag_, Duration(0));
+  if (gap <= options_.beat + options_.silence / 2) return;
+  away_ = gap;
+  came_back_ = now;
+  for (auto& [peer, use] : links_.uses())
+    use.heard = std::max(use.heard, now - options_.silence / 2);  // their beats may lie unread
+}
+
+// An overloaded machine, this one or the peer's, makes silences longer without anything being wrong.
+Duration Control::silence_limit(const Links::Use& use) const {
+  constexpr int lags = 4;
+  const bool can_ask = static_cast<bool>(options_.life);
+  const Duration limit = use.spoke || can_ask ? options_.silence : options_.first_contact;
+  return std::max(limit, lags * (lag_ + use.lag));
+}
+
+// Empty for a peer that is known to live. Where the system knows, its word counts and silence does not.
+std::string Control::why_silent(int peer, Links::Use& use, TimePoint now) {
+  const Life life = options_.life ? options_.life(peer) : Life::unknown;
+  const double seconds = std::chrono::duration<double>(now - use.heard).count();
+  if (life == Life::stopped)
+    return fmt::format("its process is stopped, and nothing was heard of it for {:.1f} s", seconds);
+  if (life == Life::ended) return "its process has ended";
+  const bool waits_for_first = life == Life::unknown && !use.spoke && now - use.heard < options_.first_contact;
+  if (life == Life::running || waits_for_first || transport_->heard_from(peer)) {
+    use.heard = waits_for_first ? use.heard : now;
+    return {};
   }
-  std::vector<int> silent;
+  return fmt::format("nothing was heard of it for {:.1f} s", seconds);
+}
+
+void Control::beat_and_listen(TimePoint now) {
+  note_lag(now);
+  const auto lag_ms = std::chrono::duration_cast<std::chrono::milliseconds>(lag_).count();
+  std::map<int, std::string> silent;
   for (auto& [peer, use] : links_.uses()) {
-    if (was_stopped) use.heard = std::max(use.heard, now - options_.silence / 2);  // their beats may lie unread
-    const Duration limit = use.spoke ? options_.silence : options_.first_contact;
-    if (now - use.heard >= limit) silent.push_back(peer);
-    if (now - use.sent >= options_.beat) post(peer, encode(Beat{}));
+    if (now - use.heard >= silence_limit(use)) {
+      if (std::string why = why_silent(peer, use, now); !why.empty()) silent.emplace(peer, std::move(why));
+    }
+    if (now - use.sent >= options_.beat) {
+      post(peer, encode(Beat{static_cast<std::uint32_t>(std::min<std::int64_t>(lag_ms, UINT32_MAX))}));
+    }
   }
-  for (const int peer : silent) {
-    const auto use = links_.uses().find(peer);
-    if (use == links_.uses().end()) continue;  // gone together with one before it
-    const double seconds = std::chrono::duration<double>(now - use->second.heard).count();
+  for (const auto& [peer, why] : silent) {
+    if (!links_.has(peer)) continue;  // gone together with one before it
     quiet_.insert(peer);
-    break_link(peer, fmt::format("nothing was heard of it for {:.1f} s", seconds));
+    break_link(peer, true, why);
   }
 }
 

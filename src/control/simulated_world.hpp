@@ -32,12 +32,16 @@ class SimulatedMember final : public TransportListener, public ControlListener {
   Verdict arrived(int, const Envelope&) override { return Verdict::keep; }
   void control(int peer, std::span<const std::byte> message) override { network.received(peer, message); }
   void lost(int peer, std::string_view reason) override { network.link_lost(peer, reason); }
+  void unreachable(int peer, std::string_view reason) override { network.link_refused(peer, reason); }
+  void parted(int peer) override { network.link_parted(peer); }
 
   void on_abort(std::uint64_t group, std::uint32_t, const Cause& cause) override { aborts.emplace_back(group, cause); }
   void on_lost(int rank, const Cause& cause) override { losses.emplace_back(rank, cause); }
-  void on_left(int rank) override { left.push_back(rank); }
+  void on_left(int rank, std::span<const Position> told) override {
+    if (std::ranges::find(left, rank) == left.end()) left.push_back(rank);
+    for (const Position& each : told) positions.emplace_back(rank, each);
+  }
   void on_refusal(const Refusal& refusal) override { refusals.push_back(refusal); }
-  void on_closed(int rank, std::uint64_t group, std::uint32_t) override { closed.emplace_back(rank, group); }
   void on_probe(int from, std::uint64_t id, std::span<const std::byte> question) override {
     network.answer(from, id, question);
   }
@@ -50,7 +54,7 @@ class SimulatedMember final : public TransportListener, public ControlListener {
   std::vector<std::pair<int, Cause>> losses;
   std::vector<int> left;
   std::vector<Refusal> refusals;
-  std::vector<std::pair<int, std::uint64_t>> closed;
+  std::vector<std::pair<int, Position>> positions;
   std::vector<std::tuple<int, std::uint64_t, std::size_t>> answers;
 };
 

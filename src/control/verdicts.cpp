@@ -13,11 +13,13 @@ Verdicts::Verdicts(int rank, int size, const VerdictTimes& times) : rank_(rank),
   if (size == 1) times_.settle = Duration(0);  // nobody else could know anything
 }
 
-void Verdicts::suspect(TimePoint now, int accuser, int accused, std::string reason) {
+void Verdicts::suspect(TimePoint now, int accuser, const Suspect& suspect) {
+  const int accused = suspect.accused;
   if (accuser == accused || removed_.contains(accuser) || removed_.contains(accused)) return;
   Suspicion& suspicion = suspicions_[accused];
   if (suspicion.accusers.empty()) suspicion.since = now;
-  suspicion.accusers.emplace(accuser, std::move(reason));
+  suspicion.accusers.emplace(accuser, suspect.reason);
+  suspicion.is_witnessed |= suspect.is_witness;
   signs_[accuser].at = now;  // who accuses, lives
 }
 
@@ -70,13 +72,14 @@ TimePoint Verdicts::passed_over_at(int accused, const Suspicion& suspicion) cons
 }
 
 bool Verdicts::passed_over(int rank, TimePoint now) const {
-  if (removed_.contains(rank)) return true;
+  if (removed_.contains(rank) || retired_.contains(rank)) return true;
   const auto suspicion = suspicions_.find(rank);
-  if (suspicion == suspicions_.end()) return false;
+  if (suspicion == suspicions_.end() || !suspicion->second.is_witnessed) return false;
   return now >= passed_over_at(rank, suspicion->second);
 }
 
 bool Verdicts::decides(TimePoint now) const {
+  if (retired_.contains(rank_)) return false;
   for (int lower = 0; lower < rank_; ++lower) {
     if (!passed_over(lower, now)) return false;
   }
@@ -116,6 +119,9 @@ std::optional<Verdicts::Decision> Verdicts::decide(TimePoint now) const {
   const bool for_all = decides(now);
   for (const auto& [accused, suspicion] : suspicions_) {
     if (now < suspicion.since + times_.settle) continue;
+    // Nobody who accuses it had a link to it: it may have left, which those who had one will tell.
+    const bool is_certain = suspicion.is_witnessed || answer(accused, suspicion) != nullptr;
+    if (!is_certain && now < suspicion.since + times_.backstop) continue;
     if (for_all || now >= suspicion.since + times_.backstop) return Decision{judge(accused, suspicion), for_all};
   }
   for (const auto& [group, abort] : aborts_) {

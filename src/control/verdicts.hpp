@@ -30,9 +30,11 @@ class Verdicts {
   Verdicts(int rank, int size, const VerdictTimes& times);
 
   // Facts, as they are heard; of this rank, too.
-  void suspect(TimePoint now, int accuser, int accused, std::string reason);
+  void suspect(TimePoint now, int accuser, const Suspect& suspect);
   void alive(TimePoint now, int rank, Duration away);
   void propose(TimePoint now, int origin, Proposal proposal);
+  // The rank is about to leave: it no longer decides. It can still be lost.
+  void retire(int rank) { retired_.insert(rank); }
   // The rank was decided to be lost, or left: nothing about it or by it is open any more.
   void remove(int rank);
   // This group's cause is known; false if it was before.
@@ -41,6 +43,7 @@ class Verdicts {
   // True if somebody, perhaps this rank, has proposed to break this group already or it is broken.
   [[nodiscard]] bool proposed(std::uint64_t group, std::uint32_t epoch) const;
 
+  [[nodiscard]] bool has_proposals() const { return !aborts_.empty(); }
   // What this rank is to decide now, one at a time: as the decider for all, or for itself when nobody decides.
   struct Decision {
     std::variant<Lost, Broken> verdict;
@@ -55,6 +58,7 @@ class Verdicts {
   struct Suspicion {
     TimePoint since{};
     std::map<int, std::string> accusers;  // and their reasons
+    bool is_witnessed = false;            // by one of them, who had a link to the accused
   };
   struct Sign {  // of life
     TimePoint at{};
@@ -78,7 +82,7 @@ class Verdicts {
   VerdictTimes times_;
   std::map<int, Suspicion> suspicions_;  // by accused
   std::map<int, Sign> signs_;
-  std::set<int> removed_;
+  std::set<int> removed_, retired_;
   std::map<Group, Abort> aborts_;  // the best proposal so far
   std::set<Group> settled_;
 };

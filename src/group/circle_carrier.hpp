@@ -41,8 +41,8 @@ class CircleCarrier final : public Carrier {
   [[nodiscard]] std::span<const int> members() const override { return members_; }
   Body& start(const BodyStart& start) override { return circle_.start(start); }
   void release(Body& body) override { circle_.release(body); }
-  bool run_again(Body& ended, std::uint64_t sequence, const std::byte* input, std::byte* output) {
-    return circle_.run_again(ended, sequence, input, output);
+  bool run_again(Body& ended, const Signature& numbered, const std::byte* input, std::byte* output) {
+    return circle_.run_again(ended, numbered, input, output);
   }
   /// After run_again() and a full fence.
   void ring_after_fence() { commons_.ring_all_after_fence(); }

@@ -19,7 +19,6 @@ namespace tutti {
 GroupCore::GroupCore(std::shared_ptr<Runtime> runtime, GroupFacts facts, const Table& table)
     : runtime_(std::move(runtime)), facts_(std::move(facts)) {
   backend_ = std::make_unique<NativeBackend>(facts_, table, runtime_->transport());
-  log_.fill(Signature{.sequence = ~std::uint64_t{0}});
   runtime_->add(*this);
 }
 
@@ -79,8 +78,6 @@ std::shared_ptr<Operation> GroupCore::take_operation() {
   return operation;
 }
 
-void GroupCore::enter_log(const Signature& signature) { log_[signature.sequence % log_length] = signature; }
-
 // What a call like this one was found to be.
 void GroupCore::admit_again(Request& request, const Familiar& familiar) {
   const Request& admitted = familiar.admitted;
@@ -105,8 +102,8 @@ void GroupCore::admit(Request& request) {
   } else {
     admit_stranger(request);
   }
-  request.signature.sequence = next_sequence_++;
-  enter_log(request.signature);
+  calls_.number(request.signature);
+  if (!leavers_ahead_.empty()) compare_with_leavers();
 }
 
 void GroupCore::admit_stranger(Request& request) {
@@ -179,9 +176,7 @@ void GroupCore::decline(const std::string& reason) {
 }
 
 void GroupCore::refuse(const std::string& text) {
-  const std::uint64_t sequence = next_sequence_++;
-  log_[sequence % log_length] =
-      Signature{.sequence = ~std::uint64_t{0}};  // whatever arrives for this number is dropped unseen
+  const std::uint64_t sequence = calls_.refuse();
   refusals_.erase(sequence);
   refused_up_to_ = sequence;
   forget_refused();
@@ -189,13 +184,14 @@ void GroupCore::refuse(const std::string& text) {
 }
 
 void GroupCore::take_refusal(std::uint64_t sequence, int world_rank, std::string_view text) {
+  if (sequence < calls_.next()) calls_.take_out(sequence);
   if (Operation* operation = running(sequence)) {
     const std::string message =
         fmt::format("{}: {}: {} refused its part of the call: {}. Nothing was changed there; the group stays usable",
                     who(), call_text(*operation), name_of_rank(rank_of(world_rank)), text);
     refused_up_to_ = std::max(sequence, refused_up_to_.value_or(0));
     end(*operation, std::make_exception_ptr(Aborted(message)));
-  } else if (sequence >= next_sequence_) {
+  } else if (sequence >= calls_.next()) {
     refusals_.try_emplace(sequence, Refusal{world_rank, std::string(text)});
   }
 }
@@ -286,9 +282,8 @@ void GroupCore::went_wrong(Operation& operation, const std::exception_ptr& throw
          facts_.world_of[static_cast<std::size_t>(failure.peer())], failure.does_not_fit());
   } catch (const SignatureDiffers& difference) {
     // It may have shown in the call after the one it was in.
-    const Signature& logged = log_[difference.theirs().sequence % log_length];
-    const bool is_known = logged.sequence == difference.theirs().sequence;
-    report_mismatch(is_known ? logged : operation.request.signature, difference.theirs(),
+    const Signature* const logged = calls_.find(difference.theirs().sequence);
+    report_mismatch(logged != nullptr ? *logged : operation.request.signature, difference.theirs(),
                     facts_.world_of[static_cast<std::size_t>(difference.peer())]);
   } catch (const Mismatch& error) {
     abort_for(control::Cause::Kind::mismatch, error);
@@ -323,7 +318,7 @@ void GroupCore::end(Operation& operation, std::exception_ptr error) {
   turns_changed_ = true;
   if (collectives_.oldest().get() == &operation) {
     collectives_.drop_ended();
-    stalls_.forget_before(collectives_.empty() ? next_sequence_ : collectives_.oldest()->request.signature.sequence);
+    stalls_.forget_before(collectives_.empty() ? calls_.next() : collectives_.oldest()->request.signature.sequence);
   }
   forget_refused();
 }

@@ -30,6 +30,8 @@
 #include "backend/layout.hpp"
 #include "backend/native.hpp"
 #include "control/control.hpp"
+#include "group/agreement.hpp"
+#include "group/call_history.hpp"
 #include "group/operation.hpp"
 #include "group/stall.hpp"
 #include "group/under_way.hpp"
@@ -143,7 +145,15 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   TransportListener::Verdict arrived(int world_peer, const Envelope& envelope);
   void break_with(const control::Cause& cause);
   void take_refusal(std::uint64_t sequence, int world_rank, std::string_view text);
-  void member_left();
+  void member_left(int world_rank);
+  /// This rank leaves, and makes no more calls: whoever left before it made more.
+  void report_leavers_ahead();
+  [[nodiscard]] ClosedGroup closed() const;
+  /// Why it is broken, as an error of this rank.
+  [[nodiscard]] std::exception_ptr why_broken() const { return broken_ ? error_for(*broken_, nullptr) : nullptr; }
+  /// The calls that this rank takes part in, as long as it makes no more.
+  [[nodiscard]] control::Position position() const;
+  void withdraw_receives();
   [[nodiscard]] StallAnswer answer_probe(int world_rank, const StallProbe& probe);
   void take_answer(int world_rank, const StallAnswer& answer);
   [[nodiscard]] bool is_broken() const { return broken_.has_value(); }
@@ -162,8 +172,9 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     Request asked{}, admitted{};
     Spec spec{};
     BodyStart start{};
-    Position position{};   // of the arrays that were asked with
-    Body* body = nullptr;  // that carried out the last of them, for the next one
+    std::uint64_t hash = 0;  // of the signature
+    Position position{};     // of the arrays that were asked with
+    Body* body = nullptr;    // that carried out the last of them, for the next one
     bool is_known = false;
     bool may_replay = false;
     Familiar* followed_by = this;  // the one that was replayed after it
@@ -187,8 +198,6 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::shared_ptr<Operation> take_operation();
   void enlist(const std::shared_ptr<Operation>& operation, Duration timeout);
   void check_usable() const;
-  void enter_log(const Signature& signature);
-  inline void number_again(Signature& signature);
   void refuse(const std::string& text);
   void forget_refused();
   void launch(Operation& operation);
@@ -221,12 +230,14 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void end(Operation& operation, std::exception_ptr error);
   void look_at_all(TimePoint now);
   void watch_oldest(TimePoint now);
+  [[nodiscard]] bool follows_chains(const Operation& operation) const;
   void watch_messages(TimePoint now);
   [[nodiscard]] static std::uint64_t stall_key(const Operation& operation);
   void ask(int rank, const Operation& operation);
+  void ask_some(std::vector<int> ranks, Operation& operation);
   [[nodiscard]] bool speaks_for_all(const Operation& operation, TimePoint now);
   void consider_warning(Operation& operation, TimePoint now);
-  void probe(Operation& operation, TimePoint now, const Whereabouts& where);
+  void probe(Operation& operation, const Whereabouts& where);
   void time_out(Operation& operation, TimePoint now);
   [[nodiscard]] std::string stall_report(const Operation& operation, TimePoint now, const Whereabouts& where,
                                          std::string_view what) const;
@@ -234,6 +245,11 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void report_left(int world_rank, std::uint64_t sequence);
   bool report_doomed(const Operation& operation, TimePoint now);
   void check_early(const Signature& own);
+  void send_calls(int world_peer);
+  void compare_calls(int world_peer, std::span<const Signature> theirs);
+  void settle_difference(TimePoint now);
+  void compare_with_leaver(int world_rank, const control::Position& theirs);
+  void compare_with_leavers();
   void request_abort(const control::Cause& cause);
   [[nodiscard]] Whereabouts whereabouts(const Operation& operation) const;
   [[nodiscard]] std::string who() const;
@@ -246,7 +262,6 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     int world_rank;
     std::string text;
   };
-  static constexpr std::size_t log_length = 256;
   // Only so many collectives, the oldest, have been begun and are polled; those behind them wait. However many are under way, a
   // round of progress then costs the same, and so do the tasks and buffers. Enough to keep links busy with small calls.
   // No deadlock: every rank begins its calls in the order of their numbers. Of the calls that some rank has not ended, take the
@@ -265,8 +280,14 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   Familiar* latest_ = nullptr;             // the kind of the call that was admitted last; null: one that is not kept
   Familiar* replayed_ = familiar_.data();  // the kind that was replayed last
   std::atomic<bool> inside_{false};        // a thread is; set under the lock
-  std::uint64_t next_sequence_ = 0;
-  std::array<Signature, log_length> log_;
+  CallHistory calls_;
+  struct Differs {
+    int world_peer = 0;
+    TimePoint since{};
+  };
+  std::optional<Differs> differs_from_;  // a peer that made other calls; it is to say which
+  std::map<int, control::Position>
+      leavers_ahead_;  // by rank in the world: took part in more calls than this one, and left
   std::map<std::pair<std::uint64_t, int>, Signature>
       early_;                                   // of calls not entered yet, by number and rank in the world
   std::map<std::uint64_t, Refusal> refusals_;   // likewise

@@ -17,61 +17,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration verdict_wait = 500ms;  // a broken transfer waits this long for the control network's verdict
-constexpr Duration leave_grace = 500ms;   // data of a rank that said goodbye may still be on its way
 
 }  // namespace
-
-TransportListener::Verdict GroupCore::arrived(int world_peer, const Envelope& envelope) {
-  using Verdict = TransportListener::Verdict;
-  if (envelope.epoch != facts_.epoch || broken_) return Verdict::drop;
-  if (envelope.lane != 0) return Verdict::keep;
-  const Signature& theirs = envelope.signature;
-  if (theirs.sequence >= next_sequence_) {
-    early_.try_emplace({theirs.sequence, world_peer}, theirs);
-    return Verdict::keep;
-  }
-  const Signature& own = log_[theirs.sequence % log_length];
-  if (own.sequence == theirs.sequence && own != theirs) {
-    report_mismatch(own, theirs, world_peer);
-    return Verdict::drop;
-  }
-  return running(theirs.sequence) != nullptr ? Verdict::keep : Verdict::drop;
-}
-
-void GroupCore::check_early(const Signature& own) {
-  const auto end = early_.lower_bound({own.sequence + 1, -1});
-  for (auto early = early_.lower_bound({own.sequence, -1}); early != end; ++early) {
-    if (early->second != own) report_mismatch(own, early->second, early->first.second);
-  }
-  early_.erase(early_.begin(), end);
-}
-
-void GroupCore::report_mismatch(const Signature& own, const Signature& theirs, int world_peer) {
-  // Both sides find the same mismatch: the text is the same on both, lower rank first.
-  int low = facts_.rank, high = rank_of(world_peer);
-  std::string low_call = describe(own), high_call = describe(theirs);
-  const bool look_alike = low_call == high_call;
-  if (const Operation* operation = running(own.sequence)) {
-    if (look_alike) low_call += shape_text(*operation);
-    low_call += at_site(operation->site);
-  }
-  high_call += at_site(stalls_.site_of(high, own.sequence));
-  if (low > high) {
-    std::swap(low, high);
-    std::swap(low_call, high_call);
-  }
-  const std::string_view hint = look_alike ? " with another shape, axis, factor, sizes or pairs" : "";
-  const std::string_view differentiation = (own.flags ^ theirs.flags) & Signature::differentiated
-                                               ? " (one takes part in differentiation, the other does not)"
-                                               : "";
-  request_abort({.kind = control::Cause::Kind::mismatch,
-                 .blamed = {},
-                 .sequence = own.sequence,
-                 .text = fmt::format(
-                     "rank {} called {}, but rank {} called {}{}{}; every rank of a group must make the same calls in "
-                     "the same order",
-                     low, low_call, high, high_call, hint, differentiation)});
-}
 
 void GroupCore::request_abort(const control::Cause& cause) {
   if (broken_ || proposed_) return;
@@ -89,7 +36,7 @@ void GroupCore::abort(std::string_view reason) {
   check_usable();
   request_abort({.kind = control::Cause::Kind::aborted,
                  .blamed = {facts_.world_of[static_cast<std::size_t>(facts_.rank)]},
-                 .sequence = next_sequence_,
+                 .sequence = calls_.next(),
                  .text = fmt::format("rank {} aborted the group: {}", facts_.rank, reason)});
 }
 
@@ -126,10 +73,14 @@ std::exception_ptr GroupCore::error_for(const control::Cause& cause, const Opera
   return std::make_exception_ptr(Aborted(what));
 }
 
-void GroupCore::member_left() {
-  somebody_left_ = true;
-  if (!collectives_.empty())
-    collectives_.oldest()->probed_at = TimePoint{};  // look again soon: it may wait for the one that left
+// Nobody can wait for them any more, and what they would receive is of no use to a rank that leaves.
+void GroupCore::withdraw_receives() {
+  const auto all = messages_.all();
+  for (const auto& operation : all) {
+    if (operation->request.verb == Verb::recv && !operation->ended())
+      end(*operation, std::make_exception_ptr(
+                          Aborted(fmt::format("{}: the receive was withdrawn: this process leaves the job", who()))));
+  }
 }
 
 // A transfer failed. As a rule the control network says why; if not, the group breaks for what is known here.
@@ -150,23 +101,34 @@ bool GroupCore::report_doomed(const Operation& operation, TimePoint now) {
   return proposed_.has_value();
 }
 
-void GroupCore::probe(Operation& operation, TimePoint now, const Whereabouts& where) {
+void GroupCore::probe(Operation& operation, const Whereabouts& where) {
   for (const int rank : where.waiting_for) {
     const int world = facts_.world_of[static_cast<std::size_t>(rank)];
-    if (runtime_->has_left(world) && now - runtime_->left_at(world) > leave_grace) {
+    if (!runtime_->has_left(world)) continue;
+    if (operation.is_message()) {
+      // The transport knows when nothing more comes from it, if it has a link to it.
+      runtime_->transport().attach(world);
+      continue;
+    }
+    const auto position = runtime_->position_when_leaving(world, facts_.id);
+    if (position && operation.request.signature.sequence >= position->calls) {
       report_left(world, operation.request.signature.sequence);
       return;
     }
   }
-  for (const int rank : stalls_.involved(where.waiting_for, stall_key(operation))) ask(rank, operation);
+  std::vector<int> asked = where.waiting_for;
+  if (follows_chains(operation)) asked = stalls_.involved(asked, stall_key(operation));
+  ask_some(asked, operation);
 }
 
 void GroupCore::report_left(int world_rank, std::uint64_t sequence) {
+  const Signature* const missed = calls_.find(sequence);
+  const std::string call = missed != nullptr ? "the call " + describe(*missed) : "the call";
   request_abort(
       {.kind = control::Cause::Kind::lost,
        .blamed = {world_rank},
        .sequence = sequence,
-       .text = fmt::format("{} left the job without taking part in the call", name_of_rank(rank_of(world_rank)))});
+       .text = fmt::format("{} left the job without taking part in {}", name_of_rank(rank_of(world_rank)), call)});
 }
 
 }  // namespace tutti

@@ -18,7 +18,9 @@
 
 #include "base/bytes.hpp"
 #include "base/environment.hpp"
+#include "base/printable.hpp"
 #include "group/core.hpp"
+#include "group/life.hpp"
 #include "group/neighbourhood.hpp"
 #include "group/runtime.hpp"
 #include "transport/alone.hpp"
@@ -39,6 +41,7 @@ struct Note {
   std::uint64_t world = 0;
   std::string table{};
   std::string backend{}, memory{};
+  std::string process{};  // see life.hpp
 };
 
 std::string encode(const Note& note) {
@@ -49,7 +52,8 @@ std::string encode(const Note& note) {
       .u64(note.world)
       .string(note.table)
       .string(note.backend)
-      .string(note.memory);
+      .string(note.memory)
+      .string(note.process);
   return {reinterpret_cast<const char*>(writer.data().data()), writer.size()};
 }
 
@@ -57,12 +61,13 @@ Note decode(std::string_view text) {
   ByteReader reader(std::as_bytes(std::span(text)), "a rank's note at init");
   Note note;
   note.address = reader.string(note_text_limit);
-  note.host = reader.string(note_text_limit);
+  note.host = printable_text(reader.string(note_text_limit));
   note.node = static_cast<int>(reader.u32());
   note.world = reader.u64();
   note.table = reader.string(note_text_limit);
   note.backend = reader.string(note_text_limit);
   note.memory = reader.string(note_text_limit);
+  note.process = reader.string(note_text_limit);
   reader.expect_end();
   return note;
 }
@@ -92,6 +97,15 @@ transport::TcpOptions tcp_options(const Place& place, const Environment& environ
     options.streams = static_cast<int>(*streams);
   if (const auto checksums = environment.flag("TUTTI_TCP_CHECKSUMS")) options.payload_checksums = *checksums;
   if (const auto name = environment.get("TUTTI_TCP_CONGESTION")) options.socket.congestion_control = *name;
+  return options;
+}
+
+/// How long a rank of another host may be silent. Inside a host the system tells who lives.
+control::ControlOptions control_options(const Environment& environment) {
+  control::ControlOptions options;
+  constexpr int seconds_max = 24 * 3600;
+  if (const auto seconds = environment.integer("TUTTI_SILENCE_SECONDS", 1, seconds_max))
+    options.silence = std::chrono::seconds(*seconds);
   return options;
 }
 
@@ -135,6 +149,7 @@ struct Joining {
 struct Notes {
   std::vector<wire::Address> addresses{};
   std::vector<std::string> hosts{}, backends{}, memory{};
+  std::vector<ProcessIdentity> processes{};
   std::vector<int> nodes{};
   std::uint64_t world = 0;
   Table table{};
@@ -153,6 +168,7 @@ Notes exchange_notes(const Note& own, const Joining& joining) {
     notes.nodes.push_back(note.node);
     notes.backends.push_back(note.backend);
     notes.memory.push_back(note.memory);
+    notes.processes.push_back(identity_from_text(note.process));
     if (note.world == 0) continue;
     notes.world = note.world;
     notes.table = table_from_text(note.table);
@@ -175,15 +191,15 @@ bool is_oversubscribed(const Place& place) {
 }
 
 /// Between neighbours through shared memory, if they share it.
-std::unique_ptr<Transport> make_transport(transport::TcpSetup setup, Neighbourhood near, const Place& place) {
+std::unique_ptr<Transport> make_transport(transport::TcpSetup setup, Neighbourhood near,
+                                          const transport::HostOptions& options) {
   auto tcp = std::make_unique<transport::TcpTransport>(std::move(setup));
   if (near.neighbours == nullptr) return tcp;
-  return std::make_unique<transport::HostTransport>(
-      transport::HostSetup{.neighbours = std::move(near.neighbours),
-                           .inner = std::move(tcp),
-                           .boards = std::move(near.boards),
-                           .clock = steady_clock(),
-                           .options = transport::options_for(place.local_size, is_oversubscribed(place))});
+  return std::make_unique<transport::HostTransport>(transport::HostSetup{.neighbours = std::move(near.neighbours),
+                                                                         .inner = std::move(tcp),
+                                                                         .boards = std::move(near.boards),
+                                                                         .clock = steady_clock(),
+                                                                         .options = options});
 }
 
 Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
@@ -195,7 +211,8 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
            .host = place.host,
            .node = place.node_rank,
            .backend = joining.backend,
-           .memory = to_note(memory)};
+           .memory = to_note(memory),
+           .process = to_text(own_identity())};
   if (place.rank == place.root_rank) {
     own.world = random_word() | 1;
     own.table = to_text(own_table(joining.environment));
@@ -203,12 +220,14 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
   Notes notes = exchange_notes(own, joining);
   world = notes.world;
   const bool may_share = joining.backend != "native";
+  const auto host_options = transport::options_for(place.local_size, is_oversubscribed(place));
   Neighbourhood near;
   if (may_share) {
     near = meet_neighbours(memory, {.connector = joining.connector,
                                     .backend = joining.backend,
                                     .node_of = notes.nodes,
                                     .memory_notes = notes.memory,
+                                    .ring_bytes = host_options.ring_bytes,
                                     .log = joining.log,
                                     .deadline = joining.deadline});
   }
@@ -216,6 +235,10 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
   parts.hosts = std::move(notes.hosts);
   parts.node_of = std::move(notes.nodes);
   parts.table = std::move(notes.table);
+  parts.control = control_options(joining.environment);
+  parts.control.life = [processes = std::move(notes.processes), self = own_identity()](int rank) {
+    return life_of(processes[static_cast<std::size_t>(rank)], self);
+  };
   parts.may_share_memory = may_share;
   parts.neighbours = near.neighbours;
   parts.may_read_neighbours = near.cross_memory;
@@ -226,8 +249,9 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
                                     .secret = secret_of(joining.connector),
                                     .clock = steady_clock(),
                                     .world = world,
-                                    .options = options},
-                                   std::move(near), place);
+                                    .options = options,
+                                    .log = joining.log},
+                                   std::move(near), host_options);
   return parts;
 }
 
@@ -289,6 +313,7 @@ Group init(std::shared_ptr<Connector> connector, const InitOptions& options) {
   parts.seed = random_word();
   parts.log = log;
   parts.oversubscribed = is_oversubscribed(place);
+  parts.fails_at_exit = true;
 
   GroupFacts facts{.rank = place.rank, .size = place.size, .id = world, .node_of = parts.node_of};
   for (int rank = 0; rank < place.size; ++rank) facts.world_of.push_back(rank);
@@ -320,7 +345,9 @@ void finalize() {
     core = registry().world.lock();
     registry().world.reset();
   }
-  if (core) core->runtime().leave();
+  if (!core) return;
+  core->runtime().leave();
+  if (const auto& error = core->runtime().leave_error()) std::rethrow_exception(error);
 }
 
 }  // namespace tutti

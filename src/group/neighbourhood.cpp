@@ -42,16 +42,33 @@ std::string own_trouble(const OwnMemory& own, const Meeting& meeting, int node,
   return trouble_with_neighbours(*neighbours, meeting, node);
 }
 
+/// Rings are made when they are first used, in the middle of a call: what they need is set aside now, while all ranks can
+/// still agree to do without.
+void reserve_rings(shm::Arena& arena, const Meeting& meeting, int neighbours) {
+  constexpr std::uint64_t permits_bytes = 64 << 10;  // messages under way need some, too
+  const std::uint64_t bytes = static_cast<std::uint64_t>(neighbours) * meeting.ring_bytes + permits_bytes;
+  try {
+    arena.reserve(bytes);
+  } catch (const shm::OutOfMemory& error) {
+    throw shm::OutOfMemory(fmt::format("rank {} has no room for its messages to {} neighbours: {}",
+                                       meeting.connector.place().rank, neighbours, error.what()));
+  }
+}
+
 /// Where this rank's board is, and whether it may read its neighbours' memory.
 std::string board_note(const OwnMemory& own, const shm::Neighbours& neighbours, const Meeting& meeting) {
   bool reads = true;
+  int near = 0;
   for (std::size_t rank = 0; rank < meeting.node_of.size(); ++rank) {
     const int other = static_cast<int>(rank);
-    if (neighbours.reaches(other)) reads = reads && neighbours.may_read_memory_of(other);
+    if (!neighbours.reaches(other)) continue;
+    reads = reads && neighbours.may_read_memory_of(other);
+    if (other != neighbours.rank()) ++near;
   }
   try {
-    return fmt::format("{}{}", transport::lay_out_board(*own.arena, static_cast<int>(meeting.node_of.size())),
-                       reads ? reads_mark : "");
+    const std::uint64_t board = transport::lay_out_board(*own.arena, static_cast<int>(meeting.node_of.size()));
+    reserve_rings(*own.arena, meeting, near);
+    return fmt::format("{}{}", board, reads ? reads_mark : "");
   } catch (const Error& error) {
     return no_memory + std::string(error.what());
   }

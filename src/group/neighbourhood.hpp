@@ -27,13 +27,14 @@ OwnMemory make_memory(std::string_view backend, const Place& place, const Enviro
 std::string to_note(const OwnMemory& memory);
 
 /// Maps the memory of the ranks of this node, and has all ranks tell how that went. A node's ranks share memory if each of
-/// them reaches all of the others; otherwise the lowest of them says why not, and they do without. With the backend "shm"
+/// them reaches all of the others and has memory for its messages to them; otherwise the lowest of them says why not, and they do without. With the backend "shm"
 /// that is an error, the same on all ranks of all nodes.
 struct Meeting {
   Connector& connector;
   std::string backend;
   const std::vector<int>& node_of;
   const std::vector<std::string>& memory_notes;  // of each rank
+  std::uint64_t ring_bytes = 0;                  // of shared memory that a rank will need to send to one neighbour
   const Log& log;
   TimePoint deadline;
 };

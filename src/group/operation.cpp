@@ -50,6 +50,7 @@ void Operation::reset() {
   doomed_peer = -1;
   does_not_fit = false;
   reported = false;
+  probe_count = 0;
   site.clear();
   peer = -1;
   transfer.state = Transfer::State::idle;

@@ -62,6 +62,7 @@ class Operation final : private TransferWatcher {
 
   // Stall watch: when the ranks it waits for were last asked about it.
   TimePoint probed_at{};
+  std::size_t probe_count = 0;
   bool reported = false;  // that it takes long
   std::string site;       // where the program made the call, "train.py:41"; empty: not told
 

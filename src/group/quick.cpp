@@ -120,14 +120,7 @@ inline std::unique_lock<shm::RankLock> GroupCore::enter(Entry* entry, Verb verb,
 }
 
 inline bool GroupCore::is_undisturbed() const {
-  return !broken_ && !has_work() && early_.empty() && refusals_.empty() && !proposed_;
-}
-
-// The number is written after the rest was copied: a copy of what was just written in parts would have to wait for it.
-inline void GroupCore::number_again(Signature& signature) {
-  Signature& entry = log_[next_sequence_ % log_length];
-  entry = signature;
-  entry.sequence = signature.sequence = next_sequence_++;
+  return !broken_ && !has_work() && early_.empty() && refusals_.empty() && !proposed_ && leavers_ahead_.empty();
 }
 
 // Everything that tells this call from one before is compared; so nothing is left to check.
@@ -136,14 +129,14 @@ bool GroupCore::run_again(Entry& entry, const Plain& plain, Duration timeout, st
   Familiar* const familiar = find_replayable(plain);
   if (familiar == nullptr || !is_undisturbed()) return false;
   BodyStart& start = familiar->start;
-  number_again(start.signature);
+  calls_.number(start.signature, familiar->hash);
   start.input = familiar->admitted.input.present() ? static_cast<const std::byte*>(plain.input.data()) : nullptr;
   start.output = familiar->admitted.output.present() ? static_cast<std::byte*>(plain.output.data()) : nullptr;
   const bool is_first = familiar->body == nullptr;  // of those that a body is kept for
   if (is_first) familiar->body = &circle_->start(start);
   std::exception_ptr error;
   try {
-    if (!is_first && circle_->run_again(*familiar->body, start.signature.sequence, start.input, start.output)) {
+    if (!is_first && circle_->run_again(*familiar->body, start.signature, start.input, start.output)) {
       entry.leave();
       guard.unlock();
       circle_->ring_after_fence();
@@ -169,6 +162,7 @@ bool GroupCore::run_first(const Request& request, Task*& task) {
     latest_->spec = *start->spec;
     latest_->position = Position(latest_->asked.input, latest_->asked.output);
     latest_->start = *start;
+    latest_->hash = hash_of_call(start->signature);
     latest_->start.spec = &latest_->spec;
     latest_->may_replay = true;
   }

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 #include <new>
 
 #include <tutti/error.hpp>
@@ -20,8 +22,20 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration goodbye_limit = 2s;
+// Goodbyes take as long as the others need to read them. Whoever is known to be stopped or dead is not waited for; this is for
+// the rest of what can happen.
+constexpr Duration goodbye_limit = 60s;
+constexpr std::size_t closed_limit = 64;
 constexpr std::size_t broken_early_limit = 64;
+
+// What the program printed is not lost: streams are flushed after the functions that atexit() registers have run.
+void fail_at_exit() {
+  static const int registered = std::atexit([] {
+    std::fflush(nullptr);
+    std::_Exit(EXIT_FAILURE);
+  });
+  (void)registered;
+}
 constexpr std::size_t early_limit = 1024;
 
 }  // namespace
@@ -36,28 +50,87 @@ void Runtime::start() {
   if (parts_.threaded && parts_.transport->size() > 1) thread_ = std::thread([this] { serve(); });
 }
 
-Runtime::~Runtime() { leave(); }
+// A destructor cannot throw; the process does not end as if nothing had happened.
+Runtime::~Runtime() {
+  leave();
+  if (!leave_error_) return;
+  try {
+    std::rethrow_exception(leave_error_);
+  } catch (const std::exception& error) {
+    parts_.log.error("{}", error.what());
+  }
+  if (parts_.fails_at_exit) fail_at_exit();
+}
 
 void Runtime::leave() {
+  if (leaving_.exchange(true)) return;
+  gone_ = true;
+  if (!forked_) say_goodbye();
   {
     std::unique_lock guard(mutex_);
-    if (stopping_) return;
     stopping_ = true;
     service_.notify_all();
   }
   parts_.transport->wake();
   if (thread_.joinable()) thread_.join();
   std::unique_lock guard(mutex_);
-  gone_ = true;
   for (const auto& [id, group] : std::map(groups_)) {
     group->break_with({.kind = control::Cause::Kind::aborted,
                        .blamed = {},
                        .sequence = 0,
                        .text = "this process has left the job (finalize)"});
   }
-  const TimePoint deadline = clock().now() + goodbye_limit;
   control_->leave();
-  parts_.transport->close(deadline);
+  parts_.transport->close(clock().now() + goodbye_limit);
+}
+
+// The others learn at once in which calls this rank takes part, and go on waiting for those only. Then all of that ends, by its
+// own deadlines at the latest; what was sent is on its way; and whoever has a link to this rank has its goodbye. From then on
+// the order of bytes on each link sees to it that nobody takes the end of the process for a loss.
+void Runtime::say_goodbye() {
+  std::vector<GroupCore*> sound;
+  {
+    const std::unique_lock guard(mutex_);
+    for (const auto& [id, group] : groups_) {
+      if (group->is_broken()) continue;
+      sound.push_back(group);
+      group->withdraw_receives();
+      group->report_leavers_ahead();
+    }
+    control_->announce_leave(positions());
+  }
+  if (!parts_.threaded || parts_.transport->size() == 1) return;
+  drive([&] { return operation_count_ == 0; }, TimePoint::max());
+  const auto is_told = [&] {
+    return parts_.transport->is_flushed() && control_->goodbye_is_known() && !control_->is_deciding();
+  };
+  drive(is_told, clock().now() + goodbye_limit);
+  const std::unique_lock guard(mutex_);
+  for (const GroupCore* group : sound) {
+    if (group->is_broken() && !leave_error_) leave_error_ = group->why_broken();
+  }
+}
+
+std::vector<control::Position> Runtime::positions() const {
+  std::vector<control::Position> all;
+  for (const auto& [id, group] : closed_) {
+    all.push_back({.group = id,
+                   .epoch = group.facts.epoch,
+                   .calls = group.calls.next(),
+                   .history = *group.calls.tag_at(group.calls.next())});
+  }
+  for (const auto& [id, group] : groups_) {
+    if (group->facts().size > 1) all.push_back(group->position());
+  }
+  return all;
+}
+
+// Nobody can raise it any more where it belongs: it is said when this rank leaves.
+void Runtime::note_late_difference(std::uint64_t group, const control::Cause& cause) {
+  const GroupFacts& facts = closed_.at(group).facts;
+  if (cause.kind != control::Cause::Kind::mismatch || leave_error_) return;
+  leave_error_ = std::make_exception_ptr(
+      Mismatch(fmt::format("rank {} of {}: in a group that is closed since: {}", facts.rank, facts.size, cause.text)));
 }
 
 void Runtime::refuse_call() const {
@@ -111,8 +184,17 @@ void Runtime::remove(GroupCore& group) {
   if (forked_) return;  // the lock may be held by a thread that exists in the parent only
   std::unique_lock guard(mutex_);
   groups_.erase(group.facts().id);
+  if (!leaving_ && group.facts().size > 1) keep_calls_of(group);
   std::erase(busy_, &group);
   if (!gone_) parts_.transport->forget(group.facts().id, ~std::uint64_t{0});
+}
+
+void Runtime::keep_calls_of(const GroupCore& group) {
+  closed_.insert_or_assign(group.facts().id, group.closed());
+  closed_order_.push_back(group.facts().id);
+  if (closed_order_.size() <= closed_limit) return;
+  closed_.erase(closed_order_.front());
+  closed_order_.pop_front();
 }
 
 void Runtime::keep(std::shared_ptr<CircleCarrier> circle) {
@@ -138,9 +220,21 @@ void Runtime::lost(int peer, std::string_view reason) {
   control_->link_lost(peer, reason);
 }
 
+void Runtime::parted(int peer) {
+  if (parts_.memory) parts_.memory->ended(peer);  // it has given up all its calls before it said goodbye
+  control_->link_parted(peer);
+}
+
+void Runtime::unreachable(int peer, std::string_view reason) {
+  unreachable_.insert(peer);
+  control_->link_refused(peer, reason);
+}
+
 void Runtime::on_abort(std::uint64_t group, std::uint32_t epoch, const control::Cause& cause) {
   const auto found = groups_.find(group);
-  if (found == groups_.end()) {
+  if (found == groups_.end() && closed_.contains(group)) {
+    note_late_difference(group, cause);
+  } else if (found == groups_.end()) {
     broken_early_.emplace_back(group, cause);
     if (broken_early_.size() > broken_early_limit) broken_early_.pop_front();
   } else if (found->second->facts().epoch == epoch) {
@@ -181,17 +275,22 @@ std::shared_ptr<std::byte> Runtime::take_memory(std::size_t bytes) {
   return parts_.memory->take(bytes);
 }
 
-void Runtime::on_left(int rank) {
-  left_at_.emplace(rank, clock().now());
-  if (parts_.memory) parts_.memory->ended(rank);  // it has given up all its calls before it said goodbye
+void Runtime::on_left(int rank, std::span<const control::Position> positions) {
+  if (parts_.neighbours && parts_.neighbours->reaches(rank)) unconfirmed_.insert(rank);  // it may still read
+  Positions& known = left_[rank];
+  for (const control::Position& position : positions) {
+    known[position.group] = position;
+    if (!groups_.contains(position.group)) compare_closed(rank, position);
+  }
   for (const auto& [id, group] : groups_) {
-    if (group->rank_of(rank) >= 0) group->member_left();
+    if (group->rank_of(rank) >= 0) group->member_left(rank);
   }
 }
 
 void Runtime::on_probe(int from, std::uint64_t id, std::span<const std::byte> question) {
   const StallProbe probe = decode_probe(question);
   const auto found = groups_.find(probe.group);
+  if (found == groups_.end() && !probe.calls.empty()) return compare_calls_of_closed(from, probe);
   StallAnswer answer{.group = probe.group, .sequence = probe.signature.sequence};
   if (found != groups_.end() && found->second->facts().epoch == probe.epoch && found->second->rank_of(from) >= 0) {
     answer = found->second->answer_probe(from, probe);
@@ -217,8 +316,5 @@ void Runtime::hand_on(const control::Refusal& refusal, GroupCore& group) {
   if (group.facts().epoch != refusal.epoch || group.rank_of(refusal.rank) < 0) return;
   group.take_refusal(refusal.sequence, refusal.rank, refusal.text);
 }
-
-void Runtime::on_closed(int, std::uint64_t, std::uint32_t) {
-}  // what a closed handle means shows in the next call that needs it
 
 }  // namespace tutti

@@ -28,6 +28,8 @@
 #include "base/log.hpp"
 #include "base/random.hpp"
 #include "control/control.hpp"
+#include "group/agreement.hpp"
+#include "group/stall.hpp"
 #include "plan/select.hpp"
 #include "shm/bell.hpp"
 #include "shm/memory.hpp"
@@ -55,6 +57,7 @@ class Runtime final : public TransportListener,
     std::uint64_t seed = 0;                             // of the control network's randomness
     bool oversubscribed = false;                        // more ranks than cores: yield, do not spin
     bool threaded = true;                               // false: the driver polls
+    bool fails_at_exit = false;  // what is found wrong too late to be thrown makes the process fail
     control::ControlOptions control;
     std::shared_ptr<shm::Neighbours> neighbours;  // who shares memory with this rank; null: nobody does
     std::shared_ptr<shm::Memory> memory;          // of this rank's arena; null with neighbours
@@ -67,8 +70,11 @@ class Runtime final : public TransportListener,
   ~Runtime() override;
   void start();
 
-  /// Says goodbye and closes; calls raise afterwards.
+  /// Takes part in no further call, lets what was posted end, says goodbye and closes; calls raise from the start.
   void leave();
+  /// What was found wrong while this rank left: calls that differed and were not noticed before. Null: nothing.
+  [[nodiscard]] const std::exception_ptr& leave_error() const { return leave_error_; }
+  [[nodiscard]] bool is_leaving() const { return leaving_.load(std::memory_order_acquire); }
   /// Throws when this process left the job, or is a forked child of the one that joined it.
   void check_alive() const {
     if (forked_.load(std::memory_order_acquire) || gone_.load(std::memory_order_acquire)) [[unlikely]]
@@ -95,10 +101,11 @@ class Runtime final : public TransportListener,
   [[nodiscard]] bool is_oversubscribed() const { return parts_.oversubscribed; }
   [[nodiscard]] std::string host_of(int world_rank) const;
   [[nodiscard]] int node_of(int world_rank) const;
-  [[nodiscard]] bool has_left(int world_rank) const { return left_at_.contains(world_rank); }
+  [[nodiscard]] bool has_left(int world_rank) const { return left_.contains(world_rank); }
+  /// How far a rank that has left had come in the group; nothing if it has not left, or not said so yet.
+  [[nodiscard]] std::optional<control::Position> position_when_leaving(int world_rank, std::uint64_t group) const;
   /// The link to it broke, whatever the others say.
   [[nodiscard]] bool is_unreachable(int world_rank) const { return unreachable_.contains(world_rank); }
-  [[nodiscard]] TimePoint left_at(int world_rank) const { return left_at_.at(world_rank); }
 
   /// The group of all ranks that init() made; 0 before.
   [[nodiscard]] std::uint64_t world_group() const { return world_group_; }
@@ -131,16 +138,23 @@ class Runtime final : public TransportListener,
   Verdict arrived(int peer, const Envelope& envelope) override;
   void control(int peer, std::span<const std::byte> message) override;
   void lost(int peer, std::string_view reason) override;
+  void unreachable(int peer, std::string_view reason) override;
+  void parted(int peer) override;
   void on_abort(std::uint64_t group, std::uint32_t epoch, const control::Cause& cause) override;
   void on_lost(int rank, const control::Cause& cause) override;
-  void on_left(int rank) override;
+  void on_left(int rank, std::span<const control::Position> positions) override;
   void on_refusal(const control::Refusal& refusal) override;
-  void on_closed(int rank, std::uint64_t group, std::uint32_t epoch) override;
   void on_probe(int from, std::uint64_t id, std::span<const std::byte> question) override;
   void on_probe_answer(int from, std::uint64_t id, std::span<const std::byte> answer) override;
 
  private:
   [[noreturn]] void refuse_call() const;
+  void say_goodbye();
+  [[nodiscard]] std::vector<control::Position> positions() const;
+  void keep_calls_of(const GroupCore& group);
+  void note_late_difference(std::uint64_t group, const control::Cause& cause);
+  void compare_closed(int world_rank, const control::Position& theirs);
+  void compare_calls_of_closed(int world_peer, const StallProbe& probe);
   void serve();
   void advance_groups();
   void care_for_groups(TimePoint now);
@@ -162,7 +176,11 @@ class Runtime final : public TransportListener,
   std::size_t operation_count_ = 0;  // under way, of all groups
   TimePoint next_care_{};            // when deadlines and stalls are looked at next
   std::vector<std::shared_ptr<CircleCarrier>> kept_;
-  std::map<int, TimePoint> left_at_;
+  using Positions = std::map<std::uint64_t, control::Position>;  // by group
+  std::map<int, Positions> left_;                                // of ranks that said goodbye
+  std::map<std::uint64_t, ClosedGroup> closed_;                  // groups whose handle is gone, by id; the latest
+  std::deque<std::uint64_t> closed_order_;
+  std::exception_ptr leave_error_;
   std::map<int, control::Cause> lost_;
   std::set<int> unreachable_;
   std::set<int> unconfirmed_;  // lost neighbours whose processes were still there when last looked at
@@ -182,7 +200,7 @@ class Runtime final : public TransportListener,
   bool some_ended_ = false;
   bool watches_data_ = false;  // the service thread does
   bool stopping_ = false;
-  std::atomic<bool> gone_{false}, forked_{false};
+  std::atomic<bool> leaving_{false}, gone_{false}, forked_{false};
   std::shared_ptr<Runtime> kept_in_child_;
 };
 

@@ -50,7 +50,7 @@ Signature signature_of(const Request& request, const Layout& layout) {
 
   const bool root_tells = request.sizes_follow && (request.verb == Verb::broadcast || request.verb == Verb::scatter);
   if (root_tells) {  // the others know neither dtype nor shape, nor the root's sizes, nor an axis counted from the end
-    signature.detail = Hash().add(request.stack ? 1 : 0).add(request.structure).value();
+    signature.detail = static_cast<std::uint32_t>(Hash().add(request.stack ? 1 : 0).add(request.structure).value());
     return signature;
   }
   const View& any = request.input.present() ? request.input : request.output;
@@ -61,7 +61,7 @@ Signature signature_of(const Request& request, const Layout& layout) {
     count *= length;
   });
   signature.count = count;
-  signature.detail = hash.value();
+  signature.detail = static_cast<std::uint32_t>(hash.value());
   return signature;
 }
 

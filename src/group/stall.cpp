@@ -10,18 +10,20 @@
 
 #include "base/bytes.hpp"
 #include "base/environment.hpp"
+#include "group/call_history.hpp"
 
 namespace tutti {
 namespace {
 
 constexpr std::size_t waiting_limit = 64;  // ranks named in one answer
-constexpr std::size_t site_limit = 512;    // characters; of a longer one the end counts
+constexpr std::size_t calls_limit = CallHistory::length;
+constexpr std::size_t site_limit = 512;  // characters; of a longer one the end counts
 
 std::string_view end_of(std::string_view site) { return site.substr(site.size() - std::min(site.size(), site_limit)); }
 
 void write(ByteWriter& writer, const Signature& s) {
   writer.u64(s.sequence).u8(std::uint8_t(s.verb)).u8(std::uint8_t(s.dtype)).u8(std::uint8_t(s.op)).u8(s.flags);
-  writer.u32(static_cast<std::uint32_t>(s.root)).i64(s.count).u64(s.detail);
+  writer.u32(static_cast<std::uint32_t>(s.root)).i64(s.count).u32(s.detail).u32(s.history);
 }
 
 Signature read_signature(ByteReader& reader) {
@@ -37,7 +39,8 @@ Signature read_signature(ByteReader& reader) {
   s.flags = reader.u8();
   s.root = static_cast<std::int32_t>(reader.u32());
   s.count = reader.i64();
-  s.detail = reader.u64();
+  s.detail = reader.u32();
+  s.history = reader.u32();
   return s;
 }
 
@@ -81,6 +84,9 @@ std::vector<std::byte> encode(const StallProbe& probe) {
   writer.u64(probe.group).u32(probe.epoch);
   write(writer, probe.signature);
   writer.string(end_of(probe.site));
+  const std::size_t count = std::min(probe.calls.size(), calls_limit);
+  writer.u16(static_cast<std::uint16_t>(count));
+  for (std::size_t i = probe.calls.size() - count; i < probe.calls.size(); ++i) write(writer, probe.calls[i]);
   return std::move(writer).take();
 }
 
@@ -91,6 +97,9 @@ StallProbe decode_probe(std::span<const std::byte> bytes) {
   probe.epoch = reader.u32();
   probe.signature = read_signature(reader);
   probe.site = reader.string(site_limit);
+  const std::size_t count = reader.u16();
+  if (count > calls_limit) throw MalformedMessage("too many calls in a stall probe");
+  for (std::size_t i = 0; i < count; ++i) probe.calls.push_back(read_signature(reader));
   reader.expect_end();
   return probe;
 }

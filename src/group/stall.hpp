@@ -26,6 +26,8 @@ struct StallProbe {
   std::uint32_t epoch = 0;
   Signature signature;
   std::string site{};  // where the program made the call; empty: not known
+  /// If there are any: "these are my latest calls, and one of them was another one with you".
+  std::vector<Signature> calls{};
 };
 
 struct StallAnswer {

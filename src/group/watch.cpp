@@ -15,7 +15,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration probe_after = 100ms;  // a call that waits longer asks those it waits for
-constexpr Duration probe_again_max = 1s;
+constexpr Duration probe_again_max = 5s;
+constexpr Duration follow_after = 5s;  // … and then those that these wait for, in turn
+constexpr std::size_t probes_max = 8;  // at a time: all ranks may wait, on a machine that is busy enough already
 // So long before a deadline everybody is asked again: who is blamed must still be late.
 constexpr Duration last_question_min = 150ms, last_question_max = 1s;
 constexpr Duration answer_stale = 2500ms;  // an answer older than this counts as none
@@ -42,6 +44,7 @@ void GroupCore::look_after(TimePoint now) {
     if (now - proposed_at_ > agreement_limit) break_with(*proposed_);
     return;
   }
+  settle_difference(now);
   if (doomed_count_ > 0 || somebody_left_ || now >= earliest_deadline_) look_at_all(now);
   if (!proposed_ && !collectives_.empty()) watch_oldest(now);
   if (!proposed_ && !messages_.empty()) watch_messages(now);
@@ -57,7 +60,7 @@ void GroupCore::look_at_all(TimePoint now) {
       if (now >= operation.request.deadline) {
         time_out(operation, now);
       } else if (somebody_left_ && operation.is_message()) {
-        probe(operation, now, whereabouts(operation));
+        probe(operation, whereabouts(operation));
       }
     }
     return !proposed_ && !broken_;
@@ -85,7 +88,7 @@ void GroupCore::watch_oldest(TimePoint now) {
   if (now - operation.probed_at < until_next_probe(waited) && !last_time) return;
   operation.probed_at = now;
   const Whereabouts where = whereabouts(operation);
-  probe(operation, now, where);
+  probe(operation, where);
   if (!proposed_) consider_warning(operation, now);
 }
 
@@ -103,8 +106,26 @@ void GroupCore::watch_messages(TimePoint now) {
   const Duration waited = now - message_watched_since_;
   next_message_watch_ = now + until_next_probe(waited);
   if (waited < probe_after) return;
-  probe(operation, now, whereabouts(operation));
+  probe(operation, whereabouts(operation));
   if (!proposed_) consider_warning(operation, now);
+}
+
+// To compare signatures it is enough to ask those whom one waits for. Who is to blame is asked when it matters: before a report,
+// and before a deadline.
+bool GroupCore::follows_chains(const Operation& operation) const {
+  const TimePoint now = runtime_->clock().now();
+  const Duration after = std::min({follow_after, operation.timeout / 2, runtime_->stall_warning() / 2});
+  return now - operation.started_at >= after;
+}
+
+// In turn: what one of them does not know, another one will. Each rank begins elsewhere.
+void GroupCore::ask_some(std::vector<int> ranks, Operation& operation) {
+  std::erase(ranks, facts_.rank);
+  const std::size_t first =
+      ranks.size() > probes_max ? operation.probe_count * probes_max + static_cast<std::size_t>(facts_.rank) : 0;
+  ++operation.probe_count;
+  for (std::size_t i = 0; i < std::min(ranks.size(), probes_max); ++i)
+    ask(ranks[(first + i) % ranks.size()], operation);
 }
 
 void GroupCore::ask(int rank, const Operation& operation) {
@@ -145,19 +166,23 @@ void GroupCore::consider_warning(Operation& operation, TimePoint now) {
 
 StallAnswer GroupCore::answer_probe(int world_rank, const StallProbe& probe) {
   const std::uint64_t sequence = probe.signature.sequence;
-  StallAnswer answer{.group = facts_.id, .sequence = sequence, .next_sequence = next_sequence_};
+  StallAnswer answer{.group = facts_.id, .sequence = sequence, .next_sequence = calls_.next()};
+  if (!probe.calls.empty()) {
+    compare_calls(world_rank, probe.calls);
+    return answer;
+  }
   const Operation* const operation = running(sequence);
   answer.elsewhere = runtime_->what_is_awaited(operation);
   if (sequence == StallProbe::message_call) {
     answer.state = answer.elsewhere.empty() ? StallAnswer::State::not_there_yet : StallAnswer::State::waiting;
     return answer;
   }
-  const Signature& own = log_[sequence % log_length];
+  const Signature* const own = calls_.find(sequence);
   stalls_.note_site(rank_of(world_rank), sequence, probe.site);
-  if (sequence >= next_sequence_) {
+  if (sequence >= calls_.next()) {
     answer.state = StallAnswer::State::not_there_yet;
-  } else if (own.sequence == sequence && own != probe.signature) {
-    report_mismatch(own, probe.signature, world_rank);
+  } else if (own != nullptr && *own != probe.signature) {
+    report_mismatch(*own, probe.signature, world_rank);
     answer.state = StallAnswer::State::waiting;
   } else if (operation != nullptr) {
     // One that has not been begun is kept by the oldest.
@@ -181,9 +206,10 @@ void GroupCore::take_answer(int world_rank, const StallAnswer& answer) {
   stalls_.note(rank, answer, now);
   if (operation == nullptr) return;
   // Whom it waits for is asked next: at once, not after another interval.
-  if (answer.state == StallAnswer::State::waiting) {
+  if (answer.state == StallAnswer::State::waiting && follows_chains(*operation)) {
+    std::size_t asked = 0;
     for (const int next : answer.waiting_for) {
-      const bool valid = next >= 0 && next < facts_.size;
+      const bool valid = next >= 0 && next < facts_.size && asked++ < probes_max;
       if (valid && !stalls_.answered(next, answer.sequence, now - probe_after)) ask(next, *operation);
     }
   }

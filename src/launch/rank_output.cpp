@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,6 +15,7 @@
 #include <tutti/error.hpp>
 
 #include "launch/options.hpp"
+#include "wire/trusted_file.hpp"
 
 namespace tutti::launch {
 namespace {
@@ -67,15 +69,44 @@ void RankOutput::open_pipes(std::size_t rank) {
   }
 }
 
+// In a folder that others can write, /tmp above all, a file of that name may be a trap: a link to something of the user's.
 void RankOutput::open_log(std::size_t rank) {
-  std::error_code failed;
-  if (rank == 0) std::filesystem::create_directories(options_.log_folder, failed);
-  if (failed) throw UsageError(fmt::format("--log-dir {}: {}", options_.log_folder, failed.message()));
+  if (rank == 0) open_log_folder();
   const auto number = static_cast<std::size_t>(options_.first_rank) + rank;
-  const std::string path = fmt::format("{}/rank-{}.log", options_.log_folder, number);
-  ranks_[rank].log.reset(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666));
-  if (!ranks_[rank].log)
-    throw UsageError(fmt::format("--log-dir {}: cannot write {}: {}", options_.log_folder, path, system_reason()));
+  const std::string name = fmt::format("rank-{}.log", number);
+  constexpr int flags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  UniqueFd file(openat(log_folder_.get(), name.c_str(), flags, 0666));
+  struct stat status {};
+  std::string why;
+  if (!file) {
+    why = errno == ELOOP ? "it is a symbolic link" : system_reason();
+  } else if (fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
+    why = "it is no regular file";
+  } else if (ftruncate(file.get(), 0) != 0) {
+    why = system_reason();
+  }
+  if (!why.empty()) {
+    throw UsageError(
+        fmt::format("--log-dir {}: cannot write {}/{}: {}", options_.log_folder, options_.log_folder, name, why));
+  }
+  ranks_[rank].log = std::move(file);
+}
+
+// Looked for before it is made: not even a folder is made behind a link of somebody else's.
+void RankOutput::open_log_folder() {
+  std::error_code failed;
+  try {
+    log_folder_ = wire::open_trusted_folder(options_.log_folder);
+    if (!log_folder_ && errno == ENOENT) {
+      std::filesystem::create_directories(options_.log_folder, failed);
+      if (!failed) log_folder_ = wire::open_trusted_folder(options_.log_folder);
+    }
+  } catch (const AuthenticationError& error) {
+    throw UsageError(fmt::format("--log-dir: {}", error.what()));
+  }
+  if (!log_folder_) {
+    throw UsageError(fmt::format("--log-dir {}: {}", options_.log_folder, failed ? failed.message() : system_reason()));
+  }
 }
 
 void RankOutput::close_writers() {

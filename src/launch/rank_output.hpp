@@ -61,6 +61,7 @@ class RankOutput {
   }
   void open_pipes(std::size_t rank);
   void open_log(std::size_t rank);
+  void open_log_folder();
   void read_pipe(std::size_t index);
   void take(std::size_t index, std::string_view text, LineSplitter::Piece piece);
   void show(const Pipe& pipe, Stream stream, std::string_view text, LineSplitter::Piece piece);
@@ -72,6 +73,7 @@ class RankOutput {
   std::vector<Rank> ranks_;
   std::size_t open_ = 0;  // pipes
   std::string buffer_;
+  UniqueFd log_folder_;
   std::string log_failure_;
 };
 

@@ -4,13 +4,16 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -78,6 +81,18 @@ void fill_standard_streams() {
   }
 }
 
+// Says each thing once. On the store's thread, which ranks wait for: a stderr that nobody reads does not stop it.
+std::function<void(const std::string&)> tell_troubles(std::string_view name) {
+  return [name = std::string(name), told = std::vector<std::string>()](const std::string& sentence) mutable {
+    constexpr std::size_t told_max = 8;
+    pollfd room{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+    if (told.size() >= told_max || std::ranges::find(told, sentence) != told.end() || poll(&room, 1, 0) != 1) return;
+    told.push_back(sentence);
+    const std::string line = fmt::format("{}: {}\n", name, sentence);
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+  };
+}
+
 sigset_t block_signals() {
   sigset_t all, before;
   sigfillset(&all);
@@ -114,7 +129,7 @@ int start(std::string_view name, const RunOptions& options, std::span<char* cons
   if (placement.nodes == 1 && options.is_dry_run) {
     placement.store = "127.0.0.1:(a free port)";
   } else if (placement.nodes == 1) {
-    store.emplace(TcpStoreServer::Options{.secret = secret});
+    store.emplace(TcpStoreServer::Options{.secret = secret, .on_trouble = tell_troubles(name)});
     placement.store = store->address().text();
   }
   const Variables common = common_variables(placement, options, environment);

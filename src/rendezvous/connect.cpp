@@ -54,7 +54,14 @@ void check_for_another_root(Met& met, RollCall& roll, const Record& record, cons
   throw RendezvousError(why);
 }
 
-NodeTable call_the_roll(Met& met, const Record& record, const Clock& clock, TimePoint deadline) {
+// Whoever waits for others hears at once that one of them, perhaps, was turned away.
+void tell_troubles(const Met& met, const Log& log) {
+  if (!met.troubles) return;
+  for (const std::string& sentence : met.troubles->take_new()) log.warn("waiting at {}: {}", met.where, sentence);
+}
+
+NodeTable call_the_roll(Met& met, const Record& record, const Surroundings& around, TimePoint deadline) {
+  const Clock& clock = around.clock;
   RollCall roll(*met.store, record, clock, deadline);
   try {
     roll.sign_in();
@@ -63,7 +70,8 @@ NodeTable call_the_roll(Met& met, const Record& record, const Clock& clock, Time
       if (auto table = roll.verdict(std::min(deadline, deadline_after(now, milliseconds(250)))))
         return *std::move(table);
       check_for_another_root(met, roll, record, clock);
-      if (clock.now() >= deadline) roll.give_up(met.where);
+      tell_troubles(met, around.log);
+      if (clock.now() >= deadline) roll.give_up(met.where, met.troubles ? met.troubles->all() : "");
     }
   } catch (const Error&) {
     if (met.board) met.board->clear();
@@ -89,7 +97,7 @@ std::unique_ptr<Connector> connect_to_others(Detected detected, const HostIdenti
                       .host = host.name,
                       .pid = getpid(),
                       .token = make_nonce()};
-  const NodeTable table = call_the_roll(met, record, surroundings.clock, deadline);
+  const NodeTable table = call_the_roll(met, record, surroundings, deadline);
   if (met.board) met.board->clear();
   if (met.secret_serves_one_machine && !table.one_machine) throw_no_secret("the ranks are on several machines");
   if (surroundings.environment.has("TUTTI_HOST_ID")) {
@@ -134,10 +142,13 @@ std::unique_ptr<Connector> connect(const InitOptions& options) {
   // Meetings are counted per process: ranks hold equally many, though a rank may also be alone in between.
   static std::atomic<std::uint64_t> meetings{0};
   const Environment environment = Environment::of_process();
-  const bool alone = rendezvous::read_options(options, environment).size == 1;
-  return rendezvous::connect(
-      options,
-      {.environment = environment, .clock = steady_clock(), .earlier_connects = alone ? 0 : meetings.fetch_add(1)});
+  const rendezvous::Detected detected = rendezvous::read_options(options, environment);
+  auto connector = rendezvous::connect(options, {.environment = environment,
+                                                 .clock = steady_clock(),
+                                                 .earlier_connects = detected.size == 1 ? 0 : meetings.fetch_add(1),
+                                                 .log = Log(Log::level_from(environment)).for_rank(detected.rank)});
+  if (detected.size > 1) Environment::conceal_secret_of_process();  // it has served; whoever is alone did not use it
+  return connector;
 }
 
 }  // namespace tutti

@@ -66,6 +66,10 @@ class Convener {
   TimePoint deadline_;
 };
 
+// The secret to follow a note with. One that was given is never overruled by one that was found, and what a board holds
+// that does not keep secrets is none: anybody may have put it there. AuthenticationError where that leaves nothing.
+FoundSecret secret_of(const Note& note, const Board& board, const std::optional<FoundSecret>& given);
+
 // `at` is where the store is, as a numeric address; `how`, if any, tells how it was found.
 Met make_met(const FoundSecret& secret, std::shared_ptr<Store> store, const wire::Address& at,
              std::string_view how = {});

@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include <tutti/error.hpp>
 
 #include "base/unique_fd.hpp"
+#include "wire/trusted_file.hpp"
 
 namespace tutti::rendezvous {
 namespace {
@@ -102,15 +102,22 @@ class FileBoard : public Board {
  private:
   static constexpr std::size_t note_bytes_max = 1024;
 
+  // A note leads this rank to whom it meets, so that nobody else may have written it. What is no note leads nowhere.
   [[nodiscard]] std::optional<std::string> contents() const {
-    const UniqueFd file(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    const UniqueFd file = wire::open_trusted(path_);
     if (!file && errno == ENOENT) return std::nullopt;
+    if (!file && errno == ELOOP) {
+      throw AuthenticationError(fmt::format(
+          "the meeting file {} is a symbolic link, and nobody knows whose; remove it, or meet at another path", path_));
+    }
     if (!file) throw_file("read", path_, errno);
     std::array<char, note_bytes_max> text{};
     const ssize_t bytes = ::read(file.get(), text.data(), text.size());
     if (bytes < 0 && errno == ESTALE) return std::nullopt;  // replaced on a network file system while we looked
     if (bytes < 0) throw_file("read", path_, errno);
-    return std::string(text.data(), static_cast<std::size_t>(bytes));
+    std::string result(text.data(), static_cast<std::size_t>(bytes));
+    if (is_note(result)) wire::check_trusted(file.get(), path_, "the meeting file", wire::Others::may_not_write);
+    return result;
   }
 
   [[nodiscard]] std::optional<Note> read() const {
@@ -120,10 +127,11 @@ class FileBoard : public Board {
     return Note::parse(*text);
   }
 
+  static bool is_note(std::string_view text) { return text.starts_with("tutti-note-"); }
+
   void refuse_other_peoples_files() const {
-    struct stat status {};
-    if (stat(path_.c_str(), &status) != 0 || (S_ISREG(status.st_mode) && status.st_size == 0)) return;
-    if (S_ISREG(status.st_mode) && contents().value_or("").starts_with("tutti-note-")) return;
+    const auto text = contents();
+    if (!text || text->empty() || is_note(*text)) return;
     throw RendezvousError(
         fmt::format("{} is there already and is no meeting file of an earlier run; remove it, or meet "
                     "at another path",

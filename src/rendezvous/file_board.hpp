@@ -11,6 +11,7 @@ namespace tutti::rendezvous {
 
 // The file appears complete, by rename. What an earlier job left there is replaced, and its readers find out by the
 // nonce; a file that is neither empty nor a note is not touched: RendezvousError.
+// A note that another user wrote or could have changed is not followed: AuthenticationError.
 std::unique_ptr<Board> make_file_board(std::filesystem::path path);
 
 }  // namespace tutti::rendezvous

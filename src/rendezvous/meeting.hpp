@@ -12,8 +12,10 @@
 #include <tutti/store.hpp>
 
 #include "base/environment.hpp"
+#include "base/log.hpp"
 #include "rendezvous/detect.hpp"
 #include "rendezvous/note.hpp"
+#include "rendezvous/store_access.hpp"
 #include "wire/secret.hpp"
 
 namespace tutti::rendezvous {
@@ -25,6 +27,7 @@ struct Surroundings {
   // How many times this process has met others before. Ranks do so equally often, so the number tells one meeting from
   // the last at the same place.
   std::uint64_t earlier_connects = 0;
+  Log log{};
 };
 
 // A store that this rank and all others talk to.
@@ -35,8 +38,9 @@ struct Met {
   std::string meeting_host;   // its address alone, as a number
   std::string secret_source;  // "TUTTI_SECRET"
   bool secret_serves_one_machine = false;
-  std::shared_ptr<void> host{};    // on the rank that serves the store: what serves it
-  std::shared_ptr<Board> board{};  // on rank 0, where there is one
+  std::shared_ptr<void> host{};               // on the rank that serves the store: what serves it
+  std::shared_ptr<StoreTroubles> troubles{};  // there, too
+  std::shared_ptr<Board> board{};             // on rank 0, where there is one
 };
 
 // Throws RendezvousError or AuthenticationError.

@@ -51,7 +51,7 @@ std::optional<Note> Note::parse(std::string_view text) {
   if (parts.size() != 5 || parts[0] != version || !is_nonce(parts[2])) return std::nullopt;
   Note note;
   note.nonce = parts[2];
-  note.writer = parts[4];
+  note.writer = printable(parts[4]);  // as text() writes it: what else stands there does not reach a terminal
   try {
     note.where = wire::HostPort::parse(parts[1]);
     if (parts[3] != "-") note.secret = wire::Secret::from_hex(parts[3]);

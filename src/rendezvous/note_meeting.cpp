@@ -88,20 +88,23 @@ Met Convener::post_note(std::shared_ptr<Board> board, std::optional<FoundSecret>
   met.store->set(nonce_key, note.nonce, deadline_);
   board->post(note, deadline_);
   met.host = std::move(served.host);
+  met.troubles = std::move(served.troubles);
   met.board = std::move(board);
   return met;
 }
 
-namespace {
-
 FoundSecret secret_of(const Note& note, const Board& board, const std::optional<FoundSecret>& given) {
-  if (note.secret) return {.secret = *note.secret, .source = "rank 0, through " + board.describe()};
+  const bool found = note.secret && board.keeps_secrets();
+  if (found && given) {
+    throw AuthenticationError(fmt::format(
+        "this rank was given a secret ({}), rank 0 was not and made one of its own; give it to all ranks, or to none",
+        given->source));
+  }
   if (given) return *given;
+  if (found) return {.secret = *note.secret, .source = "rank 0, through " + board.describe()};
   throw AuthenticationError(
       "rank 0 was given its secret in TUTTI_SECRET, this rank was not; give it to all ranks, or to none");
 }
-
-}  // namespace
 
 // A note of an earlier run leads to a port where nobody, a stranger or another job listens: look again until rank 0 has
 // replaced it.

@@ -34,6 +34,7 @@ Met Convener::serve_in_window(const PortWindow& point, const FoundSecret& secret
       Met met = make_met(secret, std::move(served.store), served.address);
       met.store->set(nonce_key, meeting_name(), deadline_);
       met.host = std::move(served.host);
+      met.troubles = std::move(served.troubles);
       return met;
     } catch (const RendezvousError& error) {
       why = error.what();

@@ -54,6 +54,7 @@ struct Caller {
   Environment environment;
   InitOptions options{};
   std::uint64_t earlier_connects = 0;
+  Log log{};
 };
 
 inline Outcome connect_as(const Caller& caller) {
@@ -63,7 +64,8 @@ inline Outcome connect_as(const Caller& caller) {
   try {
     return {.connector = connect(caller.options, {.environment = caller.environment,
                                                   .clock = steady_clock(),
-                                                  .earlier_connects = caller.earlier_connects}),
+                                                  .earlier_connects = caller.earlier_connects,
+                                                  .log = caller.log}),
             .error = ""};
   } catch (const RendezvousError& error) {
     return failed("RendezvousError", error);

@@ -11,6 +11,7 @@
 
 #include "base/bytes.hpp"
 #include "base/environment.hpp"
+#include "base/printable.hpp"
 
 namespace tutti::rendezvous {
 namespace {
@@ -39,7 +40,7 @@ std::string encode_verdict(const NodeTable& table) {
 
 NodeTable decode_verdict(std::string_view text) {
   ByteReader reader = reader_of(text, "the verdict of a roll call");
-  if (reader.u8() == bad) throw RendezvousError(reader.string(text_bytes_max));
+  if (reader.u8() == bad) throw RendezvousError(printable_text(reader.string(text_bytes_max)));
   NodeTable table{.node_of_rank = {}, .one_machine = reader.u8() != 0};
   const std::uint32_t size = reader.u32();
   if (size != reader.remaining() / 4) throw MalformedMessage("the verdict of a roll call is cut off");
@@ -65,7 +66,7 @@ Record Record::decode(std::string_view text) {
   record.size = static_cast<int>(reader.i64());
   record.node = reader.string(text_bytes_max);
   record.machine = reader.string(text_bytes_max);
-  record.host = reader.string(text_bytes_max);
+  record.host = printable_text(reader.string(text_bytes_max));
   record.pid = reader.i64();
   record.token = reader.string(text_bytes_max);
   reader.expect_end();
@@ -143,7 +144,7 @@ std::vector<int> RollCall::ranks_that_signed(TimePoint until) {
   return ranks;
 }
 
-void RollCall::give_up(std::string_view where) {
+void RollCall::give_up(std::string_view where, std::string_view also) {
   const TimePoint grace = deadline_after(clock_.now(), std::chrono::seconds(2));
   std::vector<int> missing;
   const std::vector<int> there = ranks_that_signed(grace);
@@ -151,9 +152,9 @@ void RollCall::give_up(std::string_view where) {
     if (!std::ranges::binary_search(there, rank)) missing.push_back(rank);
   }
   const std::string why = fmt::format(
-      "{} {} of {} did not come in time to the meeting at {}; check that {} started and can reach that place",
+      "{} {} of {} did not come in time to the meeting at {}; check that {} started and can reach that place{}",
       missing.size() == 1 ? "rank" : "ranks", list_ranks(missing), record_.size, where,
-      missing.size() == 1 ? "it was" : "they were");
+      missing.size() == 1 ? "it was" : "they were", also);
   deadline_ = grace;
   spoil(why);
   throw RendezvousError(why);

@@ -50,8 +50,9 @@ class RollCall {
   void sign_in();
   // The verdict, if there is one by `until`. Throws RendezvousError where it is a bad one.
   std::optional<NodeTable> verdict(TimePoint until);
-  // What to throw when the deadline passed without a verdict: names the missing ranks, and tells the others.
-  [[noreturn]] void give_up(std::string_view where);
+  // What to throw when the deadline passed without a verdict: names the missing ranks, adds what else is
+  // known, and tells the others.
+  [[noreturn]] void give_up(std::string_view where, std::string_view also = {});
   // Makes every rank that waits throw RendezvousError with this text.
   void spoil(std::string_view why);
   // For the rank that serves the store: waits until all the others have read a bad verdict, or `until`.

@@ -8,15 +8,18 @@
 
 #include <tutti/error.hpp>
 
+#include "base/guarded.hpp"
 #include "wire/interfaces.hpp"
 
 namespace tutti::rendezvous {
 
 std::optional<FoundSecret> given_secret(const Environment& environment) {
-  const auto text = environment.get("TUTTI_SECRET");
+  auto text = environment.get(secret_variable);
   if (!text || text->empty()) return std::nullopt;
   try {
-    return FoundSecret{.secret = wire::Secret::from_hex(*text), .source = "TUTTI_SECRET"};
+    FoundSecret found{.secret = wire::Secret::from_hex(*text), .source = std::string(secret_variable)};
+    wipe(text->data(), text->size());
+    return found;
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(fmt::format("TUTTI_SECRET cannot be used: {}", error.what()));
   }

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
 
 #include <tutti/clock.hpp>
 #include <tutti/store.hpp>
@@ -12,11 +15,27 @@
 
 namespace tutti::rendezvous {
 
+// What the server of a store has to tell people, each thing once. From any thread.
+class StoreTroubles {
+ public:
+  void add(const std::string& sentence);
+  std::vector<std::string> take_new();    // what came since the last call
+  [[nodiscard]] std::string all() const;  // as the end of an error: "; somebody at …", or nothing
+
+ private:
+  static constexpr std::size_t kept_max = 8;
+
+  mutable std::mutex mutex_;
+  std::vector<std::string> sentences_;
+  std::size_t taken_ = 0;
+};
+
 // A store that this process serves, on a thread of its own, and a connection to it like everybody else's.
 struct ServedStore {
   std::shared_ptr<void> host;  // serves until it is dropped
   wire::Address address;       // with the port in use
   std::shared_ptr<Store> store;
+  std::shared_ptr<StoreTroubles> troubles;
 };
 
 // Throws RendezvousError where the address cannot be listened on.

@@ -102,9 +102,14 @@ TEST_F(Trouble, ARankOutsideTheWorldIsRefusedBeforeAnythingMoves) {
 
 TEST_F(Trouble, AWrongSecretIsAnAuthenticationErrorForWhoHasIt) {
   const Caller wrong = with(by_hand(1, 2, 2s), "TUTTI_SECRET", std::string(64, 'a'));
-  const auto outcomes = connect_all({by_hand(0, 2, 2s), wrong});
+  std::string warnings;
+  Caller root = by_hand(0, 2, 2s);
+  root.log = Log(Log::Level::warn, "tutti[0]", [&](std::string_view line) { warnings += line; });
+  const auto outcomes = connect_all({root, wrong});
   EXPECT_THAT(outcomes[1].error, StartsWith("AuthenticationError: rank 1 of 2: "));
-  EXPECT_THAT(outcomes[0].error, HasSubstr("rank 1 of 2 did not come"));
+  EXPECT_THAT(outcomes[0].error,
+              AllOf(HasSubstr("rank 1 of 2 did not come"), HasSubstr("somebody at 127.0.0.1 failed to authenticate")));
+  EXPECT_THAT(warnings, AllOf(HasSubstr("waiting at rank 0's store"), HasSubstr("failed to authenticate")));
 }
 
 TEST_F(Trouble, ATextThatIsNoSecretIsNotRepeated) {

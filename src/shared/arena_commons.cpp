@@ -64,7 +64,7 @@ ArenaCommons::~ArenaCommons() {
   if (ledger_) ledger_->all_departed();
 }
 
-std::byte* ArenaCommons::allocate(std::size_t bytes) { return parts_.neighbours->arena().allocate(bytes, 4096); }
+std::byte* ArenaCommons::allocate(std::size_t bytes) { return parts_.neighbours->arena().allocate_spare(bytes, 4096); }
 
 void ArenaCommons::free(std::byte* block) { parts_.neighbours->arena().free(block); }
 

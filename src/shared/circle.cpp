@@ -80,6 +80,7 @@ inline void Circle::identify(SharedBody& body) {
   body.identity.first = (sequence << step_bits) + step;
   body.identity.turn = sequence + before;
   body.identity.signature.sequence = sequence;
+  body.identity.signature.history = body.start.signature.history;
   body.run.crosses = body.movement.crosses && is_first;
   const unsigned parts = body.meets ? 2 : 1;
   sequence_ = sequence;
@@ -127,9 +128,10 @@ Body& Circle::start(const BodyStart& start) {
 }
 
 // A message of one round that nothing is before takes a straight way: if it is short, it is on it for less time than a cache line.
-bool Circle::run_again(Body& ended, std::uint64_t sequence, const std::byte* input, std::byte* output) {
+bool Circle::run_again(Body& ended, const Signature& numbered, const std::byte* input, std::byte* output) {
   auto& body = static_cast<SharedBody&>(ended);
-  body.start.signature.sequence = sequence;
+  body.start.signature.sequence = numbered.sequence;
+  body.start.signature.history = numbered.history;
   body.start.input = input;
   body.start.output = output;
   enqueue(body);
@@ -201,7 +203,6 @@ void Circle::go_on(SharedBody& body) {
   const DirectWay way = direct_way(*body.start.spec, element, body.whereabouts, reach());
   body.direct.begin(body.start, way, body.whereabouts, *parts_.commons, parts_.limits.stream_bytes_min);
   body.part = way == DirectWay::none ? SharedBody::Part::slots : SharedBody::Part::direct;
-  previous_ = body.identity;
   ++body.identity.first;
   ++body.identity.turn;
   begin(body);
@@ -255,7 +256,6 @@ bool Circle::progress() {
 inline void Circle::end_oldest() {
   SharedBody& body = *oldest_;
   body.stage = SharedBody::Stage::done;
-  previous_ = body.identity;
   dequeue_oldest();
   if (body.expects_next) expect_next(body);
 }
@@ -291,7 +291,7 @@ inline void Circle::touch_awaited(const SharedBody& body) const {
 inline void Circle::greet(const SharedBody& body) {
   Native::Greeting& greeting = greeting_of(parts_.rank);
   greeting.digest = body.identity.digest;
-  greeting.previous = previous_.digest;
+  greeting.history = body.identity.signature.history;
 }
 
 inline Native::Greeting& Circle::greeting_of(int rank) const { return steps_.door_of(rank).greeting; }
@@ -300,24 +300,44 @@ inline Native::Greeting& Circle::greeting_of(int rank) const { return steps_.doo
 inline void Circle::meet(const SharedBody& body, int peer) {
   const Native::Greeting& theirs = greeting_of(peer);
   if (theirs.digest != body.identity.digest) compare(peer, body.identity);
-  if (theirs.previous != previous_.digest) compare(peer, previous_);
+  if (theirs.history != body.identity.signature.history) [[unlikely]]
+    compare_histories(peer, body.identity, theirs.history);
 }
 
 /// Throws if the peer's signature of that body is another. A body that it left out is no reason.
 void Circle::compare(int peer, const Identity& mine) const {
-  if (mine.first == 0) return;  // there was none
   const auto found = places_[static_cast<std::size_t>(peer)].seat->log.read(mine);
-  if (!found || (found->signature == mine.signature && found->phase == mine.phase)) return;
+  if (!found || (found->signature.is_same_call(mine.signature) && found->phase == mine.phase)) return;
   throw SignatureDiffers(fmt::format("rank {} asked for {}, rank {} for {}", parts_.rank, describe(mine.signature),
                                      peer, describe(found->signature)),
                          peer, found->signature);
+}
+
+// The first of the bodies that both still have in their logs is named; an older one is the group's to find.
+void Circle::compare_histories(int peer, const Identity& mine, std::uint32_t theirs) const {
+  if (histories_agree(mine.signature.history, theirs)) return;
+  constexpr std::uint64_t kept = SignatureLog::entry_count;
+  for (std::uint64_t turn = mine.turn - std::min(mine.turn, kept - 1); turn < mine.turn; ++turn) {
+    const Stamp stamp = own_->log.stamp_at(turn);
+    Identity before{.first = stamp, .turn = turn};
+    before.signature.sequence = stamp >> step_bits;
+    const auto own = own_->log.read(before);
+    if (stamp == 0 || !own) continue;
+    before.phase = own->phase;
+    before.signature = own->signature;
+    compare(peer, before);
+  }
+  Signature differing = mine.signature;
+  differing.history = theirs;
+  throw SignatureDiffers(
+      fmt::format("ranks {} and {} made different calls before {}", parts_.rank, peer, describe(mine.signature)), peer,
+      differing);
 }
 
 void Circle::leave_out(SharedBody& body) {
   if (body.is_oldest()) {
     if (begun_) {
       steps_.abandon();
-      previous_ = body.identity;
       parts_.commons->ring_all();
     }
     dequeue_oldest();

@@ -49,7 +49,7 @@ class Circle {
   Body& start(const BodyStart& start);
   /// A body that is done and was not released, once more, for a call that differs in its number and its arrays only; and all that
   /// can be done of it now. True if it is done again: then those who sleep have yet to be woken.
-  bool run_again(Body& ended, std::uint64_t sequence, const std::byte* input, std::byte* output);
+  bool run_again(Body& ended, const Signature& numbered, const std::byte* input, std::byte* output);
   /// Only after poll() returned true or cancel().
   void release(Body& body);
   /// The last thing that this member does: it will not touch the others' seats any more. No body is under way.
@@ -85,6 +85,7 @@ class Circle {
   inline void greet(const SharedBody& body);
   inline void meet(const SharedBody& body, int peer);
   void compare(int peer, const Identity& mine) const;
+  void compare_histories(int peer, const Identity& mine, std::uint32_t theirs) const;
   void leave_out(SharedBody& body);
 
   Parts parts_;
@@ -100,7 +101,6 @@ class Circle {
   // Numbering.
   std::uint64_t sequence_ = 0;
   std::uint64_t next_step_ = 1, bodies_of_call_ = 0;
-  Identity previous_;  // the body before
 };
 
 }  // namespace tutti::shared

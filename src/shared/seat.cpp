@@ -18,6 +18,7 @@ using Words = std::array<std::uint64_t, sizeof(Signature) / 8>;
 std::uint32_t digest_of(const Signature& signature, std::uint32_t phase) {
   Signature unnumbered = signature;
   unnumbered.sequence = phase;
+  unnumbered.history = 0;
   std::uint64_t mixed = 0;
   for (const std::uint64_t word : std::bit_cast<Words>(unnumbered)) mixed = scramble(mixed + word);
   return static_cast<std::uint32_t>(mixed >> 32);

@@ -19,11 +19,11 @@ namespace tutti::shared {
 
 struct Native : shm::MachineAtomics {
   static constexpr int doors = 8, slots = 4;
-  /// Digests of this body's signature and of that before, so that ranks which disagreed without noticing find out next
+  /// Digests of this body's signature and of all calls before, so that ranks which disagreed without noticing find out next
   /// time; and the message, if it is short.
   struct Greeting {
     std::uint32_t digest = 0;
-    std::uint32_t previous = 0;
+    std::uint32_t history = 0;
     std::byte payload[inline_bytes];  // 16 bytes after the stamp
     /// Whoever reads several lines has more fetched ahead: those of the next door should not be among them yet, nor too far away.
     std::byte gap[448];
@@ -41,7 +41,7 @@ struct Identity {
   Signature signature{};
 };
 
-/// Of everything but the call's number, which the stamp tells: calls of one kind have the same.
+/// Of everything but the call's number, which the stamp tells, and what came before: calls of one kind have the same.
 std::uint32_t digest_of(const Signature& signature, std::uint32_t phase);
 
 /// The last bodies' signatures in full; the call's number is in the stamp. Only looked at when digests differ, while its owner may
@@ -59,8 +59,12 @@ class SignatureLog {
     std::uint32_t phase = 0;
     Signature signature{};
   };
-  /// What its owner wrote down for the body that is `mine` here.
+  /// What its owner wrote down for the body that is `mine` here. Of the history nothing is kept.
   [[nodiscard]] std::optional<Found> read(const Identity& mine) const;
+  /// The stamp of what this owner wrote down in that turn's place.
+  [[nodiscard]] Stamp stamp_at(std::uint64_t turn) const {
+    return entries_[turn % entry_count].stamp.load(std::memory_order_acquire);
+  }
 
  private:
   static constexpr std::size_t word_count = sizeof(Signature) / 8 + 1;

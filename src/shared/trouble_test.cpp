@@ -196,14 +196,14 @@ TEST(Trouble, ARankThatRepeatsACallLearnsThatTheOtherNoLongerDoes) {
     Sample sample(repeated, ++sequence, random);
     for (int rank = 0; rank < 2; ++rank) {
       const BodyStart start = sample.start(rank);
-      members[rank].run_again(*bodies[static_cast<std::size_t>(rank)], sequence, start.input, start.output);
+      members[rank].run_again(*bodies[static_cast<std::size_t>(rank)], start.signature, start.input, start.output);
     }
     poll_all(bodies, random);
   }
   Sample sample(repeated, ++sequence, random);
   Sample other({.verb = Verb::all_reduce, .size = 2, .count = 4}, sequence, random);
   const BodyStart start = sample.start(0);
-  members[0].run_again(*bodies[0], sequence, start.input, start.output);
+  members[0].run_again(*bodies[0], start.signature, start.input, start.output);
   Body& differs = members[1].start(other.start(1));
   for (Body* body : {&differs, bodies[0]}) {
     try {

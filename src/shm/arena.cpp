@@ -173,7 +173,7 @@ void Arena::give_back_beyond(std::uint64_t keep) {
 void Arena::check_affordable(std::uint64_t asked, std::uint64_t more) {
   const auto left = [&]() -> Allowance {
     if (commit_limit_ > 0) {
-      return {.bytes = commit_limit_ - std::min(commit_limit_, blocks_.committed_bytes()),
+      return {.bytes = commit_limit_ - std::min(commit_limit_, blocks_.committed_bytes() + reserved_),
               .source = "the limit of shared memory (TUTTI_SHM_LIMIT)"};
     }
     constexpr std::uint64_t worth_a_look = 1u << 20;  // reading the limits takes some tens of microseconds
@@ -208,7 +208,13 @@ Range Arena::make_room(std::uint64_t bytes, std::uint64_t alignment) {
   return *pages;
 }
 
-std::byte* Arena::allocate(std::size_t bytes, std::size_t alignment) {
+void Arena::reserve(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  check_affordable(bytes, bytes);
+  reserved_ += bytes;
+}
+
+std::byte* Arena::allocate(std::size_t bytes, std::size_t alignment, From from) {
   if (!std::has_single_bit(alignment) || alignment > Blocks::huge_page) {
     throw InvalidArgument(
         fmt::format("shared memory: an alignment of {} bytes; use a power of two up to 2 MiB", alignment));
@@ -221,8 +227,15 @@ std::byte* Arena::allocate(std::size_t bytes, std::size_t alignment) {
   auto offset = bytes < address_.bytes ? blocks_.take(bytes, alignment) : std::nullopt;
   if (!offset) {
     const Range pages = make_room(bytes, alignment);
-    check_affordable(bytes, pages.bytes);
-    commit(pages);
+    const std::uint64_t before = reserved_;
+    if (from == From::reserve) reserved_ -= std::min<std::uint64_t>(reserved_, pages.bytes);
+    try {
+      check_affordable(bytes, pages.bytes);
+      commit(pages);
+    } catch (const OutOfMemory&) {
+      reserved_ = before;
+      throw;
+    }
     blocks_.committed(pages);
     offset = blocks_.take(bytes, alignment);
   }

@@ -67,6 +67,8 @@ class OutOfMemory : public Error {
 };
 
 class Arena {
+  enum class From : std::uint8_t { rest, reserve };
+
  public:
   /// Throws Unsupported with the reason: no memfd here, too little address space or memory.
   explicit Arena(const ArenaOptions& options = {});
@@ -80,7 +82,16 @@ class Arena {
 
   /// Zeroed on first use, committed, aligned to `alignment` (a power of two, at most 2 MiB). Throws OutOfMemory,
   /// saying how much was asked for and how much there is.
-  [[nodiscard]] std::byte* allocate(std::size_t bytes, std::size_t alignment = 128);
+  [[nodiscard]] std::byte* allocate(std::size_t bytes, std::size_t alignment = 128) {
+    return allocate(bytes, alignment, From::reserve);
+  }
+  /// Sets memory aside for what allocate() will have to give later, when it is too late to do without. OutOfMemory if there
+  /// is not so much.
+  void reserve(std::uint64_t bytes);
+  /// The same as allocate(), but leaves alone what was set aside: for what a program can do without.
+  [[nodiscard]] std::byte* allocate_spare(std::size_t bytes, std::size_t alignment = 128) {
+    return allocate(bytes, alignment, From::rest);
+  }
   /// Not to be called while a peer may still read or write the block: see quarantine in memory.hpp.
   void free(std::byte* block);
   [[nodiscard]] bool contains(const void* data, std::size_t bytes) const;
@@ -94,6 +105,7 @@ class Arena {
   void release_pages(Range pages);
   void give_back_beyond(std::uint64_t keep);
   void check_affordable(std::uint64_t asked, std::uint64_t more);
+  std::byte* allocate(std::size_t bytes, std::size_t alignment, From from);
   [[nodiscard]] Range make_room(std::uint64_t bytes, std::uint64_t alignment);
 
   ArenaAddress address_;
@@ -101,7 +113,7 @@ class Arena {
   std::shared_ptr<Mapping> mapping_;
   mutable std::mutex mutex_;
   Blocks blocks_{Range{}};
-  std::uint64_t commit_limit_ = 0, keep_limit_ = 0;
+  std::uint64_t commit_limit_ = 0, keep_limit_ = 0, reserved_ = 0;
 };
 
 /// The machine's boot id, or what TUTTI_HOST_ID says (tests make several "hosts" of one machine by it).

@@ -64,6 +64,18 @@ TEST(Arena, freed_memory_is_kept_up_to_the_limit_and_then_given_back_to_the_syst
   EXPECT_THAT([&] { arena.free(large); }, ThrowsMessage<InvalidArgument>(HasSubstr("no block begins")));
 }
 
+TEST(Arena, what_was_set_aside_is_there_when_it_is_needed) {
+  Arena arena({.bytes = 64 * mib, .commit_limit = 8 * mib});
+  arena.reserve(3 * mib);
+  EXPECT_THROW(arena.reserve(6 * mib), OutOfMemory);
+  EXPECT_NE(arena.allocate_spare(4 * mib), nullptr);
+  EXPECT_THAT([&] { (void)arena.allocate_spare(2 * mib); }, ThrowsMessage<OutOfMemory>(HasSubstr("1 MiB left of")));
+  EXPECT_NE(arena.allocate(2 * mib), nullptr);
+  EXPECT_NE(arena.allocate(mib), nullptr);
+  EXPECT_NE(arena.allocate_spare(mib), nullptr) << "what was needed is not set aside any more";
+  EXPECT_THROW((void)arena.allocate(mib), OutOfMemory);
+}
+
 TEST(Arena, running_out_is_an_error_that_says_how_much_there_is) {
   Arena arena({.bytes = 64 * mib, .commit_limit = 8 * mib});
   std::byte* const half = arena.allocate(5 * mib);

@@ -50,10 +50,10 @@ std::shared_ptr<Mapping> Mapping::of_file(int file, std::uint64_t bytes, Owner o
     return nullptr;
   }
   madvise(room, bytes, MADV_HUGEPAGE);  // where the system allows them for shared memory
-  if (owner == Owner::peer) {
-    madvise(room, bytes, MADV_DONTFORK);  // a child has no business there, and would keep the memory of a dead rank
-    madvise(room, bytes, MADV_DONTDUMP);  // the core file of one rank would hold the memory of all
-  }
+  // A core file would hold all of it, the holes as pages that are made while it is written: more than there is memory.
+  madvise(room, bytes, MADV_DONTDUMP);
+  // A child has no business in a peer's memory, and would keep that of a dead rank.
+  if (owner == Owner::peer) madvise(room, bytes, MADV_DONTFORK);
   return std::shared_ptr<Mapping>(new Mapping(room, bytes));
 }
 

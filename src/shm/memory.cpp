@@ -21,7 +21,7 @@ std::shared_ptr<std::byte> Memory::take(std::size_t bytes, std::size_t alignment
   collect(over);
   std::byte* block = nullptr;
   try {
-    block = arena_->allocate(bytes, alignment);
+    block = arena_->allocate_spare(bytes, alignment);
   } catch (const OutOfMemory& error) {
     if (quarantine_.empty()) throw;
     throw OutOfMemory(error.what() + who_is_awaited());

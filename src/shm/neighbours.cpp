@@ -14,6 +14,7 @@
 
 #include "shm/cross_memory.hpp"
 #include "shm/limits.hpp"
+#include "wire/socket.hpp"
 
 namespace tutti::shm {
 namespace {
@@ -29,7 +30,8 @@ std::string why_not_opened(const ArenaAddress& address, int error) {
     return fmt::format("process {} may not be looked into: another user, or a process that cannot be traced",
                        address.process);
   }
-  return fmt::format("the memory of process {} cannot be opened: {}", address.process, std::strerror(error));
+  return fmt::format("the memory of process {} cannot be opened: {}", address.process,
+                     wire::describe_system_error(error));
 }
 
 // Looked at before it is opened: to open a pipe or a device of a stranger could have effects.

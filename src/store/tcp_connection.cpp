@@ -33,11 +33,17 @@ TcpConnection::Outcome TcpConnection::receive(std::span<std::byte> buffer, std::
 TcpConnection::Outcome TcpConnection::greet(std::span<std::byte> buffer) {
   while (handshake_->wanted() > 0) {
     const Transfer moved = wire::read_some(socket_.get(), buffer.first(std::min(buffer.size(), handshake_->wanted())));
+    if (moved.closed()) handshake_->closed(moved.error == 0 ? "closed the connection" : "reset the connection");
     if (moved.closed()) return Outcome::finished;
     if (!moved.moved()) break;
     handshake_->feed(buffer.first(moved.bytes));
   }
   return flush_handshake();
+}
+
+std::string TcpConnection::refusal() const {
+  const bool refused = handshake_ && handshake_->state() == Handshake::State::failed && handshake_->peer_spoke();
+  return refused ? handshake_->error() : "";
 }
 
 TcpConnection::Outcome TcpConnection::flush_handshake() {

@@ -6,6 +6,7 @@
 #include <deque>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/unique_fd.hpp"
@@ -31,6 +32,8 @@ class TcpConnection {
 
   [[nodiscard]] int fd() const { return socket_.get(); }
   [[nodiscard]] bool is_stranger() const { return handshake_.has_value(); }
+  // Why a stranger that spoke our protocol did not prove that it knows the secret; empty for others, such as a port scan.
+  [[nodiscard]] std::string refusal() const;
   [[nodiscard]] bool has_output() const { return !output_.empty() || (handshake_ && !handshake_->output().empty()); }
   // A client that asks faster than it reads is not read from until it has caught up.
   [[nodiscard]] bool wants_input() const { return output_bytes_ < output_bytes_max; }

@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <list>
@@ -47,7 +48,7 @@ class Loop {
   void run() {
     std::array<epoll_event, 256> events;
     while (true) {
-      const int timeout = strangers_.empty() ? -1 : wire::poll_timeout_ms(now(), strangers_.front().deadline);
+      const int timeout = wire::poll_timeout_ms(now(), next_deadline());
       const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
       for (int i = 0; i < count; ++i) {
         const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;
@@ -59,6 +60,7 @@ class Loop {
         }
       }
       drop_late_strangers();
+      if (door_closed_ && has_room()) open_door();
     }
   }
 
@@ -67,11 +69,12 @@ class Loop {
 
   struct Stranger {
     std::uint64_t id;
-    TimePoint deadline;
+    TimePoint came;
   };
-  using Strangers = std::list<Stranger>;  // in the order of their deadlines
+  using Strangers = std::list<Stranger>;  // the oldest first
   struct Client {
     TcpConnection connection;
+    wire::Address peer;
     Strangers::iterator stranger;  // strangers_.end() once it is known
     std::uint32_t watched = EPOLLIN;
   };
@@ -81,18 +84,54 @@ class Loop {
     return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
   }
 
+  // A stranger may take a descriptor that the program needs: only so many, as there are.
+  [[nodiscard]] bool has_room() const {
+    return strangers_.size() < std::min(options_.strangers_max, wire::descriptors_for_strangers());
+  }
+
   // As many as wait, within reason: those who are served already must not starve during a flood.
-  void accept_all() {
+  void accept_all() try {
     constexpr int accepts_max = 256;
     for (int accepts = 0; accepts < accepts_max; ++accepts) {
+      if (!has_room()) return close_door();
       auto accepted = listener_.accept();
-      if (!accepted) return;
-      const std::uint64_t id = next_id_++;
-      if (!watch(accepted->socket.get(), id)) continue;
-      const auto stranger = strangers_.insert(strangers_.end(), {id, deadline_after(now(), options_.stranger_timeout)});
-      clients_.emplace(id, Client{TcpConnection(std::move(accepted->socket), options_.secret), stranger});
-      if (strangers_.size() > options_.strangers_max) drop(strangers_.front().id);
+      if (!accepted) break;
+      admit(*std::move(accepted));
     }
+    if (std::exchange(dropped_, listener_.dropped()) != listener_.dropped())
+      report(fmt::format("a connection was turned away: {}", wire::describe_system_error(EMFILE)));
+  } catch (const std::exception& error) {
+    // Nobody else can come in; those who are there go on.
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.fd(), nullptr);
+    report(fmt::format("nobody else can come to the store: {}", error.what()));
+  }
+
+  void admit(wire::Accepted accepted) try {
+    const std::uint64_t id = next_id_++;
+    if (!watch(accepted.socket.get(), id)) return;
+    const TimePoint came = now();
+    Client client{.connection = TcpConnection(std::move(accepted.socket), options_.secret),
+                  .peer = accepted.peer,
+                  .stranger = strangers_.end()};
+    const auto entry = clients_.emplace(id, std::move(client)).first;
+    entry->second.stranger = strangers_.insert(strangers_.end(), {.id = id, .came = came});
+  } catch (const std::exception&) {
+    // Its own trouble, or a want of memory: it is hung up on, and may try again.
+  }
+
+  // Level-triggered, the queue at the door would wake us again and again.
+  void close_door() {
+    epoll_event nothing{.events = 0, .data = {.u64 = listener_id}};
+    door_closed_ = epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, listener_.fd(), &nothing) == 0;
+  }
+  void open_door() {
+    epoll_event event{.events = EPOLLIN, .data = {.u64 = listener_id}};
+    epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, listener_.fd(), &event);
+    door_closed_ = false;
+  }
+
+  void report(const std::string& sentence) const {
+    if (options_.on_trouble) options_.on_trouble(sentence);
   }
 
   // Requests of one client are answered in order, but for those that wait.
@@ -103,7 +142,11 @@ class Loop {
     try {
       requests_.clear();
       const bool readable = (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0;
-      if (readable && connection.receive(buffer_, requests_) == Outcome::finished) return drop(id);
+      if (readable && connection.receive(buffer_, requests_) == Outcome::finished) {
+        if (const std::string why = connection.refusal(); !why.empty())
+          report(fmt::format("somebody at {} failed to authenticate: {}", found->second.peer.host(), why));
+        return drop(id);
+      }
       for (Request& request : requests_) {
         for (const auto& [client, reply] : service_.handle(id, std::move(request))) answer(client, reply, id);
       }
@@ -145,8 +188,15 @@ class Loop {
     clients_.erase(found);  // closing the socket takes it out of the epoll
   }
 
+  // Of the oldest stranger: where others wait for its place it has less time.
+  [[nodiscard]] TimePoint next_deadline() const {
+    if (strangers_.empty()) return TimePoint::max();
+    const Duration hurried = std::min(options_.stranger_timeout, options_.stranger_patience);
+    const bool crowded = door_closed_ && !has_room();
+    return deadline_after(strangers_.front().came, crowded ? hurried : options_.stranger_timeout);
+  }
   void drop_late_strangers() {
-    while (!strangers_.empty() && strangers_.front().deadline <= now()) drop(strangers_.front().id);
+    while (!strangers_.empty() && next_deadline() <= now()) drop(strangers_.front().id);
   }
 
   TcpStoreServer::Options options_;
@@ -156,6 +206,8 @@ class Loop {
   std::unordered_map<std::uint64_t, Client> clients_;
   Strangers strangers_;
   std::uint64_t next_id_ = listener_id + 1;
+  bool door_closed_ = false;  // there was no room for strangers, and somebody waits
+  std::size_t dropped_ = 0;   // connections, for want of descriptors
   std::vector<std::byte> buffer_;
   std::vector<Request> requests_;
 };

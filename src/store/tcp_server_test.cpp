@@ -6,7 +6,11 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
+#include <atomic>
+#include <filesystem>
+#include <future>
 #include <latch>
 #include <thread>
 #include <vector>
@@ -103,12 +107,84 @@ TEST_F(TcpServer, DropsThoseWhoNeverFinishTheHandshake) {
 }
 
 TEST_F(TcpServer, TheOldestStrangerMakesRoomForTheNewest) {
-  start({.secret = secret_, .stranger_timeout = 1h, .strangers_max = 8});
+  start({.secret = secret_, .stranger_timeout = 1h, .stranger_patience = 5ms, .strangers_max = 8});
   std::vector<UniqueFd> strangers;
   for (int i = 0; i < 40; ++i) strangers.push_back(stranger());
   EXPECT_EQ(client()->add("n", 1, soon()), 1) << "a flood of half-open handshakes keeps nobody out";
   EXPECT_TRUE(is_closed(strangers.front().get(), soon()));
   EXPECT_FALSE(is_closed(strangers.back().get(), in(1ms)));
+}
+
+// The soft limit on descriptors, for the time of a test.
+class DescriptorLimit {
+ public:
+  explicit DescriptorLimit(rlim_t limit) {
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+    const rlimit tight{.rlim_cur = limit, .rlim_max = before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &tight), 0);
+  }
+  ~DescriptorLimit() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(TcpServer, StrangersHoldAnEighthOfTheDescriptorsAtMost) {
+  start({.secret = secret_, .stranger_timeout = 1h, .stranger_patience = 1h});
+  const auto honest = client();
+  const auto open_files = [] {
+    const auto entries = std::filesystem::directory_iterator("/proc/self/fd");
+    return std::distance(begin(entries), end(entries));
+  };
+  const auto before = open_files();
+  const DescriptorLimit limit(256);
+  std::vector<UniqueFd> strangers;
+  for (int i = 0; i < 60; ++i) strangers.push_back(stranger());
+  for (const TimePoint deadline = soon();
+       open_files() < before + 60 + 32 && std::chrono::steady_clock::now() < deadline;) {
+    EXPECT_EQ(honest->add("n", 0, soon()), 0);
+  }
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(honest->add("n", 0, soon()), 0) << "a look at the door each";
+  EXPECT_EQ(open_files(), before + 60 + 32);
+}
+
+TEST_F(TcpServer, SaysThatSomebodyFailedToAuthenticateAndWhence) {
+  std::promise<std::string> heard;
+  std::atomic<int> times = 0;
+  start({.secret = secret_, .on_trouble = [&](const std::string& sentence) {
+           if (times++ == 0) heard.set_value(sentence);
+         }});
+  stranger().reset();  // a port scan is not worth a word
+  EXPECT_THROW((void)tcp_store({.server = where(), .secret = wire::make_secret(), .deadline = soon()}),
+               AuthenticationError);
+  auto sentence = heard.get_future();
+  ASSERT_EQ(sentence.wait_until(soon()), std::future_status::ready);
+  EXPECT_THAT(sentence.get(), testing::StartsWith("somebody at 127.0.0.1 failed to authenticate: "));
+}
+
+// The descriptor of a server's listening socket, which a program may break by closing what it does not own.
+int listening_socket(const wire::Address& address) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int fd = std::stoi(entry.path().filename().string());
+    int listens = 0;
+    socklen_t bytes = sizeof listens;
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes) == 0 && listens != 0 &&
+        wire::local_address(fd) == address) {
+      return fd;
+    }
+  }
+  return -1;
+}
+
+TEST_F(TcpServer, ServesThoseWhoAreThereWhenNobodyElseCanComeIn) {
+  std::promise<std::string> heard;
+  start({.secret = secret_, .on_trouble = [&](const std::string& sentence) { heard.set_value(sentence); }});
+  const auto honest = client();
+  ASSERT_EQ(shutdown(listening_socket(server_->address()), SHUT_RDWR), 0);
+  auto sentence = heard.get_future();
+  ASSERT_EQ(sentence.wait_until(soon()), std::future_status::ready);
+  EXPECT_THAT(sentence.get(), HasSubstr("nobody else can come to the store: listening on"));
+  EXPECT_EQ(honest->add("n", 1, soon()), 1);
 }
 
 TEST_F(TcpServer, DropsAClientThatBreaksTheProtocolAndNobodyElse) {

@@ -59,6 +59,8 @@ class HostTransport final : public Transport, private TransportListener {
   // Sleeps on the inner transport: not for what happens in shared memory.
   void wait(TimePoint until, Events events) override;
   void wake() override { inner_->wake(); }
+  bool heard_from(int peer) override { return inner_->heard_from(peer); }
+  [[nodiscard]] bool is_flushed() const override { return sender_.is_settled() && inner_->is_flushed(); }
   void close(TimePoint deadline) override;
   void abandon() override;
 
@@ -74,6 +76,8 @@ class HostTransport final : public Transport, private TransportListener {
   Verdict arrived(int peer, const Envelope& envelope) override { return listener_->arrived(peer, envelope); }
   void control(int peer, std::span<const std::byte> message) override { listener_->control(peer, message); }
   void lost(int peer, std::string_view reason) override;
+  void unreachable(int peer, std::string_view reason) override;
+  void parted(int peer) override { listener_->parted(peer); }
 
   [[nodiscard]] Peer* near_peer(int rank);
   void meet(Peer& peer, const HostSetup& setup);

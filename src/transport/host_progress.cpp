@@ -97,6 +97,10 @@ void HostTransport::lost(int peer, std::string_view reason) {
   if (std::exchange(is_lost_[static_cast<std::size_t>(peer)], char{1}) == 0) listener_->lost(peer, reason);
 }
 
+void HostTransport::unreachable(int peer, std::string_view reason) {
+  if (std::exchange(is_lost_[static_cast<std::size_t>(peer)], char{1}) == 0) listener_->unreachable(peer, reason);
+}
+
 // The inner transport lost it, or it said goodbye there. What it wrote into its ring before that still counts.
 void HostTransport::depart(int rank, const std::string& reason) {
   Peer* const peer = near_peer(rank);

@@ -53,7 +53,7 @@ inline bool is_brief(const Envelope& last, const Envelope& envelope) {
   const Signature &a = last.signature, &b = envelope.signature;
   return last.group == envelope.group && last.epoch == envelope.epoch && last.lane == envelope.lane &&
          a.verb == b.verb && a.dtype == b.dtype && a.op == b.op && a.flags == b.flags && a.root == b.root &&
-         a.detail == b.detail;
+         a.detail == b.detail && a.history == b.history;
 }
 
 // Copied out once; later looks at shared memory could see something else. MalformedMessage if the body is too short.

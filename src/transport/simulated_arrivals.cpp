@@ -33,6 +33,7 @@ bool SimulatedEndpoint::poll() {
 
 void SimulatedEndpoint::handle(Packet& packet) {
   if (lost_.contains(packet.from)) return;  // nothing is heard of a peer after its loss
+  heard_.insert(packet.from);
   switch (packet.kind) {
     case Packet::Kind::eager:
     case Packet::Kind::announce: return on_message(packet);
@@ -42,11 +43,13 @@ void SimulatedEndpoint::handle(Packet& packet) {
     case Packet::Kind::withdraw: return on_withdraw(packet);
     case Packet::Kind::credit: used_credit_[packet.from] -= packet.offset; return;
     case Packet::Kind::control: return listener_->control(packet.from, packet.payload);
-    case Packet::Kind::goodbye: return on_gone(packet.from, "it has left");
+    case Packet::Kind::goodbye: on_gone(packet.from, "it has left"); return listener_->parted(packet.from);
+    case Packet::Kind::refused:
     case Packet::Kind::lost:
       if (gone_.contains(packet.from)) return;  // it said goodbye before
       lost_.insert(packet.from);
       on_gone(packet.from, packet.reason);
+      if (packet.kind == Packet::Kind::refused) return listener_->unreachable(packet.from, packet.reason);
       return listener_->lost(packet.from, packet.reason);
   }
 }

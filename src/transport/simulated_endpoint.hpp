@@ -56,6 +56,8 @@ class SimulatedEndpoint final : public Transport {
   // Returns at once: it asks to be given the processor again at that time. Nothing blocks in a simulation.
   void wait(TimePoint until, Events events) override;
   void wake() override { host_->make_ready(rank_); }
+  bool heard_from(int peer) override { return heard_.erase(peer) > 0; }
+  [[nodiscard]] bool is_flushed() const override { return departures_.empty() && !card_busy_; }
   void close(TimePoint deadline) override;
   void abandon() override { closed_ = true; }
 
@@ -118,6 +120,7 @@ class SimulatedEndpoint final : public Transport {
   std::map<std::pair<int, std::uint64_t>, Receiving> receivings_;  // by peer and id
   std::unordered_map<int, std::int64_t> used_credit_;              // by receiver
   std::set<std::pair<int, std::uint64_t>> withdrawn_;              // announced, unexpected, and taken back
+  std::set<int> heard_;                                            // since heard_from() asked
   std::set<int> lost_;                                             // nothing is heard of them any more
   std::map<int, std::string> gone_;                                // peers lost or left, and why
   bool closed_ = false;

@@ -26,12 +26,12 @@ SimulatedNetwork::Direction& SimulatedNetwork::direction(int from, int to) {
 void SimulatedNetwork::open(int from, int to) {
   if (from == to || !links_[from].insert(to).second) return;
   if (killed_.contains(to) || closed_.contains(to)) {
-    tell_lost(from, to, fmt::format("rank {} refused the connection", to));
+    tell(from, to, Packet::Kind::refused, fmt::format("rank {} refused the connection", to));
     return;
   }
   links_[to].insert(from);
   if (direction(from, to).cut || direction(to, from).cut) {
-    tell_lost(from, to, fmt::format("no connection to rank {}: the link is cut", to));
+    tell(from, to, Packet::Kind::lost, fmt::format("no connection to rank {}: the link is cut", to));
   }
 }
 
@@ -92,14 +92,15 @@ void SimulatedNetwork::cut(int from, int to) {
   if (std::exchange(way.cut, true)) return;
   way.data.queue.clear();
   way.control.queue.clear();
-  if (links_[from].contains(to)) tell_lost(from, to, fmt::format("rank {} no longer answers on this link", to));
+  if (links_[from].contains(to))
+    tell(from, to, Packet::Kind::lost, fmt::format("rank {} no longer answers on this link", to));
 }
 
 void SimulatedNetwork::kill(int rank) {
   if (!killed_.insert(rank).second) return;
   for (const int peer : std::set<int>(links_[rank])) {
     if (direction(rank, peer).cut || direction(peer, rank).cut) continue;
-    tell_lost(peer, rank, fmt::format("the connection to rank {} was closed without a goodbye", rank));
+    tell(peer, rank, Packet::Kind::lost, fmt::format("the connection to rank {} was closed without a goodbye", rank));
   }
 }
 
@@ -110,13 +111,13 @@ void SimulatedNetwork::close(int rank) {
   closed_.insert(rank);
 }
 
-void SimulatedNetwork::tell_lost(int whom, int peer, std::string reason) {
+void SimulatedNetwork::tell(int whom, int peer, Packet::Kind kind, std::string reason) {
   const Duration delay =
       options_.detection +
       Duration(static_cast<std::int64_t>(static_cast<double>(options_.detection.count()) * random_.unit()));
-  events_->at(events_->now() + delay, [this, whom, peer, reason = std::move(reason)] {
+  events_->at(events_->now() + delay, [this, whom, peer, kind, reason = std::move(reason)] {
     if (killed_.contains(whom)) return;
-    deliver_({.kind = Packet::Kind::lost, .from = peer, .to = whom, .reason = reason});
+    deliver_({.kind = kind, .from = peer, .to = whom, .reason = reason});
   });
 }
 

@@ -51,6 +51,7 @@ struct Packet {
     control,   // payload
     goodbye,   // nothing follows
     lost,      // told by the network itself: the link to `from` broke
+    refused,   // likewise: no link to `from` could be made
   };
   Kind kind = Kind::control;
   int from = 0;
@@ -114,7 +115,7 @@ class SimulatedNetwork {
   Direction& direction(int from, int to);
   void schedule(int from, int to, Channel& channel);
   void arrive(int from, int to, Channel& channel);
-  void tell_lost(int whom, int peer, std::string reason);
+  void tell(int whom, int peer, Packet::Kind kind, std::string reason);
 
   SimulationOptions options_;
   EventQueue* events_;

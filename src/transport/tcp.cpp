@@ -41,7 +41,8 @@ TcpTransport::TcpTransport(TcpSetup setup)
                .clock = setup.clock,
                .socket = options_.socket,
                .handshake_timeout = options_.handshake_timeout,
-               .half_open_max = options_.half_open_max},
+               .half_open_max = options_.half_open_max,
+               .log = setup.log},
               *this),
       sender_({.rank = rank_, .world = world_, .options = options_, .wiring = wiring_}),
       receiver_({.rank = rank_, .options = options_, .wiring = wiring_, .peers = peers_}) {
@@ -138,6 +139,25 @@ void TcpTransport::post(int peer, std::span<const std::byte> message) {
   std::copy(message.begin(), message.end(), frame.own.get());
   frame.payload = {frame.own.get(), message.size()};
   wiring_.push(control_of(entry), std::move(frame));
+}
+
+bool TcpTransport::heard_from(int peer) {
+  Peer& entry = checked_peer(peer);
+  return std::exchange(entry.frames_told, entry.frames_seen) != entry.frames_seen;
+}
+
+bool TcpTransport::is_unfinished(const Link& link) const {
+  if (link.state == Link::State::closed) return false;
+  // A stranger that does not get through its handshake is nobody to wait for; it has a deadline of its own.
+  if (!link.is_open()) return link.mine && !peers_[static_cast<std::size_t>(link.peer)].is_gone();
+  return !link.output.empty() ||
+         (link.mine && link.is_bulk() && !peers_[static_cast<std::size_t>(link.peer)].granted.empty());
+}
+
+bool TcpTransport::is_flushed() const {
+  const auto& links = wiring_.links();
+  return self_sends_.empty() &&
+         std::none_of(links.begin(), links.end(), [this](const auto& link) { return is_unfinished(*link); });
 }
 
 bool TcpTransport::poll() {

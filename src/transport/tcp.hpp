@@ -12,6 +12,7 @@
 #include <tutti/clock.hpp>
 #include <tutti/transport.hpp>
 
+#include "base/log.hpp"
 #include "transport/tcp_options.hpp"
 #include "transport/tcp_peer.hpp"
 #include "transport/tcp_receiver.hpp"
@@ -34,6 +35,7 @@ struct TcpSetup {
   const Clock& clock;
   std::uint64_t world = 0;  // a number that tells this world from others of the job
   TcpOptions options{};
+  Log log{};
 };
 
 // Connections are made when they are first needed; the first broken one loses the peer.
@@ -59,6 +61,8 @@ class TcpTransport final : public Transport, private LinkOwner {
   bool poll() override;
   void wait(TimePoint until, Events events) override { wiring_.wait(until, events); }
   void wake() override { wiring_.wake(); }
+  bool heard_from(int peer) override;
+  [[nodiscard]] bool is_flushed() const override;
   void close(TimePoint deadline) override;
   void abandon() override { wiring_.abandon(); }
 
@@ -97,6 +101,8 @@ class TcpTransport final : public Transport, private LinkOwner {
   Link& control_of(Peer& peer);
   void control_begins(Link& link, std::uint64_t bytes);
   void goodbye(Link& link);
+  void say_goodbye(Link& link);
+  [[nodiscard]] bool is_unfinished(const Link& link) const;
   bool deliver_to_self();
   void settle_failures();
   void link_ended(Link& link, const std::string& reason);
@@ -119,6 +125,7 @@ class TcpTransport final : public Transport, private LinkOwner {
   std::vector<Transfer*> self_sends_;
   std::vector<std::vector<std::byte>> self_controls_;
   bool closing_ = false, closed_ = false;
+  bool says_goodbye_ = false;  // on every link, those that open from now on included
 };
 
 }  // namespace tutti::transport

@@ -12,7 +12,7 @@ namespace tutti::transport {
 bool TcpTransport::admit(Link& link) {
   const LinkPurpose& purpose = link.purpose;
   if (purpose.world != world_ || purpose.to != rank_ || purpose.from < 0 || purpose.from >= size()) return false;
-  if (purpose.from == rank_ || purpose.stream > static_cast<std::uint32_t>(options_.streams) || closing_) return false;
+  if (purpose.from == rank_ || purpose.stream > static_cast<std::uint32_t>(options_.streams)) return false;
   Peer& peer = peer_of(link);
   if (peer.is_gone() || peer.saying_goodbye) return false;
   return std::none_of(peer.incoming.begin(), peer.incoming.end(), [&](const Link* other) {
@@ -20,16 +20,24 @@ bool TcpTransport::admit(Link& link) {
   });
 }
 
+// Whoever comes while this rank is on its way out is told so, instead of being turned away: it would take that for a loss.
 void TcpTransport::link_opened(Link& link) {
-  if (link.mine) return;
   Peer& peer = peer_of(link);
-  link.attached = true;
-  peer.incoming.push_back(&link);
-  if (link.purpose.kind == LinkKind::control && peer.control == nullptr) peer.control = &link;
+  if (!link.mine) {
+    peer.was_reached = true;
+    link.attached = true;
+    peer.incoming.push_back(&link);
+    if (link.purpose.kind == LinkKind::control && peer.control == nullptr) peer.control = &link;
+  }
+  if (says_goodbye_) say_goodbye(link);
 }
+
+void TcpTransport::say_goodbye(Link& link) { wiring_.push(link, {.head = encode_numbers(FrameType::goodbye, {})}); }
 
 void TcpTransport::frame_begins(Link& link, const wire::FrameHeader& header, std::span<const std::byte> extra) {
   Peer& peer = peer_of(link);
+  ++peer.frames_seen;
+  peer.was_reached = true;
   const auto type = static_cast<FrameType>(header.type);
   const bool from_sender = !link.mine && link.purpose.kind == LinkKind::stream;
   const bool from_receiver = link.mine && link.purpose.kind == LinkKind::stream;
@@ -113,6 +121,7 @@ void TcpTransport::part_if_silent(Peer& peer) {
          fmt::format("rank {}: rank {} has said goodbye and closed its connections; it ended before this message was "
                      "exchanged, check that all ranks make the same calls",
                      rank_, peer.rank));
+  if (!closing_) listener_->parted(peer.rank);
 }
 
 void TcpTransport::lose(Peer& peer, const Link& link, const std::string& reason) {
@@ -120,7 +129,8 @@ void TcpTransport::lose(Peer& peer, const Link& link, const std::string& reason)
   let_go(peer, Peer::Standing::lost,
          fmt::format("rank {}: lost rank {} ({}); see whether that rank crashed or its host is unreachable", rank_,
                      peer.rank, cause));
-  if (!closing_) listener_->lost(peer.rank, cause);
+  if (closing_) return;
+  peer.was_reached ? listener_->lost(peer.rank, cause) : listener_->unreachable(peer.rank, cause);
 }
 
 void TcpTransport::let_go(Peer& peer, Peer::Standing standing, std::string reason) {
@@ -156,12 +166,10 @@ void TcpTransport::work_until(TimePoint deadline, Unfinished unfinished) {
 void TcpTransport::close(TimePoint deadline) {
   if (std::exchange(closed_, true)) return;
   closing_ = true;
-  work_until(deadline, [&](const Link& link) {
-    return link.mine && link.state != Link::State::closed &&
-           (!link.output.empty() || (link.is_bulk() && !peer_of(link).granted.empty()));
-  });
+  work_until(deadline, [this](const Link& link) { return is_unfinished(link); });
+  says_goodbye_ = true;
   for (const auto& link : wiring_.links()) {
-    if (link->is_open()) wiring_.push(*link, {.head = encode_numbers(FrameType::goodbye, {})});
+    if (link->is_open()) say_goodbye(*link);
   }
   work_until(deadline, [](const Link& link) { return link.is_open() && !link.output.empty(); });
   work_until(deadline, [](const Link& link) { return !Wiring::is_acknowledged(link); });

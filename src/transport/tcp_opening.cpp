@@ -5,6 +5,7 @@
 // deadlines of their own. Strangers at the door have a deadline, and there is a limit on how many.
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <system_error>
 
 #include <tutti/error.hpp>
@@ -134,11 +135,18 @@ void Wiring::handshake_done(Link& link) {
   owner_.link_opened(link);
 }
 
+// A stranger takes a descriptor that the program may need: only so many, as there are.
+bool Wiring::is_crowded() const {
+  return half_open_count_ >= std::min(setup_.half_open_max, wire::descriptors_for_strangers());
+}
+
 void Wiring::accept_strangers() {
-  while (half_open_count_ < setup_.half_open_max) {
+  while (!is_crowded()) {
     std::optional<wire::Accepted> stranger = door_->accept();
     if (!stranger) {
       door_open_ = false;
+      if (door_->dropped() > 0 && !std::exchange(told_of_drops_, true))
+        setup_.log.warn("a connection was turned away, perhaps of a rank: {}", wire::describe_system_error(EMFILE));
       return;
     }
     Link& link = *links_.emplace_back(std::make_unique<Link>());
@@ -157,7 +165,7 @@ void Wiring::accept_strangers() {
 // After their bytes were read, so that a rank that was busy itself does not blame others for it.
 void Wiring::expire_strangers() {
   const TimePoint now = setup_.clock.now();
-  const bool crowded = door_open_ && half_open_count_ >= setup_.half_open_max;
+  const bool crowded = door_open_ && is_crowded();
   for (std::size_t i = 0; i < links_.size(); ++i) {
     Link& link = *links_[i];
     if (link.mine || link.state != Link::State::handshaking) continue;

@@ -21,6 +21,10 @@ struct Peer {
   Standing standing = Standing::present;
   std::string reason;           // why it is gone, as an error of a transfer says it
   bool saying_goodbye = false;  // on one link at least; what the other links hold is still read
+  // It was shown to be there: it connected to this rank, or sent something. That a connection to it seems to be open is not
+  // enough: the other end may have closed before it knew.
+  bool was_reached = false;
+  std::uint64_t frames_seen = 0, frames_told = 0;  // frames that came from it; as many as heard_from() knew of
 
   Link* control = nullptr;      // the one that post() writes to, whoever opened it
   std::vector<Link*> streams;   // opened by this rank: [0] heads and small messages, [1…k] bulk

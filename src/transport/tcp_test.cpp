@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,6 +33,7 @@ struct PairOptions {
   std::uint64_t second_world = 1;
   std::uint16_t relay_port = 0;  // where rank 0 believes rank 1 to be
   TcpOptions tcp{};
+  Log log{};
 };
 
 // Two ranks over 127.0.0.1.
@@ -50,7 +52,8 @@ struct Pair {
                                                   .secret = secret_of(rank == 0 ? 1 : options.second_secret),
                                                   .clock = steady_clock(),
                                                   .world = rank == 0 ? 1 : options.second_world,
-                                                  .options = options.tcp}));
+                                                  .options = options.tcp,
+                                                  .log = options.log}));
       ends.back()->listen(&listeners[rank]);
     }
   }
@@ -94,6 +97,36 @@ TEST(TcpTransport, strangers_and_noise_at_the_door_do_no_harm) {
   EXPECT_TRUE(pair.drive([&] { return pair.ends[1]->statistics().turned_away_count == 40; }));
   EXPECT_EQ(pair.ends[1]->statistics().half_open_count, 0u);
   EXPECT_TRUE(pair.listeners[0].losses.empty() && pair.listeners[1].losses.empty());
+}
+
+TEST(TcpTransport, strangers_leave_a_program_with_few_descriptors_most_of_them) {
+  Pair pair;
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit tight{.rlim_cur = 256, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &tight), 0);
+  std::vector<UniqueFd> strangers;
+  for (int i = 0; i < 60; ++i) strangers.push_back(wire::connect(pair.table[1], steady_clock().now() + 5s));
+  EXPECT_TRUE(pair.drive([&] { return pair.ends[1]->statistics().half_open_count == 32; })) << "an eighth";
+  for (int i = 0; i < 10; ++i) pair.ends[1]->poll();
+  EXPECT_EQ(pair.ends[1]->statistics().half_open_count, 32u);
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+// In a child, because a hard limit cannot be raised again; _exit, because destructors under sanitizers want descriptors.
+TEST(TcpTransport, a_rank_that_is_out_of_descriptors_says_so) {
+  const auto in_child = [] {
+    std::string said;
+    Pair pair({.log = Log(Log::Level::warn, "tutti[1]", [&](std::string_view line) { said += line; })});
+    const UniqueFd stranger = wire::connect(pair.table[1], steady_clock().now() + 5s);
+    const UniqueFd room(dup(stranger.get()));
+    const auto count = static_cast<rlim_t>(room.get()) + 1;
+    const rlimit tight{.rlim_cur = count, .rlim_max = count};
+    const bool set = setrlimit(RLIMIT_NOFILE, &tight) == 0;
+    const bool named = pair.drive([&] { return said.find("is out of file descriptors") != std::string::npos; });
+    _exit(set && named ? 0 : 1);
+  };
+  EXPECT_EXIT(in_child(), testing::ExitedWithCode(0), "");
 }
 
 TEST(TcpTransport, a_rank_with_another_secret_or_world_is_not_talked_to) {

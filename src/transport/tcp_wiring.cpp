@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t budget_bytes = 1 << 20;
 
 UniqueFd made(int fd, const char* what) {
-  if (fd < 0) throw Error(fmt::format("cannot make {}: {}", what, std::generic_category().message(errno)));
+  if (fd < 0) throw Error(fmt::format("cannot make {}: {}", what, wire::describe_system_error(errno)));
   return UniqueFd(fd);
 }
 

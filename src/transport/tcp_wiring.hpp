@@ -15,6 +15,7 @@
 #include <tutti/clock.hpp>
 #include <tutti/transport.hpp>
 
+#include "base/log.hpp"
 #include "base/unique_fd.hpp"
 #include "transport/tcp_link.hpp"
 #include "wire/secret.hpp"
@@ -46,6 +47,7 @@ class Wiring {
     wire::SocketOptions socket;
     Duration handshake_timeout;
     std::size_t half_open_max;
+    Log log{};
   };
   Wiring(Setup setup, LinkOwner& owner);
   ~Wiring();
@@ -97,6 +99,7 @@ class Wiring {
   void watch(Link& link, int fd);
   void unwatch(Link& link);
   void make_ready(Link& link);
+  [[nodiscard]] bool is_crowded() const;
   void accept_strangers();
   void expire_strangers();
   void turn_away(Link& link);
@@ -124,6 +127,7 @@ class Wiring {
   std::atomic<bool> data_waits_ = false, control_waits_ = false;  // what a wait must not sleep over
   std::atomic<std::int64_t> next_deadline_ns_ = no_deadline;      // of a stranger
   std::size_t half_open_count_ = 0, turned_away_count_ = 0;
+  bool told_of_drops_ = false;  // of connections, for want of descriptors
 };
 
 }  // namespace tutti::transport

@@ -16,6 +16,8 @@
 
 #include <tutti/error.hpp>
 
+#include "base/printable.hpp"
+
 namespace tutti::wire {
 
 namespace {
@@ -163,19 +165,21 @@ bool operator==(const Address& a, const Address& b) {
   return a.family() == AF_INET || a.storage_.v6.sin6_scope_id == b.storage_.v6.sin6_scope_id;
 }
 
-HostPort HostPort::parse(std::string_view text) {
+HostPort HostPort::parse(std::string_view given) {
+  const std::string text = printable_text(given);  // it may come from a stranger, and goes into errors
+  if (text != given) throw InvalidArgument(fmt::format("'{}' is no host:port: it has control characters", text));
   const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) {
+  if (colon == std::string::npos) {
     throw InvalidArgument(fmt::format("'{}' is no host:port: there is no port", text));
   }
-  std::string_view host = text.substr(0, colon);
+  std::string_view host = std::string_view(text).substr(0, colon);
   const bool bracketed = host.starts_with('[') && host.ends_with(']');
   if (bracketed) host = host.substr(1, host.size() - 2);
   if (host.empty()) throw InvalidArgument(fmt::format("'{}' is no host:port: the host is empty", text));
   if (!bracketed && host.find(':') != std::string_view::npos) {
     throw InvalidArgument(fmt::format("'{}' is ambiguous: write an IPv6 address in brackets, [address]:port", text));
   }
-  return {.host = std::string(host), .port = parse_port(text.substr(colon + 1), text)};
+  return {.host = std::string(host), .port = parse_port(std::string_view(text).substr(colon + 1), text)};
 }
 
 std::string HostPort::text() const {

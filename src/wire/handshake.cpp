@@ -86,6 +86,7 @@ void Handshake::check_prefix() {
   if (!std::equal(magic.begin(), magic.end(), prefix.begin(), [](char a, std::byte b) { return std::byte(a) == b; })) {
     return fail("what it sent is not Tutti's protocol: another program talks on that port, or to ours");
   }
+  spoke_ = true;
   const std::uint16_t theirs = ByteReader(prefix.subspan(magic.size())).u16();
   if (theirs != version_) {
     // Our version in return, so that the other side can say the same; it has heard it already if it accepted.

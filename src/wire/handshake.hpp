@@ -64,6 +64,8 @@ class Handshake {
 
   // Done: the other side is proven, and all of our own proof is sent.
   [[nodiscard]] State state() const;
+  // Whether the other side greeted as a rank of some job does, in this or another version; noise and silence do not.
+  [[nodiscard]] bool peer_spoke() const { return spoke_; }
   // Who, what, why and what to check; after State::failed.
   [[nodiscard]] const std::string& error() const { return error_; }
   // After State::done.
@@ -90,7 +92,7 @@ class Handshake {
   std::size_t received_ = 0;
   std::array<std::byte, hello_bytes + mac_bytes> output_{};
   std::size_t queued_ = 0, sent_ = 0;
-  bool failed_ = false;
+  bool failed_ = false, spoke_ = false;
   std::string error_;
 };
 

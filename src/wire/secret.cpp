@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 #include <openssl/crypto.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <optional>
@@ -18,7 +18,9 @@
 
 #include <tutti/error.hpp>
 
+#include "base/guarded.hpp"
 #include "base/unique_fd.hpp"
+#include "wire/trusted_file.hpp"
 
 namespace tutti::wire {
 
@@ -45,34 +47,18 @@ std::string_view without_white_space_around(std::string_view text) {
                   what, path.string(), std::generic_category().message(error)));
 }
 
-void check_private(const std::filesystem::path& path, int file) {
-  struct stat status {};
-  if (fstat(file, &status) != 0) throw_key_file(path, "examine", errno);
-  if (!S_ISREG(status.st_mode)) throw AuthenticationError(fmt::format("{} is not a regular file", path.string()));
-  if (status.st_uid != geteuid()) {
-    throw AuthenticationError(
-        fmt::format("the key file {} belongs to user {}, not to user {} who runs this: it is not "
-                    "to be trusted; remove it",
-                    path.string(), status.st_uid, geteuid()));
-  }
-  if ((status.st_mode & 077) != 0) {
-    throw AuthenticationError(fmt::format(
-        "the key file {} has mode {:04o}: others can use it, so its secret is none; remove it and a new one "
-        "is made, or run chmod 600 if nobody read it",
-        path.string(), status.st_mode & 07777));
-  }
-}
-
 std::optional<Secret> read_key_file(const std::filesystem::path& path) {
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const UniqueFd file = open_trusted(path);
   if (!file && errno == ENOENT) return std::nullopt;
   if (!file) throw_key_file(path, "read", errno);
-  check_private(path, file.get());
+  check_trusted(file.get(), path, "the key file", Others::may_not_read_or_write);
   std::array<char, 2 * Secret::size_bytes + 16> text{};
   const ssize_t bytes = read(file.get(), text.data(), text.size());
   if (bytes < 0) throw_key_file(path, "read", errno);
   try {
-    return Secret::from_hex({text.data(), static_cast<std::size_t>(bytes)});
+    Secret secret = Secret::from_hex({text.data(), static_cast<std::size_t>(bytes)});
+    OPENSSL_cleanse(text.data(), text.size());
+    return secret;
   } catch (const InvalidArgument&) {
     throw AuthenticationError(
         fmt::format("the key file {} does not hold 64 hexadecimal digits; remove it and a new "
@@ -123,9 +109,12 @@ void make_key_file(const std::filesystem::path& path) {
 
 }  // namespace
 
-Secret::Secret(std::span<const std::byte, size_bytes> bytes) { std::copy(bytes.begin(), bytes.end(), bytes_.begin()); }
-
-Secret::~Secret() { OPENSSL_cleanse(bytes_.data(), bytes_.size()); }
+Secret::Secret(std::span<const std::byte, size_bytes> bytes) {
+  static_assert(size_bytes <= guarded_bytes_max);
+  const auto guarded = guarded_memory();
+  std::copy(bytes.begin(), bytes.end(), guarded.get());
+  bytes_ = guarded;
+}
 
 Secret Secret::from_hex(std::string_view text) {
   text = without_white_space_around(text);
@@ -147,12 +136,12 @@ Secret Secret::from_hex(std::string_view text) {
 std::string Secret::hex() const {
   std::string text;
   text.reserve(2 * size_bytes + 1);
-  for (const std::byte byte : bytes_) fmt::format_to(std::back_inserter(text), "{:02x}", std::to_integer<int>(byte));
+  for (const std::byte byte : bytes()) fmt::format_to(std::back_inserter(text), "{:02x}", std::to_integer<int>(byte));
   return text;
 }
 
 bool operator==(const Secret& a, const Secret& b) {
-  return CRYPTO_memcmp(a.bytes_.data(), b.bytes_.data(), Secret::size_bytes) == 0;
+  return CRYPTO_memcmp(a.bytes_.get(), b.bytes_.get(), Secret::size_bytes) == 0;
 }
 
 std::ostream& operator<<(std::ostream& out, const Secret&) { return out << "(secret)"; }

@@ -20,7 +20,7 @@ namespace tutti::wire {
 
 namespace {
 
-std::string errno_text(int error) { return std::generic_category().message(error); }
+std::string errno_text(int error) { return describe_system_error(error); }
 
 bool set_option(int socket, int level, int name, int value) {
   return setsockopt(socket, level, name, &value, sizeof value) == 0;
@@ -98,6 +98,23 @@ void apply(const SocketOptions& options, int socket) {
 
 Address local_address(int socket) { return ask_address(getsockname, socket); }
 Address peer_address(int socket) { return ask_address(getpeername, socket); }
+
+std::string describe_system_error(int error) {
+  std::string text = std::generic_category().message(error);
+  if (error == ENFILE) return text + ": the machine is out of file descriptors (/proc/sys/fs/file-max)";
+  rlimit limit{};
+  if (error != EMFILE || getrlimit(RLIMIT_NOFILE, &limit) != 0) return text;
+  return fmt::format(
+      "{}: process {} is out of file descriptors, of which it may have {}; close some, or raise the limit (ulimit -n)",
+      text, getpid(), limit.rlim_cur);
+}
+
+std::size_t descriptors_for_strangers() {
+  constexpr std::size_t fewest = 4;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return fewest;
+  return std::max<std::size_t>(fewest, static_cast<std::size_t>(limit.rlim_cur) / 8);
+}
 
 bool raise_descriptor_limit() {
   rlimit limit{};

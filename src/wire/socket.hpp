@@ -70,6 +70,13 @@ class Listener {
   std::size_t dropped_ = 0;
 };
 
+// The system's words for an errno. Running out of descriptors is named as that, with the limit and what to do.
+std::string describe_system_error(int error);
+
+// How many descriptors strangers may hold: an eighth of what this process may have now, so that a program under a small
+// limit keeps its own.
+std::size_t descriptors_for_strangers();
+
 // Doubles the soft limit on descriptors, as far as the hard limit goes. Whether there was room.
 bool raise_descriptor_limit();
 

@@ -37,7 +37,7 @@ launch() {
 
 # The last thing that is printed is the cause.
 expect_last() {
-  tail -n 1 "$folder/$1.err" | grep -Eq -- "$2" || fail "$1: the last line does not fit '$2'"
+  grep -Eq -- "$2" <<<"$(tail -n 1 "$folder/$1.err")" || fail "$1: the last line does not fit '$2'"
 }
 
 expect_nothing_left() {

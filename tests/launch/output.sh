@@ -26,6 +26,27 @@ say='echo out $RANK; echo err $RANK >&2'
 launch logged 0 -n 2 --log-dir "$folder/logs/deep" bash -c "$say"
 [ ! -s "$folder/logged.out" ] && [ ! -s "$folder/logged.err" ] || fail "--log-dir alone shows nothing"
 [ "$(sort "$folder/logs/deep/rank-1.log" | xargs)" = 'err 1 out 1' ] || fail "the file of rank 1 is not complete"
+
+# A link that somebody left in the place of a log file is not followed, nor is a pipe waited for.
+mkdir "$folder/trap"
+echo precious >"$folder/precious"
+ln -s ../precious "$folder/trap/rank-1.log"
+launch link 2 -n 2 --log-dir "$folder/trap" bash -c "$say"
+expect_error link 'rank-1.log: it is a symbolic link'
+[ "$(cat "$folder/precious")" = precious ] || fail "--log-dir wrote through a link"
+rm "$folder/trap/rank-1.log"
+mkfifo "$folder/trap/rank-1.log"
+launch pipe 2 -n 2 --log-dir "$folder/trap" bash -c "$say"
+ln -s "$folder/logs" "$folder/own"
+launch own 0 -n 2 --log-dir "$folder/own" bash -c "$say"    # a link of the user's own is
+if [ "$(id -u)" = 0 ]; then
+  chown -h 12345 "$folder/own"
+  launch planted 2 -n 2 --log-dir "$folder/own" bash -c "$say"
+  expect_error planted 'symbolic link that user 12345 made'
+  launch behind 2 -n 2 --log-dir "$folder/own/new" bash -c "$say"
+  [ ! -e "$folder/logs/new" ] || fail "--log-dir made a folder behind somebody's link"
+fi
+
 launch tee 0 -n 2 --log-dir "$folder/logs" --tee bash -c "$say"
 expect tee 2 '^\[[01]\] out [01]$'
 expect_error tee '^\[1\] err 1$'

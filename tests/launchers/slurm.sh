@@ -79,7 +79,7 @@ run two-nodes srun --mpi=none -N 2 -n 3 --overcommit "$where_am_i" --timeout 60
 expect_world two-nodes 3 "local [01] of [12], node [01] of 2; Slurm: met at rank 0's store at 127.0.0.1:31[0-9]+; secret from the key file"
 
 for interface in pmi2 pmix; do
-  srun --mpi=list 2>&1 | grep -qw $interface || skip "this Slurm has no $interface"
+  srun --mpi=list 2>&1 | grep -w $interface >/dev/null || skip "this Slurm has no $interface"
 done
 rm -rf "$HOME/.config"
 run pmi2 srun --mpi=pmi2 -N 2 -n 4 --overcommit "$where_am_i" --timeout 60 --times 2

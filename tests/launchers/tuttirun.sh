@@ -12,6 +12,19 @@ expect_world tutti-4 4 "local [0-3] of 4, node 0 of 1; tuttirun: met at .*127.0.
 run repeated "$tuttirun" -n 2 --no-prefix "$where_am_i" --timeout 60 --times 3
 expect repeated 6 '^rank'
 
+# A rank with another secret fails by itself, and tuttirun, at whose store it was turned away, says so.
+cat >"$folder/wrong" <<'END'
+#!/bin/bash
+if [ "$RANK" = 1 ]; then export TUTTI_SECRET=${TUTTI_SECRET//[0-7]/8}; fi
+exec "$@"
+END
+chmod +x "$folder/wrong"
+if "$tuttirun" -n 2 "$folder/wrong" "$where_am_i" --timeout 60 >"$folder/wrong.out" 2>"$folder/wrong.err"; then
+  fail "a rank with another secret was let in"
+fi
+expect_error wrong '^tuttirun: somebody at 127.0.0.1 failed to authenticate'
+expect_error wrong '^\[1\] .*rank 1 of 2: .*cannot be authenticated'
+
 # Two nodes, as far as tuttirun knows: one by hand for each, as torchrun would be asked.
 export TUTTI_SECRET
 TUTTI_SECRET=$(python3 -c 'import secrets; print(secrets.token_hex(32))')

@@ -100,6 +100,8 @@ class FiberTransport final : public Transport {
     if (sleep_.fiber != nullptr) sleep_.fiber->pause();
   }
   void wake() override { endpoint_.wake(); }
+  bool heard_from(int peer) override { return endpoint_.heard_from(peer); }
+  [[nodiscard]] bool is_flushed() const override { return endpoint_.is_flushed(); }
   void close(TimePoint deadline) override { endpoint_.close(deadline); }
   void abandon() override { endpoint_.abandon(); }
 

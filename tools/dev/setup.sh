@@ -73,7 +73,7 @@ set_up_core() {
   fi
   local version
   version=$(cmake --version | sed -n 's/^cmake version //p')
-  [[ $(printf '%s\n' 3.25 "$version" | sort -V | head -1) == 3.25 ]] || {
+  printf '%s\n' 3.25 "$version" | sort -V -C || {
     note "cmake $version is too old: 3.25 or later is needed"
     return 1
   }

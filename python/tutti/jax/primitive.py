@@ -9,6 +9,7 @@ of its ranks."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -77,12 +78,19 @@ def _refuse_platform(context: Any, *_: Any, call: Any, **__: Any) -> Any:
     )
 
 
+def _how_to_build() -> str:
+    """What to do now that JAX is there: in a checkout its own script, else the package once more."""
+    checkout = Path(_native.__file__).resolve().parents[2]
+    if (checkout / "dev").is_file() and (checkout / "CMakePresets.json").is_file():
+        return f"run {checkout / 'dev'} build, which finds it now"
+    return "install Tutti once more, from its sources, where jaxlib can be imported"
+
+
 def register() -> None:
     """Makes the primitive known to JAX."""
     if not hasattr(_native, "jax_handlers"):
         raise Unsupported(
-            "this build of Tutti has no handlers for XLA: jaxlib's headers were missing when it was built; install "
-            "jaxlib and build again"
+            f"this build of Tutti has no handlers for XLA, because jaxlib was not there when it was built; {_how_to_build()}"
         )
     for name, handler in _native.jax_handlers().items():
         jax.ffi.register_ffi_target(name, handler, platform="cpu")

@@ -1,12 +1,17 @@
 # test_breakpoint.py: the debugger on one rank, under launchers, with and without a terminal.
 # SPDX-License-Identifier: Apache-2.0
+import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import time
 
 import pytest
+
+import tutti.attach
+from tutti._terminal import wait_for_visitor
 
 from terminal import DEBUGGED, Terminal
 
@@ -98,6 +103,33 @@ def test_attaching_to_nobody(clean_environment):
         timeout=60,
     )
     assert done.returncode == 1 and "no rank waits" in done.stderr
+
+
+def test_a_rank_waits_under_a_name_that_nobody_can_take_beforehand():
+    names = []
+
+    def announce(name):
+        names.append(name)
+        raise KeyboardInterrupt
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            wait_for_visitor(announce)
+    assert names[0] != names[1] and all(re.fullmatch(rf"tutti-{os.getpid()}-[0-9a-f]{{16}}", name) for name in names)
+
+
+def test_somebody_else_who_listens_is_not_talked_to(monkeypatch):
+    with socket.socket(socket.AF_UNIX) as listener:
+        name = f"tutti-test-{os.getpid()}"
+        listener.bind(f"\0{name}")
+        listener.listen(1)
+        user = os.getuid()
+        monkeypatch.setattr(os, "getuid", lambda: user + 1)
+        with pytest.raises(PermissionError, match=f"user {user} listens there"):
+            tutti.attach.attach(name)
+        visitor, _ = listener.accept()
+        with visitor:
+            assert visitor.recv(1) == b"", "nothing was said"
 
 
 def test_by_hand(program, clean_environment, tmp_path):

@@ -47,3 +47,42 @@ def test_a_process_killed_in_the_middle_leaves_the_last_good_one(run_ranks, tmp_
     assert loaded.returncode == 0, loaded.stdout + loaded.stderr
     assert run_ranks(2, SAVE, folder).returncode == 0
     assert len(list(folder.iterdir())) == 2  # what the killed one left is gone
+
+
+FORGE = COMMON + """
+import json, pathlib, shutil
+
+save(folder, {"x": whole})
+outside = pathlib.Path(folder).parent / "outside"
+data = next(pathlib.Path(folder).glob("data-*"))
+shutil.copytree(data, outside)
+index_file = pathlib.Path(folder, "index.json")
+true = index_file.read_text()
+part = next(data.iterdir()).name
+assert part in true and data.name in true
+
+
+def refused(index, word):
+    index_file.write_text(index)
+    try:
+        load(folder)
+    except tutti.Error as error:
+        assert word in str(error), error
+    else:
+        raise SystemExit(f"{index} was followed")
+
+
+for name in (f"../../outside/{part}", str(outside / part), "..", ""):
+    refused(true.replace(f'"{part}"', json.dumps(name)), "forged")
+for name in ("../outside", str(outside), "."):
+    refused(true.replace(f'"{data.name}"', json.dumps(name)), "forged")
+(data / part).unlink()
+(data / part).symlink_to(outside / part)
+refused(true, "symbolic link")
+print("all refused")
+"""
+
+
+def test_a_forged_index_does_not_lead_out_of_the_checkpoint(run_ranks, tmp_path):
+    done = run_ranks(1, FORGE, tmp_path / "checkpoint")
+    assert done.returncode == 0 and "all refused" in done.stdout, done.stdout + done.stderr

@@ -1,0 +1,88 @@
+// life.cpp: reading /proc/PID/stat.
+// SPDX-License-Identifier: Apache-2.0
+#include "group/life.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+namespace tutti {
+namespace {
+
+using control::Life;
+
+struct Status {
+  char state = 0;
+  std::uint64_t started_ticks = 0;
+};
+
+// The second field is the program's name, in parentheses, and may hold anything: what counts follows the last one.
+std::optional<Status> read_status(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  if (!std::getline(file, line)) return std::nullopt;
+  const std::size_t name_end = line.rfind(')');
+  if (name_end == std::string::npos) return std::nullopt;
+  std::istringstream fields(line.substr(name_end + 1));
+  Status status;
+  fields >> status.state;
+  constexpr int fields_between = 18;  // from the state, field 3, to the start time, field 22
+  std::string ignored;
+  for (int i = 0; i < fields_between; ++i) fields >> ignored;
+  fields >> status.started_ticks;
+  if (!fields) return std::nullopt;
+  return status;
+}
+
+bool is_visible(const ProcessIdentity& process, const ProcessIdentity& self) {
+  return self.is_known() && process.is_known() && process.machine == self.machine &&
+         process.pid_namespace == self.pid_namespace;
+}
+
+}  // namespace
+
+ProcessIdentity own_identity() {
+  ProcessIdentity self;
+  std::ifstream boot("/proc/sys/kernel/random/boot_id");
+  struct stat name_space {};
+  const auto status = read_status("/proc/self/stat");
+  if (!std::getline(boot, self.machine) || !status || stat("/proc/self/ns/pid", &name_space) != 0) return {};
+  self.pid_namespace = name_space.st_ino;
+  self.pid = getpid();
+  self.started_ticks = status->started_ticks;
+  return self;
+}
+
+std::string to_text(const ProcessIdentity& identity) {
+  return fmt::format("{} {} {} {}", identity.machine, identity.pid_namespace, identity.pid, identity.started_ticks);
+}
+
+ProcessIdentity identity_from_text(std::string_view text) {
+  std::istringstream fields{std::string(text)};
+  ProcessIdentity identity;
+  fields >> identity.machine >> identity.pid_namespace >> identity.pid >> identity.started_ticks;
+  return fields ? identity : ProcessIdentity{};
+}
+
+Life life_of(const ProcessIdentity& process, const ProcessIdentity& self) {
+  if (!is_visible(process, self)) return Life::unknown;
+  const std::string path = fmt::format("/proc/{}/stat", process.pid);
+  const auto status = read_status(path);
+  if (!status) return access(path.c_str(), F_OK) != 0 && errno == ENOENT ? Life::ended : Life::unknown;
+  if (status->started_ticks != process.started_ticks) return Life::ended;
+  switch (status->state) {
+    case 'Z':
+    case 'X':
+    case 'x': return Life::ended;
+    case 'T':
+    case 't': return Life::stopped;
+    default: return Life::running;
+  }
+}
+
+}  // namespace tutti

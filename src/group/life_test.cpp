@@ -1,0 +1,61 @@
+// life_test.cpp: what the system knows of a child: running, stopped, ended, or somebody else by now.
+// SPDX-License-Identifier: Apache-2.0
+#include "group/life.hpp"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace tutti {
+namespace {
+
+using control::Life;
+
+ProcessIdentity identity_of_child(pid_t child) {
+  ProcessIdentity identity = own_identity();
+  identity.pid = child;
+  for (std::uint64_t later = 0; later < 1000; ++later) {  // it started in one of the next ticks
+    if (life_of(identity, own_identity()) != Life::ended) return identity;
+    ++identity.started_ticks;
+  }
+  return identity;
+}
+
+TEST(Life, of_this_process_is_running_and_survives_the_trip_as_text) {
+  const ProcessIdentity self = own_identity();
+  ASSERT_TRUE(self.is_known());
+  EXPECT_EQ(life_of(identity_from_text(to_text(self)), self), Life::running);
+}
+
+TEST(Life, of_a_child_is_known_from_running_to_ended) {
+  const pid_t child = fork();
+  if (child == 0) {
+    for (;;) pause();
+  }
+  const ProcessIdentity identity = identity_of_child(child), self = own_identity();
+  EXPECT_EQ(life_of(identity, self), Life::running);
+  kill(child, SIGSTOP);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
+  EXPECT_EQ(life_of(identity, self), Life::stopped);
+  kill(child, SIGKILL);
+  siginfo_t info{};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
+  EXPECT_EQ(life_of(identity, self), Life::ended) << "a zombie runs no more";
+  waitpid(child, &status, 0);
+  EXPECT_EQ(life_of(identity, self), Life::ended);
+}
+
+TEST(Life, of_a_process_out_of_sight_or_with_another_start_is_not_taken_for_it) {
+  const ProcessIdentity self = own_identity();
+  ProcessIdentity elsewhere = self, later = self;
+  elsewhere.pid_namespace += 1;
+  EXPECT_EQ(life_of(elsewhere, self), Life::unknown);
+  later.started_ticks += 1;
+  EXPECT_EQ(life_of(later, self), Life::ended) << "the id was used again";
+  EXPECT_EQ(life_of(identity_from_text("nonsense"), self), Life::unknown);
+}
+
+}  // namespace
+}  // namespace tutti
