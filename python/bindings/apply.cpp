@@ -151,8 +151,7 @@ nb::object average(nb::handle x, nb::handle group, nb::handle timeout) {
   static const auto* const mean = new Call{.verb = Verb::all_reduce, .op = Op::mean};
   forget_ended();
   if (is_container(x)) {
-    nb::object result =
-        apply_fused(member_of(group), *mean, x, nb::none(), timeout_from(timeout), Elements::floating);
+    nb::object result = apply_fused(member_of(group), *mean, x, nb::none(), timeout_from(timeout), Elements::floating);
     return result.is_valid() ? result : nb::none();
   }
   if (!is_numpy(x) || !is_averaged(x)) return nb::none();
