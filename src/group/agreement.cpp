@@ -156,16 +156,20 @@ void GroupCore::compare_with_leavers() {
   }
 }
 
-void GroupCore::report_leavers_ahead() {
-  if (leavers_ahead_.empty()) return;
+// What is known when the group ends, or this rank: nobody is left to name the call.
+std::optional<control::Cause> GroupCore::open_difference() const {
+  if (broken_ || proposed_) return std::nullopt;
+  if (differs_from_) return difference_before(facts_.rank, rank_of(differs_from_->world_peer), calls_.next());
+  if (leavers_ahead_.empty()) return std::nullopt;
   const auto& [world_rank, position] = *leavers_ahead_.begin();
-  request_abort(
-      {.kind = control::Cause::Kind::mismatch,
-       .blamed = {},
-       .sequence = calls_.next(),
-       .text = fmt::format("rank {} left after {} calls of the group, rank {} leaves after {}; every rank of a "
-                           "group must make the same calls in the same order",
-                           rank_of(world_rank), position.calls, facts_.rank, calls_.next())});
+  return control::Cause{
+      .kind = control::Cause::Kind::mismatch,
+      .blamed = {},
+      .sequence = calls_.next(),
+      .text =
+          fmt::format("rank {} left after {} calls of the group, rank {} ends it after {}; every rank of a group must "
+                      "make the same calls in the same order",
+                      rank_of(world_rank), position.calls, facts_.rank, calls_.next())};
 }
 
 ClosedGroup GroupCore::closed() const {

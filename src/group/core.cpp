@@ -304,9 +304,20 @@ void GroupCore::doom(Operation& operation, std::string reason, int world_peer, b
   operation.does_not_fit = does_not_fit;
 }
 
+// Nobody waits for it any more who could be told.
+void GroupCore::say_unfinished(const Operation& operation, const std::exception_ptr& error) const {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& reason) {
+    runtime_->log().warn("this process leaves the job, and {} has not ended well: {}", call_text(operation),
+                         reason.what());
+  }
+}
+
 void GroupCore::end(Operation& operation, std::exception_ptr error) {
   if (operation.ended()) return;
   if (!operation.doomed.empty()) --doomed_count_;
+  if (error && runtime_->is_leaving()) say_unfinished(operation, error);
   if (operation.task != nullptr && !error) {  // ended well: nothing to cancel
     operation.task->release();
     operation.task = nullptr;

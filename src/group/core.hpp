@@ -153,11 +153,13 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void break_with(const control::Cause& cause);
   void take_refusal(std::uint64_t sequence, int world_rank, std::string_view text);
   void member_left(int world_rank);
-  /// This rank leaves, and makes no more calls: whoever left before it made more.
-  void report_leavers_ahead();
+  /// What this rank knows to have differed, and has not broken the group for yet: the last chance to say so.
+  [[nodiscard]] std::optional<control::Cause> open_difference() const;
   [[nodiscard]] ClosedGroup closed() const;
-  /// Why it is broken, as an error of this rank.
-  [[nodiscard]] std::exception_ptr why_broken() const { return broken_ ? error_for(*broken_, nullptr) : nullptr; }
+  /// The error of a group that broke because its members made different calls; null: it did not.
+  [[nodiscard]] std::exception_ptr mismatch() const {
+    return broken_ && broken_->kind == control::Cause::Kind::mismatch ? error_for(*broken_, nullptr) : nullptr;
+  }
   /// The calls that this rank takes part in, as long as it makes no more.
   [[nodiscard]] control::Position position() const;
   void withdraw_receives();
@@ -235,6 +237,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void advance_message(Operation& operation);
   void finish_receive(Operation& operation);
   void end(Operation& operation, std::exception_ptr error);
+  void say_unfinished(const Operation& operation, const std::exception_ptr& error) const;
   void look_at_all(TimePoint now);
   void watch_oldest(TimePoint now);
   [[nodiscard]] bool follows_chains(const Operation& operation) const;

@@ -26,6 +26,7 @@ using namespace std::chrono_literals;
 // Goodbyes take as long as the others need to read them. Whoever is known to be stopped or dead is not waited for; this is for
 // the rest of what can happen.
 constexpr Duration goodbye_limit = 60s;
+constexpr Duration answer_limit = 1s;  // for the name of a call that differed
 constexpr std::size_t closed_limit = 64;
 constexpr std::size_t broken_early_limit = 64;
 
@@ -97,7 +98,6 @@ void Runtime::say_goodbye() {
       if (group->is_broken()) continue;
       sound.push_back(group);
       group->withdraw_receives();
-      group->report_leavers_ahead();
     }
     control_->announce_leave(positions());
   }
@@ -107,10 +107,15 @@ void Runtime::say_goodbye() {
     return parts_.transport->is_flushed() && control_->goodbye_is_known() && !control_->is_deciding();
   };
   drive(is_told, clock().now() + goodbye_limit);
+  // Whoever made other calls is asked which; it may have left before it could answer.
+  const auto is_named = [&] { return leave_error_ != nullptr || open_differences_.empty(); };
+  drive(is_named, clock().now() + answer_limit);
   const std::unique_lock guard(mutex_);
   for (const GroupCore* group : sound) {
-    if (group->is_broken() && !leave_error_) leave_error_ = group->why_broken();
+    if (!leave_error_) leave_error_ = group->mismatch();
+    if (const auto cause = group->open_difference()) note_late_difference(group->facts(), *cause);
   }
+  for (const auto& [id, cause] : open_differences_) note_late_difference(closed_.at(id).facts, cause);
 }
 
 std::vector<control::Position> Runtime::positions() const {
@@ -128,11 +133,10 @@ std::vector<control::Position> Runtime::positions() const {
 }
 
 // Nobody can raise it any more where it belongs: it is said when this rank leaves.
-void Runtime::note_late_difference(std::uint64_t group, const control::Cause& cause) {
-  const GroupFacts& facts = closed_.at(group).facts;
+void Runtime::note_late_difference(const GroupFacts& facts, const control::Cause& cause) {
   if (cause.kind != control::Cause::Kind::mismatch || leave_error_) return;
-  leave_error_ = std::make_exception_ptr(
-      Mismatch(fmt::format("rank {} of {}: in a group that is closed since: {}", facts.rank, facts.size, cause.text)));
+  leave_error_ =
+      std::make_exception_ptr(Mismatch(fmt::format("rank {} of {}: {}", facts.rank, facts.size, cause.text)));
 }
 
 void Runtime::refuse_call() const {
@@ -203,9 +207,11 @@ void Runtime::remove(GroupCore& group) {
 
 void Runtime::keep_calls_of(const GroupCore& group) {
   closed_.insert_or_assign(group.facts().id, group.closed());
+  if (const auto cause = group.open_difference()) open_differences_.emplace(group.facts().id, *cause);
   closed_order_.push_back(group.facts().id);
   if (closed_order_.size() <= closed_limit) return;
   closed_.erase(closed_order_.front());
+  open_differences_.erase(closed_order_.front());
   closed_order_.pop_front();
 }
 
@@ -245,7 +251,8 @@ void Runtime::unreachable(int peer, std::string_view reason) {
 void Runtime::on_abort(std::uint64_t group, std::uint32_t epoch, const control::Cause& cause) {
   const auto found = groups_.find(group);
   if (found == groups_.end() && closed_.contains(group)) {
-    note_late_difference(group, cause);
+    note_late_difference(closed_.at(group).facts, cause);
+    open_differences_.erase(group);
   } else if (found == groups_.end()) {
     broken_early_.emplace_back(group, cause);
     if (broken_early_.size() > broken_early_limit) broken_early_.pop_front();

@@ -159,7 +159,7 @@ class Runtime final : public TransportListener,
   void say_goodbye();
   [[nodiscard]] std::vector<control::Position> positions() const;
   void keep_calls_of(const GroupCore& group);
-  void note_late_difference(std::uint64_t group, const control::Cause& cause);
+  void note_late_difference(const GroupFacts& facts, const control::Cause& cause);
   void compare_closed(int world_rank, const control::Position& theirs);
   void compare_calls_of_closed(int world_peer, const StallProbe& probe);
   void serve();
@@ -187,6 +187,7 @@ class Runtime final : public TransportListener,
   std::map<int, Positions> left_;                                // of ranks that said goodbye
   std::map<std::uint64_t, ClosedGroup> closed_;                  // groups whose handle is gone, by id; the latest
   std::deque<std::uint64_t> closed_order_;
+  std::map<std::uint64_t, control::Cause> open_differences_;  // in those groups: known here, and not named yet
   std::exception_ptr leave_error_;
   std::map<int, control::Cause> lost_;
   std::set<int> unreachable_;
