@@ -20,9 +20,9 @@ HERE = pathlib.Path(__file__).resolve()
 FRAMEWORKS = ("numpy", "torch", "jax", "tensorflow")
 LISTS = ((2, 1), (2, 50), (10, 50), (100, 50), (20, 4000), (20, 100_000))
 # Weights and biases of an encoder of four layers, 64 wide.
-MODEL = [shape for _ in range(4) for shape in [(192, 64), (192,), (64, 64), (64,), (256, 64), (256,), (64, 256), (64,),
-                                               (64,), (64,), (64,), (64,)]]
-STRETCH_SECONDS, STRETCHES = 0.01, 21
+LAYER = [(192, 64), (192,), (64, 64), (64,), (256, 64), (256,), (64, 256), (64,), (64,), (64,), (64,), (64,)]
+MODEL = LAYER * 4
+STRETCH_SECONDS, STRETCHES = 0.005, 21
 
 
 def makers():

@@ -14,6 +14,7 @@
 #include "bindings/bind.hpp"
 #include "bindings/convert.hpp"
 #include "bindings/fused.hpp"
+#include "bindings/gil.hpp"
 #include "bindings/numpy.hpp"
 #include "bindings/work.hpp"
 
@@ -78,12 +79,12 @@ nb::object apply_numpy(const Call& call, nb::handle x, nb::handle out, const std
       prepared(member, call, [&] { return prepare_numpy(call, x, out, *member, timeout_from(timeout)); });
   const bool gives_learned = result.is_none();
   if (!async_op) {
-    run_call(member, call, terms, x, result);
+    run_call(member, call, terms);
     return gives_learned ? learned(terms.learns) : result;
   }
   Started started;
   {
-    const nb::gil_scoped_release release;
+    const WithoutGil release;
     started = start_call(member, call, terms);
   }
   PendingWork work(std::move(started), nb::make_tuple(x, result), result,
@@ -151,8 +152,7 @@ nb::object average(nb::handle x, nb::handle group, nb::handle timeout) {
   static const auto* const mean = new Call{.verb = Verb::all_reduce, .op = Op::mean};
   forget_ended();
   if (is_container(x)) {
-    nb::object result =
-        apply_fused(member_of(group), *mean, x, nb::none(), timeout_from(timeout), Elements::floating);
+    nb::object result = apply_fused(member_of(group), *mean, x, nb::none(), timeout_from(timeout), Elements::floating);
     return result.is_valid() ? result : nb::none();
   }
   if (!is_numpy(x) || !is_averaged(x)) return nb::none();
@@ -168,7 +168,7 @@ nb::object send(nb::handle x, int dst, std::uint32_t tag, nb::handle group, nb::
   static const nb::handle in_python = function_for_messages("send");
   if (!is_numpy(x)) return in_python(x, dst, tag, group, timeout);
   forget_ended();
-  run_message(member_of(group), Direction::send, view_of_numpy(x), dst, tag, timeout_from(timeout), x);
+  run_message(member_of(group), Direction::send, view_of_numpy(x), dst, tag, timeout_from(timeout));
   return nb::none();
 }
 
@@ -182,7 +182,7 @@ nb::object recv(nb::handle like, std::optional<int> src, std::uint32_t tag, nb::
   const View view = view_of_numpy(result);
   if (view.is_read_only()) return in_python(like, src, tag, out, group, timeout);
   forget_ended();
-  run_message(member_of(group), Direction::receive, view, src.value_or(any_source), tag, timeout_from(timeout), result);
+  run_message(member_of(group), Direction::receive, view, src.value_or(any_source), tag, timeout_from(timeout));
   return result;
 }
 

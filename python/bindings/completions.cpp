@@ -14,6 +14,7 @@
 #include <nanobind/stl/optional.h>
 
 #include "bindings/bind.hpp"
+#include "bindings/gil.hpp"
 #include "bindings/work.hpp"
 #include "group/core.hpp"
 #include "group/operation.hpp"
@@ -48,7 +49,7 @@ class Completions {
  public:
   /// `number` comes out of pop() when the call has ended.
   void watch(const PendingWork& work, std::int64_t number) {
-    const nb::gil_scoped_release release;
+    const WithoutGil release;
     const Started& started = work.started();
     if (started.ended()) return queue_->push(number);
     const auto left = std::make_shared<std::atomic<std::size_t>>(started.operations.size());
@@ -61,7 +62,7 @@ class Completions {
   }
   void push(std::int64_t number) { queue_->push(number); }
   std::optional<std::int64_t> pop(double seconds) {
-    const nb::gil_scoped_release release;
+    const WithoutGil release;
     return queue_->pop(std::chrono::duration<double>(seconds));
   }
 

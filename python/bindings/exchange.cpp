@@ -67,7 +67,8 @@ const Table* table_of(nb::handle type) {  // under the GIL
   static auto* const known = new std::unordered_map<PyObject*, const Table*>;
   if (const auto found = known->find(type.ptr()); found != known->end()) return found->second;
   const Table* const table = look_up(type);
-  if (known->size() < types_max) known->emplace(type.inc_ref().ptr(), table);  // kept, so that the address stays its own
+  if (known->size() < types_max)
+    known->emplace(type.inc_ref().ptr(), table);  // kept, so that the address stays its own
   return table;
 }
 

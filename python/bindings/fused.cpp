@@ -37,6 +37,13 @@ bool is_fusible(const Call& call) {
   }
 }
 
+/// Between neighbours a call takes less than a microsecond, and a copy of many bytes more. A fact about the group, so the same on
+/// every rank.
+parallel::FuseLimits limits_for(Member& member) {
+  const bool is_near = member.group().backend() == "shm" || member.size() == 1;
+  return is_near ? parallel::FuseLimits::among_neighbours() : parallel::FuseLimits();
+}
+
 /// Memory for packed arrays. One piece is kept from call to call; whoever finds it taken makes another.
 class Packed {
  public:
@@ -49,7 +56,6 @@ class Packed {
   void give_back() { kept() = std::move(owner_); }
 
   [[nodiscard]] std::byte* data() const { return static_cast<std::byte*>(array().view.data()); }
-  [[nodiscard]] nb::handle owner() const { return owner_; }
 
  private:
   static nb::object& kept() {  // under the GIL
@@ -130,7 +136,7 @@ struct FusedCall {
 
   void run_alone(std::size_t leaf) const {
     const Terms terms{.input = reads() ? nest.views[leaf] : View(), .output = results.views[leaf], .timeout = timeout};
-    run_call(member, call, terms, nb::make_tuple(nest.leaves[leaf], nest.owners), results.arrays[leaf]);
+    run_call(member, call, terms);
   }
 
   void run_together(const Structure::Message& message) const {
@@ -147,7 +153,7 @@ struct FusedCall {
     const Terms terms{.input = reads() ? View(input, dtype, std::span(&count, 1)) : View(),
                       .output = View(output, dtype, std::span(&count, 1)),
                       .timeout = timeout};
-    run_call(member, call, terms, memory.owner(), nb::none());
+    run_call(member, call, terms);
     const std::byte* from = output;
     for (const int leaf : message.leaves) from = unpack(from, results.views[std::size_t(leaf)]);
     memory.give_back();
@@ -174,7 +180,8 @@ nb::object apply_fused(const std::shared_ptr<Member>& member, const Call& call, 
   Nest nest;
   Results results;
   if (!is_fusible(call) || !nest.take(x)) return {};
-  const auto structure = nest.structure(x);
+  if (!out.is_none() && !take_results(nest, out, results)) return {};
+  const auto structure = nest.structure(x, limits_for(*member));
   if (elements == Elements::floating && !structure->is_floating) return {};
   Call structured = call;
   structured.structure = structure->hash;
@@ -182,7 +189,7 @@ nb::object apply_fused(const std::shared_ptr<Member>& member, const Call& call, 
     if (!out.is_none()) return {};
     return run_by_server(nest, x, *structure, structured, member, timeout);
   }
-  if (!(out.is_none() ? make_results(nest, results) : take_results(nest, out, results))) return {};
+  if (out.is_none() && !make_results(nest, results)) return {};
   const FusedCall fused{.member = member, .call = structured, .timeout = timeout, .nest = nest, .results = results};
   for (const Structure::Message& message : structure->messages) {
     if (message.leaves.size() == 1) fused.run_alone(std::size_t(message.leaves.front()));
@@ -208,15 +215,16 @@ void bind_fused(nb::module_& m) {
       "Nests of arrays of exactly these types are packed, sent and unpacked in one step.");
   m.def(
       "plan_fused",
-      [](const std::vector<std::pair<std::int64_t, std::string>>& items) {
+      [](const std::vector<std::pair<std::int64_t, std::string>>& items, const std::shared_ptr<Member>& group) {
         std::vector<BucketItem> known;
         for (const auto& [count, name] : items) {
           const DType dtype = dtype_from_name(name);
           known.push_back({count * std::int64_t(size_of(dtype)), dtype});
         }
-        return parallel::plan_fused(known);
+        return parallel::plan_fused(known, group ? limits_for(*group) : parallel::FuseLimits());
       },
-      nb::arg("items"), "Which arrays, given by (elements, dtype), travel together, by their places.");
+      nb::arg("items"), nb::arg("group").none() = nb::none(),
+      "Which arrays, given by (elements, dtype), travel together, by their places.");
 }
 
 }  // namespace tutti::python

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "bindings/bind.hpp"
+#include "bindings/gil.hpp"
 #include "group/core.hpp"
 
 namespace tutti::python {
@@ -18,8 +19,8 @@ class GilWhileBrief final : public GroupCore::Patience {
   GilWhileBrief() = default;
   GilWhileBrief(const GilWhileBrief&) = delete;
   GilWhileBrief& operator=(const GilWhileBrief&) = delete;
-  ~GilWhileBrief() {
-    if (released_ != nullptr) PyEval_RestoreThread(released_);
+  ~GilWhileBrief() noexcept(false) {
+    if (released_ != nullptr) take_gil_back(released_);
   }
   void needed() override {
     if (released_ == nullptr) released_ = PyEval_SaveThread();

@@ -13,6 +13,7 @@
 
 #include "bindings/bind.hpp"
 #include "bindings/convert.hpp"
+#include "bindings/gil.hpp"
 #include "bindings/interruptibly.hpp"
 #include "bindings/work.hpp"
 #include "group/core.hpp"
@@ -43,7 +44,7 @@ void run(const Handle& self, const Call& call, nb::handle input, nb::handle out,
          nb::handle timeout) {
   forget_ended();
   const Arrays arrays = prepared(self, call, [&] { return arrays_of(input, out, differentiated, timeout); });
-  run_call(self, call, arrays.terms, arrays.input, arrays.output);
+  run_call(self, call, arrays.terms);
 }
 
 PendingWork start(const Handle& self, const Call& call, nb::handle input, nb::handle out, bool differentiated,
@@ -52,7 +53,7 @@ PendingWork start(const Handle& self, const Call& call, nb::handle input, nb::ha
   const Arrays arrays = prepared(self, call, [&] { return arrays_of(input, out, differentiated, timeout); });
   Started started;
   {
-    const nb::gil_scoped_release release;
+    const WithoutGil release;
     started = start_call(self, call, arrays.terms);
   }
   if (result.is_none()) result = nb::borrow(out);
@@ -66,7 +67,7 @@ nb::object run_sized(const Handle& self, const Call& call, nb::handle input, nb:
   forget_ended();
   Arrays arrays = prepared(self, call, [&] { return arrays_of(input, out, differentiated, timeout); });
   arrays.terms.learns = std::make_shared<Array>();
-  run_call(self, call, arrays.terms, arrays.input, arrays.output);
+  run_call(self, call, arrays.terms);
   return out.is_none() ? nb::cast(std::move(*arrays.terms.learns)) : nb::object(nb::none());
 }
 
@@ -77,7 +78,7 @@ PendingWork start_sized(const Handle& self, const Call& call, nb::handle input, 
   arrays.terms.learns = std::make_shared<Array>();
   Started started;
   {
-    const nb::gil_scoped_release release;
+    const WithoutGil release;
     started = start_call(self, call, arrays.terms);
   }
   PendingWork work(std::move(started), nb::make_tuple(arrays.input, arrays.output), nb::borrow(out), std::move(finish));
@@ -93,7 +94,7 @@ PendingWork message(Direction direction, const Handle& self, nb::handle array, i
   const Duration most = timeout_from(timeout);
   Started started;
   {
-    const nb::gil_scoped_release release;
+    const WithoutGil release;
     started = start_message(self, direction, held.view, peer, tag, most);
   }
   if (result.is_none() && !sends) result = nb::borrow(array);
@@ -104,7 +105,7 @@ void run_message(Direction direction, const Handle& self, nb::handle array, int 
                  nb::handle timeout) {
   forget_ended();
   const Held held = hold(array, direction == Direction::send ? Use::read : Use::write);
-  run_message(self, direction, held.view, peer, tag, timeout_from(timeout), held.owner);
+  run_message(self, direction, held.view, peer, tag, timeout_from(timeout));
 }
 
 Handle subgroup(const Handle& self, const std::vector<int>& ranks, nb::handle timeout) {
@@ -122,7 +123,7 @@ Handle split(const Handle& self, std::optional<int> color, int key, nb::handle t
 
 Array memory(const Handle& self, std::int64_t bytes) {
   if (bytes < 0) throw InvalidArgument(fmt::format("empty: {} bytes is less than none", bytes));
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   Array array;
   array.memory = self->core().runtime().take_memory(std::size_t(bytes));
   array.view = View(array.memory.get(), DType::uint8, std::span(&bytes, 1));
@@ -189,14 +190,14 @@ void bind_group(nb::module_& m) {
            "The listed ranks of this group, in that order. Only they need call it.")
       .def("twin",
            [](const Handle& self) {
-             const nb::gil_scoped_release release;
+             const WithoutGil release;
              return self->twin();
            })
       .def("empty", memory, nb::arg("bytes"))
       .def(
           "abort",
           [](const Handle& self, std::string_view reason) {
-            const nb::gil_scoped_release release;
+            const WithoutGil release;
             self->abort(reason);
           },
           nb::arg("reason"), "Breaks the group on every member.")

@@ -12,6 +12,7 @@
 #include "bindings/bind.hpp"
 #include "bindings/conceal.hpp"
 #include "bindings/convert.hpp"
+#include "bindings/gil.hpp"
 #include "bindings/interruptibly.hpp"
 #include "bindings/running.hpp"
 #include "group/core.hpp"
@@ -45,7 +46,10 @@ Joined join(const InitOptions& options) {
 
 std::shared_ptr<Member> init_world(const std::string& backend, const std::optional<std::string>& init_method,
                                    std::optional<int> rank, std::optional<int> size, nb::handle timeout) {
-  if (has_world()) return world();
+  if (has_world()) {
+    world()->core().runtime().check_alive();
+    return world();
+  }
   InitOptions options{.backend = backend,
                       .init_method = init_method.value_or(""),
                       .rank = rank.value_or(-1),
@@ -64,10 +68,11 @@ void finalize_world() {
   const auto member = world();
   set_world(nullptr);
   {
-    const nb::gil_scoped_release release;
+    const WithoutGil release;
     member->core().runtime().leave();
   }
   forget_ended(true);
+  if (const auto error = member->core().runtime().take_leave_error()) std::rethrow_exception(error);
 }
 
 nb::dict place_of_world() {

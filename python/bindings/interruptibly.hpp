@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "bindings/bind.hpp"
+#include "bindings/gil.hpp"
 
 namespace tutti::python {
 
@@ -21,7 +22,7 @@ auto interruptibly(Work work) {
   std::thread(std::move(task)).detach();
   while (true) {
     {
-      const nb::gil_scoped_release release;
+      const WithoutGil release;
       if (future.wait_for(std::chrono::milliseconds(50)) == std::future_status::ready) return future.get();
     }
     if (PyErr_CheckSignals() != 0) throw nb::python_error();

@@ -17,6 +17,7 @@
 
 #include <tutti/error.hpp>
 
+#include "bindings/gil.hpp"
 #include "bindings/jax_errors.hpp"
 #include "bindings/running.hpp"
 #include "group/core.hpp"
@@ -186,7 +187,7 @@ nb::dict handlers() {
 /// What a program will run its calls on: the group's twin, and where the call needs it the twin's mirror image, so that
 /// no handler has to make a group. Collective where they are new.
 std::int64_t prepare(const std::shared_ptr<Member>& member, const Call& call) {
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   const auto twin = member->twin();
   if (call.reverse) (void)twin->reversed();
   return twin->id();

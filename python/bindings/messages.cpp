@@ -79,7 +79,7 @@ Started run_sendrecv(const std::shared_ptr<Member>& member, const Call& call, co
 
 // No Entry: another thread may well answer meanwhile.
 void run_message(const std::shared_ptr<Member>& member, Direction direction, const View& data, int peer,
-                 std::uint32_t tag, Duration timeout, nb::handle owner) {
+                 std::uint32_t tag, Duration timeout) {
   Started started{.member = member};
   {
     GilWhileBrief gil;
@@ -91,7 +91,7 @@ void run_message(const std::shared_ptr<Member>& member, Direction direction, con
     if (!operation) return;
     started.operations.push_back(std::move(operation));
   }
-  complete(started, owner, nb::none());
+  complete(started);
 }
 
 }  // namespace tutti::python

@@ -13,12 +13,11 @@
 #include <tutti/error.hpp>
 
 #include "bindings/numpy.hpp"
-#include "parallel/fuse.hpp"
 
 namespace tutti::python {
 namespace {
 
-constexpr int depth_max = 64;               // deeper ones are refused by _nest.py, in words
+constexpr int depth_max = 64;                 // deeper ones are refused by _nest.py, in words
 constexpr std::size_t structures_max = 1024;  // a program that makes them as it goes pays for each anew
 
 constexpr const char* changed_meanwhile =
@@ -103,7 +102,7 @@ struct Saying {
   }
 };
 
-Structure new_structure(nb::handle x, std::span<const View> views) {
+Structure new_structure(nb::handle x, std::span<const View> views, const parallel::FuseLimits& limits) {
   Saying saying{.views = views};
   saying.tell(x, 0);
   Structure structure;
@@ -114,7 +113,7 @@ Structure new_structure(nb::handle x, std::span<const View> views) {
     items.push_back({view.bytes(), view.dtype()});
     structure.is_floating = structure.is_floating && (is_floating(view.dtype()) || is_complex(view.dtype()));
   }
-  for (const auto& places : parallel::plan_fused(items)) {
+  for (const auto& places : parallel::plan_fused(items, limits)) {
     Structure::Message& message = structure.messages.emplace_back();
     for (const int place : places) {
       message.leaves.push_back(saying.order[std::size_t(place)]);
@@ -126,8 +125,8 @@ Structure new_structure(nb::handle x, std::span<const View> views) {
 
 /// Dtype and shape of an array that says them as NumPy does; its elements are not looked at.
 View described(nb::handle x) {
-  static PyObject *const shape_name = PyUnicode_InternFromString("shape"),
-                         *const dtype_name = PyUnicode_InternFromString("dtype");
+  static PyObject *const shape_name = PyUnicode_InternFromString("shape"), *const dtype_name =
+                                                                               PyUnicode_InternFromString("dtype");
   const nb::object shape = nb::steal(PyObject_GetAttr(x.ptr(), shape_name)),
                    dtype = nb::steal(PyObject_GetAttr(x.ptr(), dtype_name));
   if (!shape.is_valid() || !dtype.is_valid()) throw nb::python_error();
@@ -248,14 +247,15 @@ bool Nest::take(nb::handle x) {
   }
 }
 
-std::shared_ptr<const Structure> Nest::structure(nb::handle x) const {
+std::shared_ptr<const Structure> Nest::structure(nb::handle x, const parallel::FuseLimits& limits) {
+  append(shape, limits.array_bytes);
   using Known = std::unordered_map<std::string, std::shared_ptr<const Structure>>;
   static auto* const known = new Known;  // under the GIL
   static Known::value_type* latest = nullptr;
   if (latest != nullptr && latest->first == shape) return latest->second;
   auto found = known->find(shape);
   if (found == known->end()) {
-    auto made = std::make_shared<const Structure>(new_structure(x, views));
+    auto made = std::make_shared<const Structure>(new_structure(x, views, limits));
     if (known->size() >= structures_max) known->clear();
     found = known->insert_or_assign(shape, std::move(made)).first;
   }

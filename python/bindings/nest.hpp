@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bindings/array.hpp"
+#include "parallel/fuse.hpp"
 
 namespace tutti::python {
 
@@ -52,8 +53,8 @@ struct Nest {
 
   /// False: this is not served here, and nothing has happened.
   bool take(nb::handle x);
-  /// Found once for nests of the same shape.
-  [[nodiscard]] std::shared_ptr<const Structure> structure(nb::handle x) const;
+  /// Found once for nests of the same shape, for ranks that are near each other and for others.
+  [[nodiscard]] std::shared_ptr<const Structure> structure(nb::handle x, const parallel::FuseLimits& limits);
   /// The containers of x again, with other leaves.
   [[nodiscard]] static nb::object rebuild(nb::handle x, std::span<const nb::object> leaves);
 

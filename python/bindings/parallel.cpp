@@ -18,6 +18,7 @@
 #include "bindings/array.hpp"
 #include "bindings/bind.hpp"
 #include "bindings/convert.hpp"
+#include "bindings/gil.hpp"
 #include "bindings/registry.hpp"
 
 namespace tutti::python {
@@ -84,7 +85,7 @@ void make_mesh(Mesh* self, const std::shared_ptr<Member>& group, const std::vect
   std::vector<MeshAxis> named;
   for (const auto& [name, size] : axes) named.push_back({name, size});
   const CallOptions options{.timeout = timeout_from(timeout)};
-  const nb::gil_scoped_release without_gil;
+  const WithoutGil without_gil;
   new (self) Mesh(group->group(), std::move(named), options);
 }
 
@@ -98,7 +99,7 @@ void bind_mesh(nb::module_& m) {
       .def(
           "group",
           [](Mesh& mesh, const std::vector<std::string>& axes) {
-            const nb::gil_scoped_release without_gil;
+            const WithoutGil without_gil;
             return enroll(mesh.group(axes));
           },
           nb::arg("axes"))

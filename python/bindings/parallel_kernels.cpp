@@ -10,6 +10,7 @@
 
 #include "bindings/array.hpp"
 #include "bindings/bind.hpp"
+#include "bindings/gil.hpp"
 #include "kernel/optimise.hpp"
 #include "kernel/quantise.hpp"
 
@@ -46,7 +47,7 @@ void bind_adamw(nb::module_& m) {
                                  .weight_decay = weight_decay,
                                  .gradient_scale = gradient_scale,
                                  .step = step};
-        const nb::gil_scoped_release without_gil;
+        const WithoutGil without_gil;
         kernel::adamw_step(p.view.dtype(), {p.view.data(), g.view.data(), a.view.data(), s.view.data()}, rule,
                            p.view.count());
       },
@@ -70,7 +71,7 @@ void bind_sgd(nb::module_& m) {
                                .gradient_scale = gradient_scale,
                                .nesterov = nesterov,
                                .is_first = is_first};
-        const nb::gil_scoped_release without_gil;
+        const WithoutGil without_gil;
         kernel::sgd_step(p.view.dtype(), {p.view.data(), g.view.data(), v.view.data()}, rule, p.view.count());
       },
       nb::arg("parameter"), nb::arg("gradient"), nb::arg("velocity").none() = nb::none(), nb::kw_only(), nb::arg("lr"),
@@ -81,7 +82,7 @@ void bind_sgd(nb::module_& m) {
       [](nb::handle array) {
         const Held x = hold(array, Use::read);
         require_alike<1>("sum_of_squares", {&x});
-        const nb::gil_scoped_release without_gil;
+        const WithoutGil without_gil;
         return kernel::sum_of_squares(x.view.dtype(), x.view.data(), x.view.count());
       },
       nb::arg("array"), "Σ x² in float64, the same bits on every machine.");
@@ -107,7 +108,7 @@ void bind_quantise(nb::module_& m) {
         const Held from = hold(values, Use::read), left = hold(residual, Use::write), to = hold(records, Use::write);
         check_records("quantise", from, to);
         if (left.view.present()) require_alike<2>("quantise", {&from, &left});
-        const nb::gil_scoped_release without_gil;
+        const WithoutGil without_gil;
         kernel::quantise(static_cast<const float*>(from.view.data()), static_cast<float*>(left.view.data()),
                          to.view.data(), from.view.count());
       },
@@ -118,7 +119,7 @@ void bind_quantise(nb::module_& m) {
       [](nb::handle records, nb::handle values, bool add) {
         const Held from = hold(records, Use::read), to = hold(values, Use::write);
         check_records("dequantise", to, from);
-        const nb::gil_scoped_release without_gil;
+        const WithoutGil without_gil;
         auto* out = static_cast<float*>(to.view.data());
         add ? kernel::dequantise_add(from.view.data(), out, to.view.count())
             : kernel::dequantise(from.view.data(), out, to.view.count());

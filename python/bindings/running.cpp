@@ -7,6 +7,7 @@
 
 #include <tutti/error.hpp>
 
+#include "bindings/gil.hpp"
 #include "bindings/gil_while_brief.hpp"
 #include "bindings/site.hpp"
 #include "group/core.hpp"
@@ -106,6 +107,7 @@ bool Started::ended() const {
 bool Started::test() {
   if (ended()) return true;
   Runtime& runtime = member->core().runtime();
+  if (runtime.is_forked()) runtime.check_alive();
   const auto guard = runtime.lock();
   runtime.poll();
   return ended();
@@ -153,7 +155,7 @@ bool wait_for(Started& started, TimePoint limit) {
   Runtime& runtime = started.member->core().runtime();
   while (true) {
     {
-      const nb::gil_scoped_release release;
+      const WithoutGil release;
       const TimePoint next = std::min(limit, deadline_after(runtime.clock().now(), between_signals));
       if (runtime.drive([&] { return started.ended(); }, next)) return true;
       if (runtime.clock().now() >= limit) return false;
@@ -162,33 +164,53 @@ bool wait_for(Started& started, TimePoint limit) {
   }
 }
 
-void complete(Started& started, nb::handle owner, nb::handle other_owner) {
+namespace {
+
+// An exception leaves the call, and the arrays are the caller's again. A message that is just arriving is waited for, and kept for
+// the next receive.
+void interrupt(Started& started) {
+  constexpr Duration arriving_limit = std::chrono::seconds(2);
+  const WithoutGil release;
+  GroupCore& core = started.member->core();
+  if (core.runtime().is_forked()) return;
+  for (const auto& operation : started.operations) {
+    if (core.interrupt(*operation)) continue;
+    const TimePoint limit = core.runtime().clock().now() + arriving_limit;
+    if (core.runtime().drive([&] { return operation->ended(); }, limit)) {
+      core.give_back(*operation);
+    } else {
+      core.interrupt_arriving(*operation);
+    }
+  }
+}
+
+}  // namespace
+
+void complete(Started& started) {
   if (started.operations.empty()) return;
   note_site(started);
   try {
     wait_for(started, TimePoint::max());
   } catch (...) {
-    for (const auto& operation : started.operations) started.member->core().runtime().entrust(*operation);
-    leave_behind(std::move(started), nb::make_tuple(owner, other_owner));
+    interrupt(started);
     throw;
   }
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   started.rethrow();
 }
 
-void run_call(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms, nb::handle owner,
-              nb::handle other_owner) {
+void run_call(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms) {
   Started started;
   if (!run_briefly(member, call, terms, started)) {
-    const nb::gil_scoped_release release;
+    const WithoutGil release;
     started = run_for_a_moment(member, call, terms);
   }
-  complete(started, owner, other_owner);
+  complete(started);
 }
 
 void decline(const std::shared_ptr<Member>& called, const Call& call, const std::string& reason) {
   if (call.is_sendrecv || called->rank() < 0) return;  // messages are not numbered; strangers have no part in a call
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   try {
     GroupCore& core = (call.reverse ? called->reversed() : called)->core();
     const GroupCore::Entry entry(core, name_of(call));

@@ -58,14 +58,14 @@ Started run_sendrecv(const std::shared_ptr<Member>& member, const Call& call, co
 // With the GIL, which is released while waiting:
 /// Waits until it has ended, at most to `limit`; true: it has. Ctrl-C throws.
 bool wait_for(Started& started, TimePoint limit);
-/// Waits for what is not over yet, and throws what went wrong. The owners are kept if Ctrl-C leaves it behind.
-void complete(Started& started, nb::handle owner, nb::handle other_owner);
-/// A blocking call from beginning to end.
-void run_call(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms, nb::handle owner,
-              nb::handle other_owner);
+/// Waits for what is not over yet, and throws what went wrong. The arrays are the caller's again in any case: what an exception of a
+/// signal's handler leaves is withdrawn, or breaks its group.
+void complete(Started& started);
+/// A blocking call from beginning to end. The caller keeps the arrays alive.
+void run_call(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms);
 /// A blocking message likewise.
 void run_message(const std::shared_ptr<Member>& member, Direction direction, const View& data, int peer,
-                 std::uint32_t tag, Duration timeout, nb::handle owner);
+                 std::uint32_t tag, Duration timeout);
 /// Tells the others that this rank refuses its part of the call, before the core has seen it.
 void decline(const std::shared_ptr<Member>& member, const Call& call, const std::string& reason);
 /// What `prepare` gives; if it refuses the arguments, the others are told.

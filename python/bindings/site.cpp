@@ -1,6 +1,7 @@
 // site.cpp: where the program made a call.
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings/site.hpp"
+#include "bindings/gil.hpp"
 
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
@@ -64,7 +65,7 @@ std::string call_site() {
 void note_site(const Started& started) {
   if (started.operations.empty()) return;
   const std::string site = call_site();
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   const auto guard = started.member->core().runtime().lock();
   for (const auto& operation : started.operations) {
     if (!operation->ended()) operation->site = site;

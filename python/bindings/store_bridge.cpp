@@ -17,6 +17,7 @@
 #include "bindings/bind.hpp"
 #include "bindings/conceal.hpp"
 #include "bindings/convert.hpp"
+#include "bindings/gil.hpp"
 #include "bindings/running.hpp"
 #include "group/core.hpp"
 #include "group/runtime.hpp"
@@ -140,7 +141,7 @@ std::shared_ptr<Member> join_through(nb::object store, int rank, int size, nb::h
   meeting.timeout = timeout_from(timeout);
   std::shared_ptr<Member> member;
   {
-    const nb::gil_scoped_release release;
+    const WithoutGil release;
     member = enroll(meet(meeting));
   }
   if (size > 1) conceal_secret();
@@ -148,7 +149,7 @@ std::shared_ptr<Member> join_through(nb::object store, int rank, int size, nb::h
 }
 
 void leave(const std::shared_ptr<Member>& world) {
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   world->core().runtime().leave();
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/environment.hpp"
 #include "bindings/convert.hpp"
+#include "bindings/gil.hpp"
 #include "bindings/site.hpp"
 #include "group/operation.hpp"
 
@@ -44,7 +45,7 @@ nb::object PendingWork::wait(nb::handle timeout) {
 }
 
 bool PendingWork::test() {
-  const nb::gil_scoped_release release;
+  const WithoutGil release;
   return started_.test();
 }
 

@@ -22,8 +22,10 @@ from ._native import Call, plan_fused
 from ._nest import Flat, flatten, hash_of
 from ._works import Works
 
-FUSED_VERBS = frozenset({"all_reduce", "reduce", "broadcast", "scan", "exscan", "permute", "sendrecv"})# Elements of one array above which torch's compiled programs, whose bytes are not known yet, send it by itself.
+FUSED_VERBS = frozenset({"all_reduce", "reduce", "broadcast", "scan", "exscan", "permute", "sendrecv"})
+# Elements of one array above which torch's compiled programs, whose bytes are not known yet, send it by itself.
 FUSED_COUNT_MAX = 1 << 12
+
 
 Places = tuple[int, ...]  # leaves that travel together, by their places in the flattened nest
 
@@ -54,12 +56,12 @@ def _describe_fused(verb: str):
     return describe
 
 
-def plan_messages(flat: Flat, adapter: ModuleType, fused: bool) -> list[Places]:
-    """Which leaves travel together. The same on every rank, as it follows from the structure alone."""
+def plan_messages(flat: Flat, adapter: ModuleType, fused: bool, group: Any = None) -> list[Places]:
+    """Which leaves travel together. The same on every rank, as it follows from the structure and the group alone."""
     if not fused:
         return [(place,) for place in range(len(flat.leaves))]
     items = [(math.prod(adapter.shape_of(leaf)), adapter.dtype_name(leaf)) for leaf in flat.leaves]
-    return [tuple(places) for places in plan_fused(items)]
+    return [tuple(places) for places in plan_fused(items, group)]
 
 
 def _check_out(leaf: Any, out: Any, adapter: ModuleType, where: str) -> None:
@@ -105,7 +107,7 @@ class _NestCall:
         if out is not None:
             self.outs = _outs_of(x, out, self.flat, self.adapter, call.verb)
         fusible = fused and (out is None or hasattr(self.adapter, "unpack_into"))
-        self.messages = plan_messages(self.flat, self.adapter, fusible)
+        self.messages = plan_messages(self.flat, self.adapter, fusible, group)
 
     @property
     def starts_together(self) -> bool:

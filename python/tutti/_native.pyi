@@ -381,11 +381,30 @@ class Group:
 def group_of(id: int) -> Group: ...
 def apply(call: Call, x: Any, out: Any, group: Group | None, async_op: bool, timeout: Timeout) -> Any: ...
 def apply_plain(call: Call, x: Any) -> Any: ...
+def average(tree: Any, group: Group | None, timeout: Timeout) -> Any: ...
 def send(x: Any, dst: int, tag: int, group: Group | None, timeout: Timeout) -> None: ...
 def recv(like: Any, src: int | None, tag: int, out: Any, group: Group | None, timeout: Timeout) -> Any: ...
 def serve(type: type, function: Callable[..., Any]) -> None:
     """
     Calls on arrays of exactly this type go to `function` at once, past _dispatch.py.
+    """
+
+def serve_nests(
+    types: Sequence[type],
+    *,
+    makes: type | None = None,
+    allows: Callable[[list], bool] | None = None,
+    views: Callable[[list], list] | None = None,
+    finish: Callable[[list, list], list] | None = None,
+    run: Callable[..., list] | None = None,
+) -> None:
+    """
+    Nests of arrays of exactly these types are packed, sent and unpacked in one step.
+    """
+
+def plan_fused(items: Sequence[tuple[int, str]], group: Group | None = None) -> list[list[int]]:
+    """
+    Which arrays, given by (elements, dtype), travel together, by their places.
     """
 
 def init(
@@ -528,3 +547,6 @@ def jax_prepare(group: Group, call: Call) -> int:
 
 def jax_rethrow(said: str) -> None:
     """Raises the error that XLA's text tells of, if it is one of ours."""
+
+def jax_unseen_failure() -> str:
+    """What the latest call of a program said, if it failed and nobody was told; once."""

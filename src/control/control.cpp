@@ -110,6 +110,8 @@ std::shared_ptr<const Creation> Control::create(CreationRequest request) {
 void Control::announce_leave(std::span<const Position> positions) {
   if (silenced() || std::exchange(is_leaving_, true)) return;
   verdicts_.retire(rank_);
+  creations_.leave(
+      {.kind = Cause::Kind::lost, .blamed = {rank_}, .sequence = 0, .text = fmt::format("rank {} has left", rank_)});
   for (const int peer : links_.peers()) goodbye_awaits_.insert(peer);
   do {
     const auto part = positions.first(std::min(positions.size(), positions_max));
@@ -173,12 +175,13 @@ void Control::retire(int rank, std::span<const Position> positions) {
   });
   if (!is_first) return;
   verdicts_.retire(rank);
-  creations_.remove_rank(rank, cause);
+  creations_.member_left(rank, cause);
 }
 
 void Control::part_from(int rank) {
   if (rank == rank_ || lost_.contains(rank) || !parted_.insert(rank).second) return;
   retire(rank, {});
+  creations_.remove_rank(rank, left_.at(rank));
   verdicts_.remove(rank);
   quiet_.erase(rank);
   goodbye_awaits_.erase(rank);

@@ -127,8 +127,9 @@ class Control {
   // Says goodbye to everybody: this rank takes part in no call beyond these positions. It stays in the network, hears what is
   // decided and hands on what others say, until leave().
   void announce_leave(std::span<const Position> positions);
-  // Whether everybody this rank has a link to has its goodbye, and has compared the positions with its own.
-  [[nodiscard]] bool goodbye_is_known() const { return goodbye_awaits_.empty(); }
+  // Whether everybody this rank has a link to has its goodbye, and has compared the positions with its own; and the members of groups
+  // that this rank has made have heard of them.
+  [[nodiscard]] bool goodbye_is_known() const { return goodbye_awaits_.empty() && !creations_.has_untaken(); }
   // Whether somebody has proposed to break a group, and it is not decided yet.
   [[nodiscard]] bool is_deciding() const { return verdicts_.has_proposals() || !news_.empty(); }
   // Nothing is sent or told afterwards; close the transport next.

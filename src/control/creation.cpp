@@ -65,6 +65,10 @@ void Creations::on_join(int from, const Join& message) {
   Led& led = led_[message.name];
   if (led.failed) return call_off(from, message.name, *led.failed);
   if (led.group != 0) return outside_.send(from, Made{message.name, led.group, led.blob});  // the first one was lost
+  if (leaving_ && !own_.contains(message.name)) {
+    led.joined.insert(from);
+    return fail_led(message.name, led, *leaving_);
+  }
   led.member_count = message.member_count;
   led.members = message.members;
   const bool repeated = !led.joined.insert(from).second;
@@ -162,13 +166,53 @@ void Creations::fail_without(const CreationName& name, int rank, const Cause& ca
 }
 
 void Creations::remove_rank(int rank, const Cause& cause) {
+  const bool was_lost = cause.kind == Cause::Kind::lost && !has_left_.contains(rank);
   std::vector<CreationName> affected;
   for (const auto& [name, own] : own_) {
-    if (std::ranges::find(own.request.members, rank) != own.request.members.end()) affected.push_back(name);
+    const bool is_member = std::ranges::find(own.request.members, rank) != own.request.members.end();
+    if (is_member && (was_lost || own.lowest == rank)) affected.push_back(name);
   }
   for (const CreationName& name : affected) {
     if (own_.contains(name)) fail_without(name, rank, cause);
   }
+  for (auto& [name, led] : led_) {
+    if (led.group != 0) led.taken.insert(rank);  // nobody to wait for
+  }
+}
+
+// Only the leader knows whether it had joined.
+void Creations::member_left(int rank, const Cause& cause) {
+  has_left_.insert(rank);
+  std::vector<CreationName> affected;
+  for (auto& [name, led] : led_) {
+    const auto own = own_.find(name);
+    const auto& members = own != own_.end() ? own->second.request.members : led.members;
+    if (std::ranges::find(members, rank) == members.end() || led.failed) continue;
+    if (led.group == 0 && !led.joined.contains(rank)) affected.push_back(name);
+  }
+  for (const CreationName& name : affected) {
+    if (own_.contains(name)) {
+      fail_without(name, rank, cause);
+    } else {
+      fail_led(name, led_[name], cause);
+    }
+  }
+}
+
+void Creations::leave(const Cause& cause) {
+  leaving_ = cause;
+  std::vector<CreationName> open;
+  for (const auto& [name, own] : own_) open.push_back(name);
+  for (const CreationName& name : open) {
+    if (own_.contains(name)) give_up(name, cause);
+  }
+}
+
+bool Creations::has_untaken() const {
+  return std::ranges::any_of(led_, [](const auto& entry) {
+    const Led& led = entry.second;
+    return led.group != 0 && !led.failed && led.taken.size() < led.member_count;
+  });
 }
 
 Cause Creations::missing(const CreationName& name, const Led& led) const {

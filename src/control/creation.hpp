@@ -62,7 +62,14 @@ class Creations {
   void on_taken(int from, const Taken& taken);
   void on_gave_up(int from, const GaveUp& given_up);
   void on_called_off(const CalledOff& called_off);
+  // The rank is lost, or has closed its links: what it leads is never made.
   void remove_rank(int rank, const Cause& cause);
+  // The rank has left. What it has joined before is still made; what it leads, it finishes before it goes.
+  void member_left(int rank, const Cause& cause);
+  // This rank leaves: it joins nothing any more.
+  void leave(const Cause& cause);
+  // Groups that this rank has made and that not all members have heard of.
+  [[nodiscard]] bool has_untaken() const;
   bool poll(TimePoint now);
   [[nodiscard]] TimePoint next_timer() const;
 
@@ -106,6 +113,8 @@ class Creations {
   std::map<std::uint64_t, std::uint64_t> started_;  // by list: how many
   std::map<CreationName, Own> own_;
   std::map<CreationName, Led> led_;
+  std::optional<Cause> leaving_;      // this rank
+  std::set<int> has_left_;            // others
   std::deque<CreationName> retired_;  // led, and over; kept for latecomers, up to a number
 };
 

@@ -105,6 +105,13 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   };
   Exchange run_exchange(const Message* sent, const Message* received);
   void abort(std::string_view reason);
+  /// The caller leaves this call by an exception. When this returns true, its memory is not touched any more: a message is withdrawn, a
+  /// collective breaks the group. False for a message that is just arriving: wait for it to end, and give it back.
+  [[nodiscard]] bool interrupt(Operation& operation);
+  /// Puts a message that was received for nobody back in front of those that nobody has received yet.
+  void give_back(Operation& operation);
+  /// The message did not end in time: it is lost, and with it the group.
+  void interrupt_arriving(Operation& operation);
   /// This rank takes no part in the group's next call, for reasons that its caller found: the call takes its number here, and
   /// the others raise Aborted with the reason instead of waiting.
   void decline(const std::string& reason);

@@ -274,6 +274,8 @@ struct Registry {
   std::mutex mutex;
   std::list<std::weak_ptr<Runtime>> runtimes;
   std::weak_ptr<GroupCore> world;
+  std::vector<std::shared_ptr<Runtime>> locked;  // around a fork
+  bool is_fork = false;                          // this process is one of a process that had joined a job
 };
 
 Registry& registry() {
@@ -281,20 +283,37 @@ Registry& registry() {
   return *instance;
 }
 
-void in_forked_child() {
-  for (const auto& weak : registry().runtimes) {
-    if (const auto runtime = weak.lock()) runtime->abandon();
+void before_fork() {
+  Registry& here = registry();
+  here.mutex.lock();
+  for (const auto& weak : here.runtimes) {
+    const auto runtime = weak.lock();
+    if (runtime != nullptr && runtime->lock_for_fork()) here.locked.push_back(runtime);
   }
-  registry().runtimes.clear();
-  registry().world.reset();
+}
+
+void after_fork() {
+  Registry& here = registry();
+  for (const auto& runtime : here.locked) runtime->unlock_after_fork();
+  here.locked.clear();
+  here.mutex.unlock();
+}
+
+void in_forked_child() {
+  Registry& here = registry();
+  for (const auto& weak : here.runtimes) {
+    const auto runtime = weak.lock();
+    if (runtime == nullptr || runtime->is_leaving()) continue;
+    runtime->abandon();
+    here.is_fork = true;
+  }
+  here.runtimes.clear();
+  here.world.reset();
+  after_fork();
 }
 
 void enroll(const std::shared_ptr<Runtime>& runtime) {
-  static const int installed = pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
-                                              [] {
-                                                in_forked_child();
-                                                registry().mutex.unlock();
-                                              });
+  static const int installed = pthread_atfork(before_fork, after_fork, in_forked_child);
   (void)installed;
   const std::lock_guard guard(registry().mutex);
   registry().runtimes.remove_if([](const auto& weak) { return weak.expired(); });
@@ -309,9 +328,19 @@ void start(Runtime& runtime) {
   }
 }
 
+void check_not_forked() {
+  const std::lock_guard guard(registry().mutex);
+  if (!registry().is_fork) return;
+  throw InvalidArgument(
+      "init: this process is a fork of one that has joined a job, and would take that one's place in it; start "
+      "processes "
+      "for a job with tuttirun or spawn, or fork before init()");
+}
+
 }  // namespace
 
 Group init(std::shared_ptr<Connector> connector, const InitOptions& options) {
+  check_not_forked();
   const Environment environment = Environment::of_process();
   const std::string backend = backend_from(options, environment);
   const Place place = connector->place();

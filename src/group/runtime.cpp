@@ -65,9 +65,9 @@ Runtime::~Runtime() {
 }
 
 void Runtime::leave() {
-  if (leaving_.exchange(true)) return;
+  if (forked_ || leaving_.exchange(true)) return;
   gone_ = true;
-  if (!forked_) say_goodbye();
+  say_goodbye();
   {
     std::unique_lock guard(mutex_);
     stopping_ = true;
@@ -144,10 +144,20 @@ void Runtime::refuse_call() const {
   throw InvalidArgument("this process has left the job (finalize was called); no call is possible any more");
 }
 
+bool Runtime::lock_for_fork() {
+  const TimePoint limit = steady_clock().now() + 1s;
+  while (!mutex_.try_lock()) {
+    if (steady_clock().now() >= limit) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
 void Runtime::abandon() {
   forked_ = true;
   // Never destroyed here: its thread lives in the parent, and its locks may be held by it for ever.
   kept_in_child_ = shared_from_this();
+  for (const auto& [id, group] : groups_) groups_kept_in_child_.push_back(group->weak_from_this().lock());
   parts_.transport->abandon();
 }
 

@@ -83,8 +83,12 @@ class Runtime final : public TransportListener,
     if (forked_.load(std::memory_order_acquire) || gone_.load(std::memory_order_acquire)) [[unlikely]]
       refuse_call();
   }
-  /// In a forked child: closes what was inherited.
+  /// In a forked child: closes what was inherited. Nothing of it is destroyed there: much of it lies in memory that the parent uses.
   void abandon();
+  [[nodiscard]] bool is_forked() const { return forked_.load(std::memory_order_acquire); }
+  /// Around a fork, so that the child finds nothing half done. False: a thread has been inside for too long, perhaps this one.
+  [[nodiscard]] bool lock_for_fork();
+  void unlock_after_fork() { mutex_.unlock(); }
 
   [[nodiscard]] std::unique_lock<shm::RankLock> lock() { return std::unique_lock(mutex_); }
   [[nodiscard]] std::unique_lock<shm::RankLock> try_lock() { return std::unique_lock(mutex_, std::try_to_lock); }
@@ -205,10 +209,12 @@ class Runtime final : public TransportListener,
   bool stopping_ = false;
   std::atomic<bool> leaving_{false}, gone_{false}, forked_{false};
   std::shared_ptr<Runtime> kept_in_child_;
+  std::vector<std::shared_ptr<GroupCore>> groups_kept_in_child_;
 };
 
 template <class Predicate>
 bool Runtime::drive(Predicate ended, TimePoint limit) {
+  if (is_forked()) refuse_call();
   std::unique_lock guard(mutex_);
   ++waiters_;
   while (!ended() && clock().now() < limit) {

@@ -30,6 +30,7 @@ Work& Work::operator=(Work&& other) noexcept {
 }
 
 Work::~Work() {
+  if (operation_ && operation_->group && operation_->group->runtime().is_forked()) return;  // it is the parent's
   if (operation_) drive(*operation_, TimePoint::max());  // ends by the call's own deadline
 }
 
@@ -66,6 +67,7 @@ void Work::then(std::function<void(std::exception_ptr)> callback) {
   if (!operation_) throw InvalidArgument("then() on an empty Work: nothing was started");
   if (!operation_->group) return operation_->then(std::move(callback));
   const auto runtime = operation_->group->runtime_handle();
+  if (runtime->is_forked()) runtime->check_alive();
   const auto guard = runtime->lock();
   operation_->then(std::move(callback));
 }

@@ -12,9 +12,14 @@ namespace tutti::parallel {
 
 struct FuseLimits {
   /// An array of more bytes goes by itself: two copies would cost more than a call.
-  std::int64_t array_bytes = std::int64_t{16} << 10;
+  std::int64_t array_bytes = std::int64_t{64} << 10;
   /// Arrays that travel together are as many bytes at most: what is packed should still be in the cache when it is sent.
-  std::int64_t message_bytes = std::int64_t{256} << 10;
+  std::int64_t message_bytes = std::int64_t{1} << 20;
+
+  /// Of ranks in shared memory, whose calls take less than a microsecond.
+  static constexpr FuseLimits among_neighbours() {
+    return {.array_bytes = std::int64_t{4} << 10, .message_bytes = std::int64_t{256} << 10};
+  }
 };
 
 /// The messages that items become, by the places of the items, in the order of each message's first item: those of one dtype

@@ -199,6 +199,8 @@ void HostTransport::cancel(Transfer& transfer) {
   transfer.handle = nullptr;
 }
 
+void HostTransport::give_back(const Transfer& receive) { mailbox_.give_back(receive); }
+
 void HostTransport::discard(Arrival& arrival) {
   near_peer(arrival.peer) != nullptr ? receiver_.discard(arrival) : inner_->discard(arrival);
 }

@@ -205,6 +205,7 @@ void Receiver::ended(Peer& peer) {
 }
 
 Receiver::Use Receiver::use(Arrival& arrival, Transfer& receive) {
+  if (setup_.mailbox.use_again(arrival, &receive)) return Use::taken;
   Peer& peer = setup_.peers[static_cast<std::size_t>(arrival.peer)];
   if (arrival.announced) {
     const Offer offer = waiting_.find(arrival.id)->offer;
@@ -225,6 +226,7 @@ Receiver::Use Receiver::use(Arrival& arrival, Transfer& receive) {
 }
 
 void Receiver::discard(Arrival& arrival) {
+  if (setup_.mailbox.use_again(arrival, nullptr)) return;
   Peer& peer = setup_.peers[static_cast<std::size_t>(arrival.peer)];
   if (arrival.announced) {
     setup_.sender.tell(peer, {.kind = RecordKind::done, .message = waiting_.find(arrival.id)->offer.message});

@@ -3,6 +3,7 @@
 #include "transport/mailbox.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -53,6 +54,17 @@ void Bins<Entry>::add(std::uint64_t key, Entry& entry) {
   entry.previous = bin.last;
   (bin.last != nullptr ? bin.last->next : bin.first) = &entry;
   bin.last = &entry;
+  ++count_;
+}
+
+template <class Entry>
+void Bins<Entry>::add_first(std::uint64_t key, Entry& entry) {
+  if (count_ == bins_.size()) grow();
+  Bin& bin = bins_[index_of(key)];
+  entry.previous = nullptr;
+  entry.next = bin.first;
+  (bin.first != nullptr ? bin.first->previous : bin.last) = &entry;
+  bin.first = &entry;
   ++count_;
 }
 
@@ -151,14 +163,39 @@ void Mailbox::withdraw(Transfer& receive) { posted_.remove(key_of(receive), rece
 void Mailbox::forget(Arrival& arrival) { unexpected_.remove(key_of(arrival), arrival); }
 
 Arrival& Mailbox::keep(int peer, const Envelope& envelope) {
+  Arrival& arrival = take_entry(peer, envelope);
+  unexpected_.add(key_of(arrival), arrival);
+  return arrival;
+}
+
+Arrival& Mailbox::take_entry(int peer, const Envelope& envelope) {
   if (pool_ == nullptr) pool_ = entries_.emplace_back(std::make_unique<Arrival>()).get();
   Arrival& arrival = *std::exchange(pool_, pool_->next);
   pooled_bytes_ -= arrival.room_bytes;
   held_bytes_ += arrival.room_bytes;
   arrival.peer = peer;
   arrival.envelope = envelope;
-  unexpected_.add(key_of(arrival), arrival);
   return arrival;
+}
+
+void Mailbox::give_back(const Transfer& receive) {
+  Arrival& arrival = take_entry(receive.peer, receive.envelope);
+  arrival.was_received = true;
+  arrival.arrived_bytes = receive.envelope.bytes;
+  std::byte* const room = make_room(arrival);
+  if (receive.envelope.bytes > 0) std::memcpy(room, receive.to, static_cast<std::size_t>(receive.envelope.bytes));
+  unexpected_.add_first(key_of(arrival), arrival);
+}
+
+bool Mailbox::use_again(Arrival& arrival, Transfer* receive) {
+  if (!arrival.was_received) return false;
+  if (receive != nullptr) {
+    const auto bytes = static_cast<std::size_t>(arrival.envelope.bytes);
+    if (bytes > 0) std::memcpy(receive->to, arrival.payload.get(), bytes);
+    finish(*receive);
+  }
+  recycle(arrival);
+  return true;
 }
 
 std::byte* Mailbox::make_room(Arrival& arrival) {

@@ -30,6 +30,7 @@ struct Arrival {
   Transfer* claimed = nullptr;     // the transport's: the receive that waits for the rest of the payload
   std::unique_ptr<std::byte[]> payload{};
   std::int64_t room_bytes = 0;  // of `payload`, see Mailbox::make_room
+  bool was_received = false;    // and given back: its sender has its credit already
   Arrival* next = nullptr;      // the links belong to whoever holds it: the mailbox, or the chain it was handed out in
   Arrival* previous = nullptr;
 };
@@ -42,6 +43,7 @@ class Bins {
   Bins();
   // The key of what is looked for, added or removed (key_of) is worked out once per message, by the caller.
   void add(std::uint64_t key, Entry& entry);
+  void add_first(std::uint64_t key, Entry& entry);
   void remove(std::uint64_t key, Entry& entry);
   // The oldest entry that matches a message or receive of this peer (any_peer: of anyone); nullptr if there is none.
   [[nodiscard]] Entry* find(std::uint64_t key, int peer, const Envelope& envelope) const;
@@ -90,6 +92,10 @@ class Mailbox {
   Match match(int peer, const Envelope& envelope);
   // Keeps a message that nobody asked for yet. The entry stays valid until post() or a forget hands it out.
   Arrival& keep(int peer, const Envelope& envelope);
+  // Keeps a copy of a message that this receive got, before all others like it.
+  void give_back(const Transfer& receive);
+  // Hands a message that was given back to another receive, or to nobody. False for any other one.
+  bool use_again(Arrival& arrival, Transfer* receive);
   // Payload memory for the whole message; it counts in held_bytes() until the entry is recycled.
   std::byte* make_room(Arrival& arrival);
 
@@ -124,6 +130,7 @@ class Mailbox {
 
  private:
   Fit settle(Transfer& receive, int peer, const Envelope& envelope) const;
+  Arrival& take_entry(int peer, const Envelope& envelope);
 
   int rank_;
   Bins<Transfer> posted_;

@@ -107,6 +107,8 @@ void TcpTransport::cancel(Transfer& transfer) {
   transfer.handle = nullptr;
 }
 
+void TcpTransport::give_back(const Transfer& receive) { receiver_.mailbox().give_back(receive); }
+
 void TcpTransport::forget(std::uint64_t group, std::uint64_t up_to_sequence) {
   receiver_.forget(group, up_to_sequence);
 }

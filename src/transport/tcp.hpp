@@ -13,6 +13,7 @@
 #include <tutti/transport.hpp>
 
 #include "base/log.hpp"
+#include "transport/stage.hpp"
 #include "transport/tcp_options.hpp"
 #include "transport/tcp_peer.hpp"
 #include "transport/tcp_receiver.hpp"
@@ -54,6 +55,8 @@ class TcpTransport final : public Transport, private LinkOwner {
   // A receive that no message had reached yet leaves no trace; the bytes of one that was under way are thrown away. A
   // send whose receive was granted fails that receive.
   void cancel(Transfer& transfer) override;
+  [[nodiscard]] bool is_arriving(const Transfer& receive) const override { return stage_of(receive) == Stage::taken; }
+  void give_back(const Transfer& receive) override;
   // every_sequence (mailbox.hpp) stands for a group that is gone.
   void forget(std::uint64_t group, std::uint64_t up_to_sequence) override;
   void post(int peer, std::span<const std::byte> message) override;

@@ -31,6 +31,7 @@ void Receiver::recv(Transfer& transfer) {
 }
 
 void Receiver::use(Arrival& arrival, Transfer& receive) {
+  if (mailbox_.use_again(arrival, &receive)) return;
   if (arrival.peer == setup_.rank) return take_from_self(arrival, &receive);
   Peer& peer = setup_.peers[static_cast<std::size_t>(arrival.peer)];
   if (arrival.announced) {
@@ -49,6 +50,7 @@ void Receiver::use(Arrival& arrival, Transfer& receive) {
 
 // The entry goes back to the mailbox now, or once the last of its bytes is read.
 void Receiver::discard(Arrival& arrival) {
+  if (mailbox_.use_again(arrival, nullptr)) return;
   if (arrival.peer == setup_.rank) return take_from_self(arrival, nullptr);
   Peer& peer = setup_.peers[static_cast<std::size_t>(arrival.peer)];
   if (arrival.announced) {

@@ -5,11 +5,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <atomic>
 #include <cstdlib>
-#include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/line_writer.hpp"
@@ -39,16 +40,34 @@ std::size_t count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
+/// So many ranks have come to a place, however slow the machine is today.
+class Count {
+ public:
+  void add() { count_.fetch_add(1); }
+  void wait_for(int count) const {
+    const TimePoint limit = deadline_after(steady_clock().now(), 60s);
+    while (count_ < count && steady_clock().now() < limit) std::this_thread::sleep_for(5ms);
+  }
+
+ private:
+  std::atomic<int> count_ = 0;
+};
+
 /// What the ranks write while one of them comes late by more than their patience.
 std::string reports_when_late(int size, int late) {
   const ShortPatience patience;
   testing::internal::CaptureStderr();
   {
     const auto world = make_thread_world({.size = size, .timeout = 30s});
+    Count waiting;
     world->run([&](Group& g) {
       std::vector<float> x(1000, 1.0f);
       g.all_reduce(x);
-      if (g.rank() == late) std::this_thread::sleep_for(1500ms);
+      waiting.add();
+      if (g.rank() == late) {
+        waiting.wait_for(size);
+        std::this_thread::sleep_for(1500ms);
+      }
       g.all_reduce(x);
     });
   }
@@ -104,10 +123,14 @@ TEST(StallReport, OfGroupsInOppositeOrderNamesTheOtherGroup) {
 
 TEST(StallReport, SaysTheCallOnceOnEveryRank) {
   const auto world = make_thread_world({.size = 3, .timeout = 30s});
-  const auto outcomes = outcomes_in(*world, [](Group& g) {
+  Count ended;
+  const auto outcomes = outcomes_in(*world, [&](Group& g) {
     std::vector<float> x(100);
-    if (g.rank() == 2) std::this_thread::sleep_for(1200ms);
-    g.all_reduce(x, {.timeout = 700ms});
+    if (g.rank() == 2) return ended.wait_for(2);
+    const Outcome outcome = outcome_of([&] { g.all_reduce(x, {.timeout = 700ms}); });
+    ended.add();
+    EXPECT_EQ(outcome.kind, Kind::timeout) << outcome.text;
+    throw Timeout(outcome.text);
   });
   for (int rank = 0; rank < 2; ++rank) {
     const std::string& text = outcomes[static_cast<std::size_t>(rank)].text;
@@ -148,9 +171,14 @@ TEST(BlockedLog, DoesNotStopARankThatWarns) {
   const ShortPatience patience;
   const auto world = make_thread_world({.size = 2, .timeout = 20s});
   BlockedStderr blocked;
+  Count waiting;
   world->run([&](Group& g) {
     std::vector<float> x(1000, 1.0f);
-    if (g.rank() == 1) std::this_thread::sleep_for(1s);
+    waiting.add();
+    if (g.rank() == 1) {
+      waiting.wait_for(2);
+      std::this_thread::sleep_for(1s);
+    }
     const Outcome outcome = outcome_of([&] { g.all_reduce(x, {.timeout = 5s}); });
     if (outcome.kind != Kind::fine) blocked.open();  // so that the other one ends, too
     EXPECT_EQ(outcome.kind, Kind::fine) << outcome.text;

@@ -1,6 +1,7 @@
 # test_bad_input.py: what people get wrong, and what they are told.
 # SPDX-License-Identifier: Apache-2.0
 import datetime
+import pickle
 
 import numpy as np
 import pytest
@@ -163,6 +164,30 @@ def test_errors_are_what_python_programs_expect():
     assert issubclass(tutti.Timeout, TimeoutError)
     error = tutti.PeerLost("rank 3 is gone", 3, "b", "killed")
     assert (error.rank, error.host, error.reason) == (3, "b", "killed")
+
+
+def test_errors_go_by_the_names_that_programs_use():
+    assert repr(tutti.Mismatch) == "<class 'tutti.Mismatch'>"
+    for kind in (tutti.Error, tutti.InvalidArgument, tutti.Timeout, tutti.PeerLost, tutti.Aborted):
+        assert getattr(tutti, kind.__name__) is kind
+        assert str(pickle.loads(pickle.dumps(kind("text")))) == "text"
+
+
+def test_an_error_names_the_program_s_line_not_that_of_a_framework_in_between(size):
+    with raises("root") as error:
+        np.apply_along_axis(tutti.broadcast, 0, np.ones((2, 2)), root=size + 7)
+    line = error.traceback[0].lineno + 1
+    assert f"(called at {__file__}:{line})" in str(error.value)
+
+
+@pytest.mark.ranks(2)
+def test_a_receive_that_fails_calls_itself_one(world, rank):
+    group = world.split(0)
+    if rank < 2:
+        with raises(r"recv \(float32 × 4, tag 3\) from rank \d", tutti.Timeout) as error:
+            tutti.recv(np.zeros(4, "f4"), 1 - rank, tag=3, group=group, timeout=0.5)
+        assert "send" not in str(error.value)
+    tutti.barrier()
 
 
 class FakeDevice:

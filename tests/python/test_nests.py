@@ -167,15 +167,18 @@ class Unusual(dict):
 
 def many_arrays(rank):
     """In an order of keys that is not the sorted one, of several dtypes, with gaps in memory, small and large."""
-    arrays = {f"{name}{i}": ref.make_input(rank + i, (i % 5, 3), dtype) for i in range(9) for name, dtype in
-              (("w", "float32"), ("b", "float64"), ("a", "int32"))}
+    kinds = (("w", "float32"), ("b", "float64"), ("a", "int32"))
+    arrays = {f"{name}{i}": ref.make_input(rank + i, (i % 5, 3), dtype) for i in range(9) for name, dtype in kinds}
     arrays["strided"] = ref.make_input(rank, (6, 4), "float32")[::2, ::-1]
     arrays["large"] = ref.make_input(rank, (70, 100), "float64")
     return {"z": [arrays, None, ()], "k": (ref.make_input(rank, (), "float32"), [ref.make_input(rank, (7,), "int32")])}
 
 
-@pytest.mark.parametrize("verb, options", [("all_reduce", {}), ("all_reduce", {"op": "max"}), ("scan", {}),
-                                           ("broadcast", {"root": 1}), ("reduce", {"root": 1})])
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize(
+    "verb, options",
+    [("all_reduce", {}), ("all_reduce", {"op": "max"}), ("scan", {}), ("broadcast", {"root": 1}), ("reduce", {"root": 1})],
+)
 def test_ranks_that_take_a_nest_apart_in_cpp_and_in_python_agree(rank, size, verb, options):
     """Messages and structure are the same, so that a rank does not notice how its neighbour's nest was served."""
     nests = [many_arrays(r) for r in range(size)]
@@ -196,7 +199,7 @@ def test_the_core_says_a_structure_in_the_same_words(rank, monkeypatch):
     monkeypatch.setattr(_nest, "hash_of", lambda text: said.append(text) or 4711)
     nest = many_arrays(rank)
     nest["only here"] = np.zeros((rank + 1, 2, 1))
-    with pytest.raises(tutti.InvalidArgument, match="not joined|premul|complex|band|op"):
+    with pytest.raises(tutti.InvalidArgument, match="band"):
         tutti.all_reduce(nest, op="band")  # refused after the structure was found, before anything is sent
     assert said[0] == _nest.flatten(nest, "test", _fuse._describe_fused("test")).text
 

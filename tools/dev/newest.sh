@@ -26,6 +26,10 @@ newest_create() {
   [[ -x $TUTTI_NEWEST/bin/python ]] || .venv/bin/python -m venv "$TUTTI_NEWEST"
 }
 
+# torch's builds with CUDA bring triton, whose library aborts the process when it is loaded beside the other frameworks'.
+# Nothing here compiles for a GPU.
+newest_without_triton() { "$TUTTI_NEWEST/bin/python" -m pip uninstall --disable-pip-version-check --yes triton; }
+
 newest_versions() {
   "$TUTTI_NEWEST/bin/python" -m pip list --disable-pip-version-check --format freeze |
     grep -E '^(numpy|torch|jax|jaxlib|tensorflow-cpu|tensorflow_cpu|mpi4py|optax|keras)==' | tr '\n' ' '
@@ -52,6 +56,7 @@ verb_newest() {
   [[ -n $kept ]] || trap "rm -rf '$TUTTI_NEWEST'" EXIT
   stage "environment" newest_create || exit 1
   for framework in "${newest_frameworks[@]}"; do stage "newest $framework" newest_install "$framework" || true; done
+  stage "without triton" newest_without_triton || true
   echo "installed: $(newest_versions)"
   stage "newest, ranks: $newest_ranks" newest_test || true
   closing_table

@@ -1,7 +1,8 @@
 # primitive.py: every verb inside JAX: one primitive that runs a Call on an array.
 # SPDX-License-Identifier: Apache-2.0
 """Its parameters are values: the Call, the group's number, the shape of the result on this rank, the timeout in seconds
-or None, whether the call takes part in differentiation, and whether its program is waited for. How it differentiates and batches is in rules.py.
+or None, whether the call takes part in differentiation, and whether its program is waited for. How it differentiates and
+batches is in rules.py.
 
 Compiled programs run when XLA gets to them, later than the Python line that started them. They therefore use a twin of
 the group, which has sequence numbers of its own; it is made when the first program with the group is compiled, by all
