@@ -221,7 +221,12 @@ class Group:
         """The listed ranks of this group, in that order. Only they need call it."""
 
     def twin(self) -> Group: ...
-    def empty(self, bytes: int) -> Array: ...
+    def memory(self, bytes: int) -> Array:
+        """Memory that the ranks of this host reach without a copy."""
+
+    def empty(self, shape: int | Sequence[int], dtype: Any = "float32", *, like: Any = None) -> Any:
+        """tutti.empty() for this group."""
+
     def abort(self, reason: str) -> None:
         """Breaks the group on every member."""
 

@@ -99,6 +99,23 @@ def _tie_to_parent(parent: int) -> None:
         os._exit(1)
 
 
+@contextlib.contextmanager
+def _children_are_kept() -> Iterator[bool]:
+    """While SIGCHLD is ignored, which a process inherits, the kernel reaps children unasked: nobody could wait for a rank,
+    and the number of one that ended may be another process's. Gives whether it was ignored, for the ranks. The C function,
+    because spawn may be called from any thread."""
+    ignored = signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN
+    libc = ctypes.CDLL(None)
+    libc.signal.argtypes, libc.signal.restype = (ctypes.c_int, ctypes.c_void_p), ctypes.c_void_p
+    if ignored:
+        libc.signal(signal.SIGCHLD, int(signal.SIG_DFL))
+    try:
+        yield ignored
+    finally:
+        if ignored:
+            libc.signal(signal.SIGCHLD, int(signal.SIG_IGN))
+
+
 def _portable(error: BaseException) -> BaseException:
     """The error as it can travel to the parent."""
     try:
@@ -115,8 +132,10 @@ def _leave() -> None:
         tutti.finalize()
 
 
-def _rank_main(fn: Callable, args: tuple, parent: int, pipe: Any) -> None:
+def _rank_main(fn: Callable, args: tuple, parent: int, ignores_child_end: bool, pipe: Any) -> None:
     _tie_to_parent(parent)
+    if ignores_child_end:  # as in the script
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         value = fn(*args)
         _leave()
@@ -134,9 +153,10 @@ def _rank_main(fn: Callable, args: tuple, parent: int, pipe: Any) -> None:
 class _Crew:
     """The processes of one spawn."""
 
-    def __init__(self, fn: Callable, nprocs: int, args: tuple, start_method: str):
+    def __init__(self, fn: Callable, nprocs: int, args: tuple, start_method: str, ignores_child_end: bool):
         context = multiprocessing.get_context(start_method)
         self.size = nprocs
+        self.ignores_child_end = ignores_child_end
         self.processes: list = []
         self.pipes: list = []
         secret = os.environ.get("TUTTI_SECRET") or secrets.token_hex(32)
@@ -152,7 +172,8 @@ class _Crew:
 
     def _start(self, context: Any, fn: Callable, args: tuple, rank: int) -> None:
         ours, theirs = context.Pipe(duplex=False)
-        process = context.Process(target=_rank_main, args=(fn, args, os.getpid(), theirs), name=f"tutti rank {rank}")
+        known = (fn, args, os.getpid(), self.ignores_child_end, theirs)
+        process = context.Process(target=_rank_main, args=known, name=f"tutti rank {rank}")
         self.pipes.append(ours)
         try:
             process.start()
@@ -251,7 +272,11 @@ def spawn(
         raise InvalidArgument(f"spawn: nprocs is {nprocs}; at least one process is needed")
     if start_method not in ("spawn", "fork"):
         raise InvalidArgument(f"spawn: no start method {start_method!r}; there are spawn and fork")
-    crew = _Crew(fn, nprocs, tuple(args), start_method)
+    with _children_are_kept() as ignores_child_end:
+        return _run(_Crew(fn, nprocs, tuple(args), start_method, ignores_child_end), timeout)
+
+
+def _run(crew: _Crew, timeout: float | None) -> list:
     try:
         outcomes = crew.wait(None if timeout is None else time.monotonic() + timeout)
         failures = [outcome for outcome in outcomes if outcome.error is not None]

@@ -158,6 +158,12 @@ def _object_method(name: str):
     return method
 
 
+def _empty(self, shape, dtype="float32", *, like=None):
+    from ._empty import empty
+
+    return empty(shape, dtype, like=like, group=self)
+
+
 OBJECT_VERBS = ("broadcast_object", "all_gather_object", "gather_object", "scatter_object")
 
 
@@ -166,9 +172,12 @@ def verbs() -> list[str]:
     return sorted([verb.__name__ for verb in _ARRAY_VERBS] + list(OBJECT_VERBS))
 
 
-# isend and irecv of the native Group, which take arrays as they are, stay reachable under their own names.
+# isend and irecv of the native Group, which take arrays as they are, stay reachable under their own names; so does empty, which
+# takes a number of bytes.
 Group.start_send = Group.isend
 Group.start_recv = Group.irecv
+Group.memory = Group.empty
+Group.empty = _empty
 for _verb in _ARRAY_VERBS:
     setattr(Group, _verb.__name__, _as_method(_verb))
 for _name in OBJECT_VERBS:

@@ -47,7 +47,7 @@ class _Shared:
         self._gradients = self._memory()
 
     def _memory(self) -> np.ndarray:
-        memory = self.group.empty(max(self.count, 1) * self._dtype.itemsize)
+        memory = self.group.memory(max(self.count, 1) * self._dtype.itemsize)
         return memory.numpy()[: self.count * self._dtype.itemsize].view(self._dtype)
 
     def _own(self, flat: np.ndarray) -> np.ndarray:

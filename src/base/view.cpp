@@ -10,9 +10,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <functional>
 #include <limits>
 
 #include <tutti/error.hpp>
+
+#include "base/extent.hpp"
 
 namespace tutti {
 namespace {
@@ -69,7 +74,58 @@ void check_extent(DType dtype, std::span<const std::int64_t> shape, std::span<co
   }
 }
 
+struct Axis {
+  std::int64_t length = 1, stride = 1;
+  [[nodiscard]] std::int64_t reach() const { return (length - 1) * stride; }
+};
+
+// Whether steps along these axes, fewer than `length` forwards or backwards on each, add up to `distance`. From the longest
+// stride to the shortest, and only as far as the shorter ones can make up for. At most about as much work as there are elements.
+bool steps_add_up(std::span<const Axis> axes, std::int64_t distance) {
+  if (axes.empty()) return distance == 0;
+  const Axis longest = axes.front();
+  std::int64_t rest = 0;
+  for (const Axis& axis : axes.subspan(1)) rest += axis.reach();
+  const auto rounded_up = [&](std::int64_t x) {
+    return x / longest.stride + (x > 0 && x % longest.stride != 0 ? 1 : 0);
+  };
+  const std::int64_t first = std::max(rounded_up(distance - rest), 1 - longest.length);
+  const std::int64_t last = std::min(-rounded_up(-distance - rest), longest.length - 1);
+  for (std::int64_t step = first; step <= last; ++step) {
+    if (steps_add_up(axes.subspan(1), distance - step * longest.stride)) return true;
+  }
+  return false;
+}
+
+// Two elements are the same memory if their distance is 0: with a first step, along any axis, that the shorter ones undo.
+bool meets_itself(std::span<const Axis> axes) {
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const auto shorter = axes.subspan(i + 1);
+    std::int64_t rest = 0;
+    for (const Axis& axis : shorter) rest += axis.reach();
+    for (std::int64_t step = 1; step < axes[i].length && step * axes[i].stride <= rest; ++step) {
+      if (steps_add_up(shorter, step * axes[i].stride)) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
+
+bool overlaps_itself(const View& view) {
+  if (!view.present() || view.is_contiguous()) return false;
+  std::array<Axis, View::max_axes> axes;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < view.shape().size(); ++i) {
+    if (view.shape()[i] == 0) return false;
+    if (view.shape()[i] == 1) continue;
+    if (view.strides()[i] == 0) return true;
+    axes[count++] = {.length = view.shape()[i], .stride = std::abs(view.strides()[i])};
+  }
+  const std::span<Axis> found(axes.data(), count);
+  std::ranges::sort(found, std::greater(), &Axis::stride);
+  return meets_itself(found);
+}
 
 View::View(void* data, DType dtype, std::span<const std::int64_t> shape, Device device)
     : View(data, dtype, shape, {}, device) {}

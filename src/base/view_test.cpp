@@ -8,9 +8,13 @@
 #include <array>
 #include <limits>
 #include <numeric>
+#include <random>
+#include <set>
 #include <vector>
 
 #include <tutti/error.hpp>
+
+#include "base/extent.hpp"
 
 namespace tutti {
 namespace {
@@ -129,6 +133,40 @@ TEST(View, refuses_strides_that_reach_beyond_64_bits) {
   EXPECT_THROW(View(memory.data(), DType::float32, Extents{3}, Extents{far}), InvalidArgument);
   EXPECT_THROW(View(memory.data(), DType::float32, Extents{3}, Extents{-far}), InvalidArgument);
   EXPECT_THROW(View(memory.data(), DType::uint8, Extents{3, 4}, Extents{far, far}), InvalidArgument);
+}
+
+// The offsets of all elements, one by one.
+bool meets_one_twice(const Extents& shape, const Extents& strides) {
+  std::set<std::int64_t> met;
+  Extents index(shape.size(), 0);
+  for (;;) {
+    std::int64_t offset = 0;
+    for (std::size_t i = 0; i < shape.size(); ++i) offset += index[i] * strides[i];
+    if (!met.insert(offset).second) return true;
+    std::size_t axis = 0;
+    while (axis < shape.size() && ++index[axis] == shape[axis]) index[axis++] = 0;
+    if (axis == shape.size()) return false;
+  }
+}
+
+TEST(View, knows_whether_it_overlaps_itself) {
+  std::mt19937 random(4);
+  int overlapping = 0;
+  for (int i = 0; i < 4000; ++i) {
+    Extents shape, strides;
+    for (std::size_t axis = 1 + random() % 4; axis > 0; --axis) {
+      shape.push_back(1 + random() % 5);
+      strides.push_back(static_cast<std::int64_t>(random() % 41) - 20);
+    }
+    const bool expected = meets_one_twice(shape, strides);
+    overlapping += expected ? 1 : 0;
+    std::vector<float> far(800);  // 4 axes of 5, strides of 20 at most
+    EXPECT_EQ(overlaps_itself(View(far.data() + 400, DType::float32, shape, strides)), expected)
+        << testing::PrintToString(shape) << " " << testing::PrintToString(strides);
+  }
+  EXPECT_GT(overlapping, 400);
+  EXPECT_LT(overlapping, 3600);
+  EXPECT_FALSE(overlaps_itself(View(memory.data(), DType::float32, Extents{0, 3}, Extents{0, 0})));
 }
 
 TEST(View, refuses_unknown_dtypes_and_devices) {

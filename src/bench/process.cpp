@@ -60,7 +60,7 @@ Process::Process(const ProcessStart& start) {
                                .input = nothing.get(),
                                .output = log.get(),
                                .error = log.get()};
-  sigemptyset(&request.signals_blocked);
+  sigemptyset(&request.signals.blocked);
   getrlimit(RLIMIT_NOFILE, &request.descriptors);
   const launch::Spawned spawned = launch::spawn(request);
   if (spawned.error != 0) {

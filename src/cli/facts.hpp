@@ -70,8 +70,10 @@ struct NetworkFacts {
   std::vector<InterfaceFacts> interfaces{};
   std::string used_between_hosts;  // address
   std::string used_on_one_host;
-  std::string wish;     // TUTTI_INTERFACE
-  std::string problem;  // why nothing can be chosen
+  std::string wish;              // TUTTI_INTERFACE
+  std::string problem;           // why nothing can be chosen
+  std::string identity;          // ranks that show the same one reach each other over loopback
+  std::string loopback_problem;  // why not even they do
 };
 
 struct BackendFacts {

@@ -1,5 +1,5 @@
 // probe_job.cpp: what init would do here: the launcher it would find, where it would meet, what it would bind to, and the
-// table it would choose algorithms by. Nothing is made or contacted.
+// table it would choose algorithms by. Nothing is made, and nobody contacted but this process, over loopback.
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/stat.h>
 
@@ -14,6 +14,7 @@
 #include "cli/table_file.hpp"
 #include "rendezvous/detect.hpp"
 #include "wire/interfaces.hpp"
+#include "wire/loopback.hpp"
 #include "wire/secret.hpp"
 
 namespace tutti::cli {
@@ -77,7 +78,9 @@ std::optional<wire::Address> meeting_address(const Environment& environment) {
 }  // namespace
 
 NetworkFacts probe_network(const Environment& environment) {
-  NetworkFacts facts{.wish = environment.get("TUTTI_INTERFACE").value_or("")};
+  NetworkFacts facts{.wish = environment.get("TUTTI_INTERFACE").value_or(""),
+                     .identity = wire::network_identity(),
+                     .loopback_problem = wire::loopback_problem()};
   try {
     const auto interfaces = wire::list_interfaces();
     for (const wire::Interface& entry : interfaces) {

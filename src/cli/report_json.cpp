@@ -69,7 +69,9 @@ Json json_of(const NetworkFacts& network) {
           {"used_between_hosts", text_or_null(network.used_between_hosts)},
           {"used_on_one_host", text_or_null(network.used_on_one_host)},
           {"wish", text_or_null(network.wish)},
-          {"problem", text_or_null(network.problem)}};
+          {"problem", text_or_null(network.problem)},
+          {"identity", text_or_null(network.identity)},
+          {"loopback_problem", text_or_null(network.loopback_problem)}};
 }
 
 Json json_of(const PythonFacts& python) {

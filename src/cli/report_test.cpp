@@ -47,7 +47,8 @@ Facts made_up() {
                      {.name = "docker0", .address = "172.17.0.1", .prefix_bits = 16, .up = true, .internal = true},
                      {.name = "eth0", .address = "10.0.0.7", .prefix_bits = 24, .up = true}},
       .used_between_hosts = "10.0.0.7",
-      .used_on_one_host = "127.0.0.1"};
+      .used_on_one_host = "127.0.0.1",
+      .identity = "3f net:[40]"};
   facts.backends = {{.name = "native", .available = true, .detail = "plans"},
                     {.name = "mpi", .detail = "not part of this build"},
                     {.name = "ucx", .detail = "not part of this build"}};
@@ -77,6 +78,7 @@ TEST(Report, IsOnePageWithAMarkOnEachLine) {
             "  ✓ clock        tsc, resolution 1 ns, steps of 20 ns\n"
             "\n"
             "Network\n"
+            "  ✓ loopback     works; it joins the ranks that show this network: 3f net:[40]\n"
             "  ✓ lo           127.0.0.1/8   used on one host\n"
             "  ✓ eth0         10.0.0.7/24   used between hosts\n"
             "  · docker0      172.17.0.1/16   joins containers of this host\n"
@@ -110,6 +112,9 @@ TEST(Report, ProblemsAreMarkedAndCounted) {
   EXPECT_THAT(text, HasSubstr("✗ table        TUTTI_TABLE=/t.json: the file cannot be read\n"));
   EXPECT_THAT(text, HasSubstr("tutti::init() would fail: 2 problems, marked ✗.\n"));
   EXPECT_EQ(problems(facts).size(), 2u);
+  facts.network.loopback_problem = "lo is down";
+  EXPECT_THAT(to_text(facts, Style::plain()), HasSubstr("✗ loopback     lo is down\n"));
+  EXPECT_EQ(problems(facts).size(), 3u);
 }
 
 TEST(Report, ManyInterfacesStayOnOneScreen) {

@@ -128,6 +128,9 @@ std::string use_of(const NetworkFacts& network, const InterfaceFacts& entry) {
 void add_network(Page& page, const NetworkFacts& network) {
   page.section(network.wish.empty() ? "Network" : fmt::format("Network (TUTTI_INTERFACE={})", network.wish));
   if (!network.problem.empty()) page.line(Mark::bad, "problem", network.problem);
+  if (!network.loopback_problem.empty()) page.line(Mark::bad, "loopback", network.loopback_problem);
+  else if (!network.identity.empty())
+    page.line(Mark::good, "loopback", "works; it joins the ranks that show this network: " + network.identity);
   // Those in use are never the ones left out.
   std::vector<InterfaceFacts> shown = network.interfaces;
   std::stable_partition(shown.begin(), shown.end(), [&](const InterfaceFacts& entry) {
@@ -190,7 +193,8 @@ void add_job(Page& page, const LauncherFacts& job, const TableFacts& table) {
 
 std::vector<std::string> problems(const Facts& facts) {
   std::vector<std::string> found;
-  for (const std::string* problem : {&facts.network.problem, &facts.launcher.problem, &facts.table.problem}) {
+  for (const std::string* problem :
+       {&facts.network.problem, &facts.network.loopback_problem, &facts.launcher.problem, &facts.table.problem}) {
     if (!problem->empty()) found.push_back(*problem);
   }
   return found;

@@ -77,6 +77,23 @@ void check_operation(const Request& request, DType dtype) {
     refuse(request.verb, "mean is not defined here; use sum and divide");
 }
 
+/// Two results for one place: which of them stays would depend on the order in which bytes happen to move.
+void check_places(Verb verb, std::string_view what, const View& out) {
+  for (int i = 0; i < out.axes(); ++i) {
+    const auto axis = static_cast<std::size_t>(i);
+    if (out.count() > 0 && out.shape()[axis] > 1 && out.strides()[axis] == 0) {
+      refuse(verb, "axis {} of {} repeats its elements (stride 0); pass one without", i, what);
+    }
+  }
+  if (overlaps_itself(out)) {
+    refuse(verb,
+           "{} overlaps itself: with shape [{}] and strides [{}] (in elements) several of its elements are the same "
+           "memory; "
+           "pass an array in which each has its own, and copy from there",
+           what, fmt::join(out.shape(), ", "), fmt::join(out.strides(), ", "));
+  }
+}
+
 /// Input and output may be the same array, or (for the verbs with blocks) the input may be this rank's block of the output or
 /// the other way round; any other overlap would make the result depend on the order in which bytes happen to move.
 void check_overlap(const Request& request, const Layout& layout) {
@@ -121,12 +138,7 @@ void check_output(const Request& request, const Layout& layout) {
     refuse(request.verb, "the result has shape [{}] but the array for it has shape [{}]",
            fmt::join(layout.output_shape, ", "), fmt::join(out.shape(), ", "));
   }
-  for (int i = 0; i < out.axes(); ++i) {
-    const auto axis = static_cast<std::size_t>(i);
-    if (out.count() > 0 && out.shape()[axis] > 1 && out.strides()[axis] == 0) {
-      refuse(request.verb, "axis {} of the array for the result repeats its elements (stride 0); pass one without", i);
-    }
-  }
+  if (!out.is_contiguous()) check_places(request.verb, "the array for the result", out);
 }
 
 void check_joined_sizes(const Request& request, int rank) {
@@ -222,6 +234,7 @@ void check_message(Verb verb, const View& data, const MessageEnds& ends) {
   check_dtype(verb, data);
   if (verb == Verb::recv && data.is_read_only())
     refuse(verb, "the array to receive into is read-only; pass a writable one");
+  if (verb == Verb::recv && !data.is_contiguous()) check_places(verb, "the array to receive into", data);
   if (ends.peer == any_source && ends.any_source_allowed) return;
   check_rank(verb, verb == Verb::send ? "destination" : "source", ends.peer, ends.size);
 }

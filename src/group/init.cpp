@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <fstream>
 #include <list>
+#include <system_error>
 
 #include <tutti/error.hpp>
 
@@ -21,6 +22,7 @@
 #include "base/bytes.hpp"
 #include "base/environment.hpp"
 #include "base/printable.hpp"
+#include "base/start_thread.hpp"
 #include "group/core.hpp"
 #include "group/life.hpp"
 #include "group/neighbourhood.hpp"
@@ -29,6 +31,7 @@
 #include "transport/host.hpp"
 #include "transport/tcp.hpp"
 #include "wire/interfaces.hpp"
+#include "wire/loopback.hpp"
 #include "wire/secret.hpp"
 
 namespace tutti {
@@ -78,17 +81,6 @@ std::uint64_t random_word() {
   std::uint64_t word = 0;
   wire::fill_random(std::as_writable_bytes(std::span(&word, 1)));
   return word;
-}
-
-wire::Address address_to_bind(const Connector& connector, const Environment& environment) {
-  wire::BindWish wish;
-  wish.wish = environment.get("TUTTI_INTERFACE").value_or("");
-  if (wish.wish.empty() && connector.place().node_count == 1) return wire::Address::loopback();
-  if (const std::string host = connector.meeting_host(); !host.empty()) {
-    wish.meeting_point = wire::Address::from_numeric(host, 1);
-    if (wish.meeting_point) wish.route = wire::route_to(*wish.meeting_point);
-  }
-  return wire::choose_address(wire::list_interfaces(), wish);
 }
 
 transport::TcpOptions tcp_options(const Place& place, const Environment& environment) {
@@ -145,6 +137,27 @@ struct Joining {
   const Log& log;
   TimePoint deadline;
 };
+
+/// Whether every rank reaches every other over loopback. Neither a host's name nor a launcher's word tells: loopback joins the
+/// processes of one network namespace, and only where it is up.
+bool all_share_loopback(const Joining& joining) {
+  const std::string own = wire::loopback_problem().empty() ? wire::network_identity() : "";
+  const std::vector<std::string> networks = joining.connector.exchange(own, joining.deadline);
+  return !networks[0].empty() && std::ranges::count(networks, networks[0]) == std::ssize(networks);
+}
+
+/// An address at which the other ranks reach this one.
+wire::Address address_to_bind(const Joining& joining) {
+  const bool on_loopback = all_share_loopback(joining);  // all ranks ask, whatever they wish for themselves
+  wire::BindWish wish;
+  wish.wish = joining.environment.get("TUTTI_INTERFACE").value_or("");
+  if (wish.wish.empty() && on_loopback && joining.connector.place().node_count == 1) return wire::Address::loopback();
+  if (const std::string host = joining.connector.meeting_host(); !host.empty()) {
+    wish.meeting_point = wire::Address::from_numeric(host, 1);
+    if (wish.meeting_point) wish.route = wire::route_to(*wish.meeting_point);
+  }
+  return wire::choose_address(wire::list_interfaces(), wish);
+}
 
 /// What all ranks' notes say, by rank.
 struct Notes {
@@ -207,7 +220,7 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
   const Place& place = joining.connector.place();
   const OwnMemory memory = make_memory(joining.backend, place, joining.environment);
   const transport::TcpOptions options = tcp_options(place, joining.environment);
-  wire::Listener listener = transport::open_listener(address_to_bind(joining.connector, joining.environment), options);
+  wire::Listener listener = transport::open_listener(address_to_bind(joining), options);
   Note own{.address = listener.address().text(),
            .host = place.host,
            .node = place.node_rank,
@@ -307,6 +320,14 @@ void enroll(const std::shared_ptr<Runtime>& runtime) {
   registry().runtimes.push_back(runtime);
 }
 
+void start(Runtime& runtime) {
+  try {
+    runtime.start();
+  } catch (const std::system_error& error) {
+    throw Error(fmt::format("cannot start the thread that moves messages: {}", why_not_started(error.code().value())));
+  }
+}
+
 void check_not_forked() {
   const std::lock_guard guard(registry().mutex);
   if (!registry().is_fork) return;
@@ -351,7 +372,7 @@ Group init(std::shared_ptr<Connector> connector, const InitOptions& options) {
   auto runtime = std::make_shared<Runtime>(std::move(parts));
   enroll(runtime);
   auto core = std::make_shared<GroupCore>(runtime, std::move(facts), runtime->table());
-  runtime->start();
+  start(*runtime);
   Group group(core);
   if (!core->share_memory(options.timeout)) group.barrier({.timeout = options.timeout});
   return group;

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "base/environment.hpp"
+#include "base/start_thread.hpp"
 
 namespace tutti::launch {
 namespace {
@@ -61,7 +62,7 @@ std::string describe(const Cause& cause, const JobFacts& job) {
                          cause.has_core ? ", with a core dump," : "", after, hint(cause.value));
     case Cause::Kind::not_started:
       return fmt::format("rank {} of {} could not be started: {}: {}{}", cause.rank, job.world_size, job.program,
-                         std::generic_category().message(cause.value),
+                         cause.value == EAGAIN ? why_not_started(EAGAIN) : std::generic_category().message(cause.value),
                          cause.value == ENOEXEC ? "; a script needs a first line such as #!/bin/sh" : "");
     case Cause::Kind::timed_out:
       return fmt::format("the job ran past --timeout {} and was ended; rank{} {} of {} still ran",

@@ -11,6 +11,7 @@
 
 #include <tutti/error.hpp>
 
+#include "base/start_thread.hpp"
 #include "launch/guard_loop.hpp"
 
 namespace tutti::launch {
@@ -26,7 +27,7 @@ Guard::Guard(GuardPlan& plan) {
     socket_.reset();  // or the guard would not see it close
     run_guard(plan, other.get());
   }
-  if (id_ < 0) throw Error(fmt::format("tuttirun cannot start its guard: {}", std::generic_category().message(errno)));
+  if (id_ < 0) throw Error(fmt::format("cannot start the process that guards the ranks: {}", why_not_started(errno)));
 }
 
 Guard::Received Guard::receive(GuardMessage& message) {

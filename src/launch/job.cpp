@@ -24,11 +24,13 @@ using Kind = GuardMessage::Kind;
 
 constexpr std::size_t last_lines_max = 20;
 
-UniqueFd open_signals() {
+// A hang-up that tuttirun was told to ignore (nohup) does not end the job.
+UniqueFd open_signals(const InheritedSignals& inherited) {
   sigset_t watched;
   sigemptyset(&watched);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT})
     sigaddset(&watched, signal);
+  if (inherited.ignores_hangup) sigdelset(&watched, SIGHUP);
   return UniqueFd(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
@@ -41,7 +43,7 @@ class Job {
         printer_(STDOUT_FILENO, STDERR_FILENO),
         output_(output_options(plan), printer_),
         running_(static_cast<std::size_t>(plan.ranks), true),
-        signals_(open_signals()),
+        signals_(open_signals(plan.signals)),
         guard_(start_guard(plan, output_, cgroup_)) {
     output_.close_writers();
   }

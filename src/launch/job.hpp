@@ -32,9 +32,9 @@ struct JobPlan {
   std::vector<std::string> common_environment = {};
   std::vector<std::vector<std::string>> own_environment = {};  // per rank
   std::vector<cpu_set_t> processors = {};                      // per rank, or empty
-  sigset_t signals_blocked = {};                               // as they were before tuttirun blocked them all
-  rlimit descriptors = {};                                     // and the limit on them, before it was raised
-  std::span<char> title = {};                                  // the memory in which this process's arguments lie
+  InheritedSignals signals = {};
+  rlimit descriptors = {};     // the limit on them, before it was raised
+  std::span<char> title = {};  // the memory in which this process's arguments lie
 };
 
 // Runs it and returns tuttirun's exit status. All signals must be blocked, and this process a subreaper.

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "base/start_thread.hpp"
+
 namespace tutti::launch {
 namespace {
 
@@ -19,10 +21,11 @@ constexpr std::size_t spare_max = 8;
 }  // namespace
 
 Printer::Printer(int output, int error)
-    : descriptors_{output, error}, progress_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+    : descriptors_{output, error},
+      progress_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      thread_(start_thread("that prints", [this] { run(); })) {}
 
 Printer::~Printer() {
-  if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
     is_stopping_ = true;
@@ -57,7 +60,6 @@ void Printer::flush() {
     }
   }
   work_.notify_one();
-  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });  // a job that says nothing needs no thread
 }
 
 bool Printer::has_room() const {

@@ -63,7 +63,7 @@ class Printer {
   std::size_t waiting_bytes_ = 0;
   std::array<int, 2> failures_{};
   bool is_stopping_ = false;
-  std::thread thread_;
+  std::thread thread_;  // from the start: where it is refused, no rank runs yet
 };
 
 }  // namespace tutti::launch

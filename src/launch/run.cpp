@@ -30,6 +30,7 @@
 #include "launch/rank_environment.hpp"
 #include "launch/start.hpp"
 #include "store/tcp_server.hpp"
+#include "wire/loopback.hpp"
 #include "wire/secret.hpp"
 
 namespace tutti::launch {
@@ -93,13 +94,6 @@ std::function<void(const std::string&)> tell_troubles(std::string_view name) {
   };
 }
 
-sigset_t block_signals() {
-  sigset_t all, before;
-  sigfillset(&all);
-  sigprocmask(SIG_SETMASK, &all, &before);
-  return before;
-}
-
 int start(std::string_view name, const RunOptions& options, std::span<char* const> words) {
   const Environment environment = Environment::of_process();
   const Program program = find_program(options, environment);
@@ -124,11 +118,12 @@ int start(std::string_view name, const RunOptions& options, std::span<char* cons
   placement.secret = secret.hex();
   placement.job = fresh_job_id();
 
-  const sigset_t signals_before = block_signals();  // before there are threads
+  const InheritedSignals signals = take_over_signals();  // before there are threads
   std::optional<TcpStoreServer> store;
   if (placement.nodes == 1 && options.is_dry_run) {
     placement.store = "127.0.0.1:(a free port)";
   } else if (placement.nodes == 1) {
+    if (const std::string problem = wire::loopback_problem(); !problem.empty()) throw Error(problem);
     store.emplace(TcpStoreServer::Options{.secret = secret, .on_trouble = tell_troubles(name)});
     placement.store = store->address().text();
   }
@@ -147,7 +142,7 @@ int start(std::string_view name, const RunOptions& options, std::span<char* cons
                .id = placement.job,
                .common_environment = common_block(environment, common),
                .processors = std::move(processors),
-               .signals_blocked = signals_before,
+               .signals = signals,
                .descriptors = make_room_for_pipes(placement.ranks_here),
                .title = title_memory(words)};
   for (int rank = 0; rank < plan.ranks; ++rank)

@@ -32,7 +32,8 @@ namespace {
     *error = errno;
     _exit(127);
   }
-  sigprocmask(SIG_SETMASK, &request.signals_blocked, nullptr);
+  if (request.signals.ignores_child_end) signal(SIGCHLD, SIG_IGN);
+  sigprocmask(SIG_SETMASK, &request.signals.blocked, nullptr);
   execve(request.path, request.words, request.environment);
   *error = errno;
   _exit(127);
@@ -66,7 +67,21 @@ class SharedError {
   void* page_;
 };
 
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 }  // namespace
+
+InheritedSignals take_over_signals() {
+  InheritedSignals inherited{.ignores_child_end = is_ignored(SIGCHLD), .ignores_hangup = is_ignored(SIGHUP)};
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, &inherited.blocked);
+  signal(SIGCHLD, SIG_DFL);
+  return inherited;
+}
 
 Spawned spawn(const SpawnRequest& request) {
   const SharedError error;

@@ -11,6 +11,17 @@
 
 namespace tutti::launch {
 
+// How this process inherited its signals, for the ranks: tuttirun blocks all, and cannot do without SIGCHLD.
+struct InheritedSignals {
+  sigset_t blocked = {};
+  bool ignores_child_end = false;  // SIGCHLD
+  bool ignores_hangup = false;     // SIGHUP, as under nohup
+};
+
+// Blocks all signals of this thread, and those of threads it starts later. SIGCHLD gets its default action: where it is ignored,
+// the kernel reaps children unasked, and nobody learns how, or that, a rank ended.
+InheritedSignals take_over_signals();
+
 struct SpawnRequest {
   const char* path = nullptr;
   char* const* words = nullptr;
@@ -18,7 +29,7 @@ struct SpawnRequest {
   int input = -1, output = -1, error = -1;
   int cgroup = -1;  // a descriptor
   std::optional<cpu_set_t> processors = {};
-  sigset_t signals_blocked = {};
+  InheritedSignals signals = {};
   rlimit descriptors = {};
 };
 

@@ -74,7 +74,7 @@ Guard start_guard(const JobPlan& plan, const RankOutput& output, const Cgroup& c
          .input = rank == 0 && plan.first_rank == 0 && may_read_input() ? STDIN_FILENO : nothing.get(),
          .output = output.writer(rank, Stream::output),
          .error = output.writer(rank, Stream::error),
-         .signals_blocked = plan.signals_blocked,
+         .signals = plan.signals,
          .descriptors = plan.descriptors});
     if (!plan.processors.empty()) guard.ranks.back().processors = plan.processors[index];
   }

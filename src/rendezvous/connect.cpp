@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <variant>
 
 #include <tutti/error.hpp>
 
@@ -16,6 +17,7 @@
 #include "rendezvous/store_access.hpp"
 #include "rendezvous/store_connector.hpp"
 #include "store/memory_store.hpp"
+#include "wire/loopback.hpp"
 
 namespace tutti::rendezvous {
 namespace {
@@ -87,8 +89,28 @@ std::string describe(const Detected& detected, const Met& met) {
   return fmt::format("{}: met at {}; secret from {}", detected.launcher, met.where, met.secret_source);
 }
 
+// Rank 0 serves the store, and is its own first client. The others need loopback where that is the way to the store.
+bool needs_loopback(const Detected& detected, const Environment& environment) {
+  const auto is_here = [](const wire::HostPort& where) {
+    const auto address = wire::Address::from_numeric(where.host, 1);
+    return where.host == "localhost" || (address && address->is_loopback());
+  };
+  if (detected.rank == 0 || detected.on_one_node()) return true;
+  if (const auto* point = std::get_if<LauncherStore>(&detected.meeting)) return is_here(point->where);
+  if (const auto* point = std::get_if<FixedAddress>(&detected.meeting)) return is_here(point->where);
+  if (std::holds_alternative<NoteInFile>(detected.meeting)) return !given_secret(environment);
+  return std::holds_alternative<NoteInPrivateFile>(detected.meeting);
+}
+
+// Before anybody waits: a loopback that is down does not come up by itself.
+void check_loopback(const Detected& detected, const Environment& environment) {
+  if (!needs_loopback(detected, environment)) return;
+  if (const std::string problem = wire::loopback_problem(); !problem.empty()) throw RendezvousError(problem);
+}
+
 std::unique_ptr<Connector> connect_to_others(Detected detected, const HostIdentity& host,
                                              const Surroundings& surroundings, TimePoint deadline) {
+  check_loopback(detected, surroundings.environment);
   Met met = meet(detected, surroundings, deadline);
   const Record record{.rank = detected.rank,
                       .size = detected.size,

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rendezvous/store_access.hpp"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -54,11 +52,7 @@ std::shared_ptr<Store> join_store(const wire::Address& address, const wire::Secr
 }
 
 bool somebody_listens(const wire::Address& address, TimePoint deadline) {
-  wire::Connecting connecting(address);
-  while (connecting.check() == wire::Connecting::State::pending) {
-    if (wire::wait_for(connecting.fd(), POLLOUT, deadline) == 0) return false;
-  }
-  return connecting.check() == wire::Connecting::State::connected;
+  return wire::connect_once(address, deadline).second == 0;
 }
 
 }  // namespace tutti::rendezvous

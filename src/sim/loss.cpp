@@ -71,7 +71,7 @@ class Flood {
 // When the decider, who hears of the first accusation at `heard`, decides.
 double decision_time(int decider, int accuser, const Cluster& cluster, double heard) {
   control::Verdicts verdicts(decider, cluster.ranks, {});
-  verdicts.suspect(time_point(heard), accuser, cluster.dead, "its connection was closed");
+  verdicts.suspect(time_point(heard), accuser, {.accused = cluster.dead, .reason = "its connection was closed"});
   TimePoint now = time_point(heard);
   for (int looks = 0; looks < 100 && !verdicts.decide(now); ++looks) now = verdicts.next_timer(now);
   return seconds(now - TimePoint{});

@@ -17,6 +17,7 @@
 
 #include <tutti/error.hpp>
 
+#include "base/start_thread.hpp"
 #include "store/service.hpp"
 #include "store/tcp_connection.hpp"
 #include "wire/socket.hpp"
@@ -217,9 +218,14 @@ std::thread start_without_signals(std::unique_ptr<Loop> loop) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread([loop = std::move(loop)] { loop->run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
+  try {
+    std::thread thread = start_thread("to serve the store", [loop = std::move(loop)] { loop->run(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return thread;
+  } catch (const Error&) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
 }
 
 }  // namespace

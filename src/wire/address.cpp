@@ -17,6 +17,7 @@
 #include <tutti/error.hpp>
 
 #include "base/printable.hpp"
+#include "base/start_thread.hpp"
 
 namespace tutti::wire {
 
@@ -199,7 +200,7 @@ std::vector<Address> resolve(const HostPort& where, TimePoint deadline) {
     std::optional<Lookup> lookup;
   };
   const auto answer = std::make_shared<Answer>();
-  std::thread([answer, host = where.host] {
+  start_thread("to look a host's name up", [answer, host = where.host] {
     Lookup lookup = look_up(host, AI_ADDRCONFIG);
     // AI_ADDRCONFIG hides loopback-only families, which is all a machine without a network has.
     if (lookup.error != 0) lookup = look_up(host, 0);

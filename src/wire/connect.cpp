@@ -10,6 +10,7 @@
 
 #include <tutti/error.hpp>
 
+#include "wire/loopback.hpp"
 #include "wire/socket.hpp"
 
 namespace tutti::wire {
@@ -55,7 +56,12 @@ bool worth_another_try(int error) {
          error == ETIMEDOUT || error == EADDRNOTAVAIL || error == EAGAIN;
 }
 
-// One attempt, over by the deadline. The socket, or the errno it failed with.
+void pause_until(TimePoint when) {
+  while (poll(nullptr, 0, poll_timeout_ms(std::chrono::steady_clock::now(), when)) != 0) {}
+}
+
+}  // namespace
+
 std::pair<UniqueFd, int> connect_once(const Address& peer, TimePoint deadline, const SocketOptions& options) {
   Connecting connecting(peer, options);
   while (connecting.check() == Connecting::State::pending) {
@@ -64,12 +70,6 @@ std::pair<UniqueFd, int> connect_once(const Address& peer, TimePoint deadline, c
   if (connecting.check() == Connecting::State::failed) return {UniqueFd(), connecting.error()};
   return {connecting.take(), 0};
 }
-
-void pause_until(TimePoint when) {
-  while (poll(nullptr, 0, poll_timeout_ms(std::chrono::steady_clock::now(), when)) != 0) {}
-}
-
-}  // namespace
 
 UniqueFd connect(const Address& peer, TimePoint deadline, const SocketOptions& options) {
   return connect(std::span(&peer, 1), deadline, options);
@@ -88,6 +88,8 @@ UniqueFd connect(std::span<const Address> peers, TimePoint deadline, const Socke
       auto [socket, error] = connect_once(peer, std::min(deadline, deadline_after(now, attempt_most)), options);
       if (error == 0) return std::move(socket);
       again = again || worth_another_try(error);
+      // A listener may still come; loopback itself is there, or is not.
+      if (peer.is_loopback() && error == ENETUNREACH) throw RendezvousError(loopback_problem());
       causes +=
           fmt::format("{}{}: {}", causes.empty() ? "" : ", ", peer.text(), std::generic_category().message(error));
       now = std::chrono::steady_clock::now();

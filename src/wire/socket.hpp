@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include <tutti/clock.hpp>
 
@@ -105,6 +106,8 @@ class Connecting {
   int error_ = 0;
 };
 
+// One attempt, over by the deadline: the socket, or the errno it failed with.
+std::pair<UniqueFd, int> connect_once(const Address& peer, TimePoint deadline, const SocketOptions& options = {});
 // Connects by the deadline, trying again while nobody listens yet (ranks start in any order).
 // Throws RendezvousError that names the address and the last cause.
 UniqueFd connect(const Address& peer, TimePoint deadline, const SocketOptions& options = {});

@@ -45,3 +45,32 @@ for _ in $(seq 600); do
 done
 end_of twice 130
 expect_nothing_left twice
+
+# What tuttirun inherits it hands to the ranks, and copes with itself: SIGCHLD ignored would have the kernel reap the ranks unasked.
+launch_with() { # launch_with NAME STATUS env's-options -- ARGUMENTS…
+  local name=$1 expected=$2 options=() status=0
+  shift 2
+  while [ "$1" != -- ]; do options+=("$1"); shift; done
+  shift
+  timeout -k 5 60 env "${options[@]}" "$tuttirun" "$@" >"$folder/$name.out" 2>"$folder/$name.err" || status=$?
+  [ "$status" = "$expected" ] || fail "$name: exit $status instead of $expected"
+}
+show='import signal as s
+print("child end ignored", s.getsignal(s.SIGCHLD) == s.SIG_IGN, "blocked", sorted(s.pthread_sigmask(s.SIG_BLOCK, [])))'
+launch_with unheard 0 --ignore-signal=CHLD --block-signal=USR1 -- -n 2 python3 -c "$show"
+expect unheard 2 'child end ignored True blocked \[<Signals.SIGUSR1: 10>\]'
+launch_with heard 0 --default-signal=CHLD -- -n 2 python3 -c "$show"
+expect heard 2 'child end ignored False blocked \[\]'
+launch_with unheard-failure 7 --ignore-signal=CHLD -- -n 2 "$folder/rank" exit
+expect_last unheard-failure 'exited with status 7'
+expect_nothing_left unheard-failure
+
+# Under nohup a hang-up ends nothing.
+env --ignore-signal=HUP "$tuttirun" -n 2 bash -c 'trap "exit 0" USR1; sleep 300 & echo ready; wait' >"$folder/nohup.out" 2>"$folder/nohup.err" &
+launched=$!
+started+=("$launched")
+wait_for_lines nohup 2 ready
+kill -HUP "$launched"
+kill -USR1 "$launched"
+end_of nohup 0
+expect_nothing_left nohup

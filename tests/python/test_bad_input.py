@@ -84,6 +84,20 @@ def test_an_out_that_does_not_fit_is_refused(size):
     assert tutti.all_reduce(1) == size
 
 
+def test_an_out_that_overlaps_itself_is_refused(size):
+    def windows(shape, steps):
+        return np.lib.stride_tricks.as_strided(np.zeros(64), shape, [8 * step for step in steps])
+
+    for out in (windows((4, 3), (1, 1)), windows((3, 3), (2, 4)), windows((2, 2, 3), (5, 3, 2))):
+        with raises(r"overlaps itself: with shape \[.*\] and strides \[.*several of its elements are the same memory"):
+            tutti.all_reduce(np.ones(out.shape), out=out)
+    with raises("the array to receive into overlaps itself"):
+        tutti.recv(windows((4, 3), (1, 1)), src=0)
+    for out in (windows((2, 3), (3, 2)), windows((3, 2), (1, 3)), windows((2, 2), (2, 1))[::-1]):  # gaps, crossings, backwards
+        tutti.all_reduce(np.ones(out.shape), out=out)
+        assert (out == size).all()
+
+
 def test_arguments_that_make_no_sense(size):
     x = np.ones((3, 2))
     for call, text in [

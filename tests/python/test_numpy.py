@@ -337,6 +337,12 @@ def test_memory_that_neighbours_read(world, rank, size):
     x[...] = rank
     ref.assert_equal(tutti.all_reduce(x), np.full((3, 5), size * (size - 1) / 2, "float32"))
     assert tutti.empty((0, 2), "bfloat16").shape == (0, 2)
+    with pytest.raises(tutti.InvalidArgument, match="shape='3' is neither a number nor"):
+        world.empty("3")
+    of_group = world.empty((2, 3), np.float64)
+    of_group[:] = rank
+    assert of_group.shape == (2, 3) and world.empty(4).dtype == np.float32
+    ref.assert_equal(world.all_reduce(of_group, out=of_group), np.full((2, 3), float(sum(range(size)))))
 
 
 def test_large_arrays(rank, size):

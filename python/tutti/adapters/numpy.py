@@ -167,7 +167,7 @@ def from_array(array: _native.Array, like: Any) -> np.ndarray:
 def empty(shape: tuple[int, ...], dtype: str, group: Any) -> np.ndarray:
     """An uninitialised array in memory that this host's ranks reach without a copy."""
     kind = np.dtype(_dtype(dtype))
-    memory = group.empty(math.prod(shape) * kind.itemsize)
+    memory = group.memory(math.prod(shape) * kind.itemsize)
     return memory.numpy().view(kind).reshape(shape)
 
 

@@ -78,4 +78,4 @@ def empty(shape: tuple[int, ...], dtype: str, group: Any) -> torch.Tensor:
     kind = TYPES[dtype]
     if math.prod(shape) == 0:
         return torch.empty(shape, dtype=kind)
-    return torch.from_dlpack(group.empty(math.prod(shape) * kind.itemsize)).view(kind).view(shape)
+    return torch.from_dlpack(group.memory(math.prod(shape) * kind.itemsize)).view(kind).view(shape)

@@ -22,7 +22,7 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 def shared_memory(count: int, dtype: torch.dtype, group: Any) -> tuple[torch.Tensor, Any]:
     """A tensor of `count` elements in memory of the group, and the same memory as collectives take it."""
-    memory = group.empty(max(count, 1) * dtype.itemsize)
+    memory = group.memory(max(count, 1) * dtype.itemsize)
     array = _native.Array(memory.pointer, dtype_name(dtype), (count,), None, False, memory)
     return torch.from_dlpack(array), array
 

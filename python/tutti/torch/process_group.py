@@ -109,7 +109,7 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
 
     def allocate_tensor(self, size: int, *, dtype: torch.dtype, device: torch.device = _CPU) -> torch.Tensor:
         """Memory that the other ranks of this host read without a copy."""
-        return from_array(self.group.empty(size * dtype.itemsize)).view(dtype)
+        return from_array(self.group.memory(size * dtype.itemsize)).view(dtype)
 
     def set_timeout(self, timeout: timedelta) -> None:
         """For calls from now on."""

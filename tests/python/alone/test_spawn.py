@@ -160,3 +160,39 @@ if __name__ == "__main__":
 """
     done = run_ranks(2, program)
     assert done.returncode == 0 and done.stdout.count("done") == 2, done.stderr
+
+
+WITHOUT_CHILD_SIGNALS = """
+import os, signal
+import tutti
+
+def inherited():
+    return tutti.init().rank, signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__":
+    for start_method in ("spawn", "fork"):
+        assert tutti.spawn(inherited, 2, start_method=start_method) == [(0, True), (1, True)]
+    try:
+        tutti.spawn(die, 1)
+    except tutti.PeerLost as error:
+        print(error.reason)
+    pid = os.fork()
+    if pid == 0:
+        os._exit(3)
+    try:
+        os.waitpid(pid, 0)
+    except ChildProcessError:
+        print("SIGCHLD is ignored again")
+"""
+
+
+def test_a_parent_that_ignores_the_end_of_children_is_no_obstacle(tmp_path, clean_environment):
+    program = tmp_path / "main.py"
+    program.write_text(WITHOUT_CHILD_SIGNALS)
+    done = subprocess.run([sys.executable, program], env=clean_environment, capture_output=True, text=True, timeout=60,
+                          preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "was killed by signal 9, SIGKILL\nSIGCHLD is ignored again\n"
