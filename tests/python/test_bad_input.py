@@ -92,7 +92,7 @@ def test_an_out_that_overlaps_itself_is_refused(size):
         with raises(r"overlaps itself: with shape \[.*\] and strides \[.*several of its elements are the same memory"):
             tutti.all_reduce(np.ones(out.shape), out=out)
     with raises("the array to receive into overlaps itself"):
-        tutti.recv(windows((4, 3), (1, 1)), src=0)
+        tutti.recv(out=windows((4, 3), (1, 1)), src=0, timeout=20)
     for out in (windows((2, 3), (3, 2)), windows((3, 2), (1, 3)), windows((2, 2), (2, 1))[::-1]):  # gaps, crossings, backwards
         tutti.all_reduce(np.ones(out.shape), out=out)
         assert (out == size).all()

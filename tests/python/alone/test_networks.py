@@ -13,7 +13,7 @@ import sys
 import numpy as np
 import tutti
 
-world = tutti.init(*sys.argv[1:], timeout=40)
+world = tutti.init(init_method=sys.argv[1] if sys.argv[1:] else "", timeout=40)
 print("sum", tutti.all_reduce(np.full(3, world.rank + 1.0)).tolist(), len(tutti.all_gather(np.ones(1 << 20))))
 """
 
