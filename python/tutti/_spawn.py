@@ -13,6 +13,7 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import pickle
+import resource
 import secrets
 import signal
 import socket
@@ -178,6 +179,13 @@ class _Crew:
         try:
             process.start()
             self.processes.append(process)
+        except BlockingIOError as error:  # EAGAIN of fork
+            limit = resource.getrlimit(resource.RLIMIT_NPROC)[0]
+            raise Error(
+                f"spawn: rank {rank} of {self.size} could not be started: {error.strerror}: the limit on processes and threads is "
+                f"reached (of the user, `ulimit -u`: {'none' if limit == resource.RLIM_INFINITY else limit}; or pids.max of the "
+                "cgroup); raise it, or start fewer ranks, or fewer threads in each (OMP_NUM_THREADS)"
+            ) from None
         finally:
             theirs.close()
 

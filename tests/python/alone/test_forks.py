@@ -22,7 +22,7 @@ class in_flight:
         self.large = np.full(1 << 18, world.rank + 1.0)
         self.work = tutti.all_reduce(self.large, out=self.large, async_op=True)
         self.heard = np.empty(5)
-        self.receipt = tutti.irecv(self.heard, src=(world.rank - 1) % world.size)
+        self.receipt = tutti.irecv(out=self.heard, src=(world.rank - 1) % world.size)
         self.sent = tutti.isend(np.full(5, float(world.rank)), dst=(world.rank + 1) % world.size)
 
     def __exit__(self, *_):
@@ -63,6 +63,7 @@ print("trained")
 """
 
 
+@pytest.mark.deadline(1500 if RUNS > 2 else 240)
 @pytest.mark.parametrize("backend", ["auto", "native"])
 @pytest.mark.parametrize("what", ["loader", "pool", "program"])
 def test_a_training_loop_with_calls_in_flight_may_fork(run_ranks, what, backend):
