@@ -101,8 +101,9 @@ void Arena::open_file() {
   if (file < 0 && errno == EINVAL) file = memfd_create("tutti", MFD_CLOEXEC | MFD_ALLOW_SEALING);  // before Linux 6.3
   if (file < 0) {
     refuse(fmt::format("memfd_create failed: {}", reason_of(errno)),
-           errno == EMFILE || errno == ENFILE ? "raise the number of open files (ulimit -n)"
-                                              : "allow it in the container's seccomp profile, or use the tcp backend");
+           errno == EMFILE || errno == ENFILE
+               ? "raise the number of open files (ulimit -n)"
+               : "allow it in the container's seccomp profile, or use the backend native (TCP)");
   }
   file_ = UniqueFd(file);
   fchmod(file, S_IRUSR | S_IWUSR);
@@ -113,7 +114,7 @@ void Arena::map_room(const ArenaOptions& options) {
   if (const Allowance largest = file_bytes_max(); room > largest.bytes) {
     refuse(fmt::format("{} of room are more than {} allows ({})", bytes_text(room), largest.source,
                        bytes_text(largest.bytes)),
-           "raise it, or use the tcp backend");
+           "raise it, or use the backend native (TCP)");
   }
   // A room that was asked for is not made smaller in silence.
   const std::uint64_t least = options.bytes > 0 ? room : std::min(room, smallest_room);
@@ -123,14 +124,14 @@ void Arena::map_room(const ArenaOptions& options) {
     if (room <= least) {
       const Allowance left = address_space_left();
       refuse(fmt::format("{} of address space cannot be had ({}; {})", bytes_text(room), reason_of(errno), left.source),
-             "raise ulimit -v, or use the tcp backend");
+             "raise ulimit -v, or use the backend native (TCP)");
     }
   }
   // Nobody can cut the file under those who map it: that would be their SIGBUS.
   if (ftruncate(file_.get(), static_cast<off_t>(room)) != 0 ||
       fcntl(file_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     refuse(fmt::format("a memory file of {} cannot be made: {}", bytes_text(room), reason_of(errno)),
-           "use the tcp backend");
+           "use the backend native (TCP)");
   }
   address_.bytes = room;
 }

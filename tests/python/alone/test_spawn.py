@@ -196,3 +196,33 @@ def test_a_parent_that_ignores_the_end_of_children_is_no_obstacle(tmp_path, clea
                           preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
     assert done.returncode == 0, done.stderr
     assert done.stdout == "was killed by signal 9, SIGKILL\nSIGCHLD is ignored again\n"
+
+
+BEYOND_THE_LIMIT = """
+import multiprocessing.popen_fork, os, resource  # before this is another user, who may not read the modules
+import tutti._spawn
+
+if os.getuid() == 0:
+    os.setuid(64124)  # the limit does not hold for root, and counts the processes of a user, of whom there are no others
+
+if __name__ == "__main__":
+    for limit in (1, 2, 3):
+        resource.setrlimit(resource.RLIMIT_NPROC, (limit, 4))
+        try:
+            tutti._spawn.spawn(os.getpid, 2, start_method="fork")
+        except tutti.Error as error:
+            print(error)
+"""
+
+
+def test_a_limit_on_processes_is_named(tmp_path, clean_environment):
+    if os.getuid() != 0:
+        pytest.skip("only root can become a user without other processes")
+    program = tmp_path / "main.py"
+    program.write_text(BEYOND_THE_LIMIT)
+    environment = clean_environment | {"OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, timeout=60)
+    store, first, second = done.stdout.splitlines()
+    assert store.startswith("cannot start a thread to serve the store: Resource temporarily unavailable: the limit on processes")
+    assert first.startswith("spawn: rank 0 of 2 could not be started: ") and "`ulimit -u`: 2" in first
+    assert second.startswith("spawn: rank 1 of 2 could not be started: ") and "raise it, or start fewer ranks" in second
