@@ -26,12 +26,11 @@
 #include "group/core.hpp"
 #include "group/life.hpp"
 #include "group/neighbourhood.hpp"
+#include "group/own_address.hpp"
 #include "group/runtime.hpp"
 #include "transport/alone.hpp"
 #include "transport/host.hpp"
 #include "transport/tcp.hpp"
-#include "wire/interfaces.hpp"
-#include "wire/loopback.hpp"
 #include "wire/secret.hpp"
 
 namespace tutti {
@@ -138,27 +137,6 @@ struct Joining {
   TimePoint deadline;
 };
 
-/// Whether every rank reaches every other over loopback. Neither a host's name nor a launcher's word tells: loopback joins the
-/// processes of one network namespace, and only where it is up.
-bool all_share_loopback(const Joining& joining) {
-  const std::string own = wire::loopback_problem().empty() ? wire::network_identity() : "";
-  const std::vector<std::string> networks = joining.connector.exchange(own, joining.deadline);
-  return !networks[0].empty() && std::ranges::count(networks, networks[0]) == std::ssize(networks);
-}
-
-/// An address at which the other ranks reach this one.
-wire::Address address_to_bind(const Joining& joining) {
-  const bool on_loopback = all_share_loopback(joining);  // all ranks ask, whatever they wish for themselves
-  wire::BindWish wish;
-  wish.wish = joining.environment.get("TUTTI_INTERFACE").value_or("");
-  if (wish.wish.empty() && on_loopback && joining.connector.place().node_count == 1) return wire::Address::loopback();
-  if (const std::string host = joining.connector.meeting_host(); !host.empty()) {
-    wish.meeting_point = wire::Address::from_numeric(host, 1);
-    if (wish.meeting_point) wish.route = wire::route_to(*wish.meeting_point);
-  }
-  return wire::choose_address(wire::list_interfaces(), wish);
-}
-
 /// What all ranks' notes say, by rank.
 struct Notes {
   std::vector<wire::Address> addresses{};
@@ -220,7 +198,8 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
   const Place& place = joining.connector.place();
   const OwnMemory memory = make_memory(joining.backend, place, joining.environment);
   const transport::TcpOptions options = tcp_options(place, joining.environment);
-  wire::Listener listener = transport::open_listener(address_to_bind(joining), options);
+  wire::Listener listener =
+      transport::open_listener(find_own_address(joining.connector, joining.environment, joining.deadline), options);
   Note own{.address = listener.address().text(),
            .host = place.host,
            .node = place.node_rank,
