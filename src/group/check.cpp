@@ -88,8 +88,7 @@ void check_places(Verb verb, std::string_view what, const View& out) {
   if (overlaps_itself(out)) {
     refuse(verb,
            "{} overlaps itself: with shape [{}] and strides [{}] (in elements) several of its elements are the same "
-           "memory; "
-           "pass an array in which each has its own, and copy from there",
+           "memory; pass an array in which each has its own, and copy from there",
            what, fmt::join(out.shape(), ", "), fmt::join(out.strides(), ", "));
   }
 }

@@ -123,7 +123,7 @@ int start(std::string_view name, const RunOptions& options, std::span<char* cons
   if (placement.nodes == 1 && options.is_dry_run) {
     placement.store = "127.0.0.1:(a free port)";
   } else if (placement.nodes == 1) {
-    if (const std::string problem = wire::loopback_problem(); !problem.empty()) throw Error(problem);
+    wire::require_loopback();
     store.emplace(TcpStoreServer::Options{.secret = secret, .on_trouble = tell_troubles(name)});
     placement.store = store->address().text();
   }

@@ -102,15 +102,10 @@ bool needs_loopback(const Detected& detected, const Environment& environment) {
   return std::holds_alternative<NoteInPrivateFile>(detected.meeting);
 }
 
-// Before anybody waits: a loopback that is down does not come up by itself.
-void check_loopback(const Detected& detected, const Environment& environment) {
-  if (!needs_loopback(detected, environment)) return;
-  if (const std::string problem = wire::loopback_problem(); !problem.empty()) throw RendezvousError(problem);
-}
-
 std::unique_ptr<Connector> connect_to_others(Detected detected, const HostIdentity& host,
                                              const Surroundings& surroundings, TimePoint deadline) {
-  check_loopback(detected, surroundings.environment);
+  // Before anybody waits: a loopback that is down does not come up by itself.
+  if (needs_loopback(detected, surroundings.environment)) wire::require_loopback();
   Met met = meet(detected, surroundings, deadline);
   const Record record{.rank = detected.rank,
                       .size = detected.size,

@@ -124,14 +124,13 @@ Met Convener::follow_note(Board& board, const std::optional<FoundSecret>& given)
     }
     if (around_.clock.now() >= deadline_) {
       const auto address = wire::Address::from_numeric(note.where.host, 1);
-      throw RendezvousError(
-          fmt::format("{} (of {}) leads to {}, but: {}; check that rank 0 runs and can be reached there{}",
-                      board.describe(), note.writer, note.where.text(), why,
-                      address && address->is_loopback()
-                          ? ": only processes of its network namespace reach its loopback (`tutti doctor` shows "
-                            "whether this is one); "
-                            "give all ranks TUTTI_SECRET and TUTTI_INTERFACE to meet at an address instead"
-                          : ""));
+      throw RendezvousError(fmt::format(
+          "{} (of {}) leads to {}, but: {}; check that rank 0 runs and can be reached there{}", board.describe(),
+          note.writer, note.where.text(), why,
+          address && address->is_loopback()
+              ? ": only processes of its network namespace reach its loopback (`tutti doctor` shows "
+                "whether this is one); give all ranks TUTTI_SECRET and TUTTI_INTERFACE to meet at an address instead"
+              : ""));
     }
     std::this_thread::sleep_for(milliseconds(10));
   }

@@ -88,8 +88,8 @@ UniqueFd connect(std::span<const Address> peers, TimePoint deadline, const Socke
       auto [socket, error] = connect_once(peer, std::min(deadline, deadline_after(now, attempt_most)), options);
       if (error == 0) return std::move(socket);
       again = again || worth_another_try(error);
-      // A listener may still come; loopback itself is there, or is not.
-      if (peer.is_loopback() && error == ENETUNREACH) throw RendezvousError(loopback_problem());
+      // A listener may still come; loopback itself is there, or is not. (::1 may be missing where 127.0.0.1 is not.)
+      if (peer.is_loopback() && error == ENETUNREACH) require_loopback();
       causes +=
           fmt::format("{}{}: {}", causes.empty() ? "" : ", ", peer.text(), std::generic_category().message(error));
       now = std::chrono::steady_clock::now();

@@ -44,4 +44,8 @@ std::string loopback_problem() {
       Address::loopback().host(), why);
 }
 
+void require_loopback() {
+  if (const std::string problem = loopback_problem(); !problem.empty()) throw RendezvousError(problem);
+}
+
 }  // namespace tutti::wire

@@ -14,4 +14,7 @@ std::string network_identity();
 // of one host do not reach each other by any of its addresses: the kernel sends what stays inside over loopback.
 std::string loopback_problem();
 
+// Throws that as a RendezvousError.
+void require_loopback();
+
 }  // namespace tutti::wire
