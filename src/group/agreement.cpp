@@ -158,7 +158,12 @@ void GroupCore::compare_with_leavers() {
 
 // What is known when the group ends, or this rank: nobody is left to name the call.
 std::optional<control::Cause> GroupCore::open_difference() const {
-  if (broken_ || proposed_) return std::nullopt;
+  if (broken_) return std::nullopt;
+  if (proposed_) {  // the members have yet to agree on it
+    const bool is_difference =
+        proposed_->kind == control::Cause::Kind::mismatch || proposed_->kind == control::Cause::Kind::lost;
+    return is_difference ? proposed_ : std::nullopt;
+  }
   if (differs_from_) return difference_before(facts_.rank, rank_of(differs_from_->world_peer), calls_.next());
   if (leavers_ahead_.empty()) return std::nullopt;
   const auto& [world_rank, position] = *leavers_ahead_.begin();

@@ -161,11 +161,13 @@ void GroupCore::probe(Operation& operation, const Whereabouts& where) {
 void GroupCore::report_left(int world_rank, std::uint64_t sequence) {
   const Signature* const missed = calls_.find(sequence);
   const std::string call = missed != nullptr ? "the call " + describe(*missed) : "the call";
-  request_abort(
-      {.kind = control::Cause::Kind::lost,
-       .blamed = {world_rank},
-       .sequence = sequence,
-       .text = fmt::format("{} left the job without taking part in {}", name_of_rank(rank_of(world_rank)), call)});
+  request_abort({.kind = control::Cause::Kind::lost,
+                 .blamed = {world_rank},
+                 .sequence = sequence,
+                 .text = fmt::format(
+                     "{} left the job without taking part in {}; every rank of a group must make the same calls in "
+                     "the same order",
+                     name_of_rank(rank_of(world_rank)), call)});
 }
 
 }  // namespace tutti

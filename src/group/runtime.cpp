@@ -134,9 +134,12 @@ std::vector<control::Position> Runtime::positions() const {
 
 // Nobody can raise it any more where it belongs: it is said when this rank leaves.
 void Runtime::note_late_difference(const GroupFacts& facts, const control::Cause& cause) {
-  if (cause.kind != control::Cause::Kind::mismatch || leave_error_) return;
-  leave_error_ =
-      std::make_exception_ptr(Mismatch(fmt::format("rank {} of {}: {}", facts.rank, facts.size, cause.text)));
+  if (leave_error_) return;
+  const std::string what = fmt::format("rank {} of {}: {}", facts.rank, facts.size, cause.text);
+  if (cause.kind == control::Cause::Kind::mismatch) leave_error_ = std::make_exception_ptr(Mismatch(what));
+  if (cause.kind != control::Cause::Kind::lost || cause.blamed.empty()) return;
+  const int rank = cause.blamed.front();
+  leave_error_ = std::make_exception_ptr(PeerLost(what, rank, host_of(rank), cause.text));
 }
 
 void Runtime::refuse_call() const {
@@ -251,8 +254,8 @@ void Runtime::unreachable(int peer, std::string_view reason) {
 void Runtime::on_abort(std::uint64_t group, std::uint32_t epoch, const control::Cause& cause) {
   const auto found = groups_.find(group);
   if (found == groups_.end() && closed_.contains(group)) {
-    note_late_difference(closed_.at(group).facts, cause);
-    open_differences_.erase(group);
+    const bool is_own = open_differences_.erase(group) > 0;
+    if (is_own || cause.kind == control::Cause::Kind::mismatch) note_late_difference(closed_.at(group).facts, cause);
   } else if (found == groups_.end()) {
     broken_early_.emplace_back(group, cause);
     if (broken_early_.size() > broken_early_limit) broken_early_.pop_front();

@@ -116,7 +116,8 @@ TEST(Circle, BodiesThatAreDoneAreStartedAgainForOtherArrays) {
           Sample sample(shape, ++sequence, random);
           for (int rank = 0; rank < size; ++rank) {
             const BodyStart start = sample.start(rank);
-            members[rank].run_again(*bodies[static_cast<std::size_t>(rank)], start.signature, start.input, start.output);
+            members[rank].run_again(*bodies[static_cast<std::size_t>(rank)], start.signature, start.input,
+                                    start.output);
           }
           poll_all(bodies, random);
           for (int rank = 0; rank < size; ++rank) ASSERT_EQ(sample.difference(rank), "") << sample.text();

@@ -9,6 +9,7 @@
 #include <complex>
 #include <cstring>
 #include <limits>
+#include <memory>
 
 #include "base/hash.hpp"
 
@@ -179,10 +180,10 @@ void write_contribution(DType dtype, const std::optional<Op>& op, const Origin& 
 
 void write_reduction(DType dtype, const Op& op, std::span<const std::byte> contributions, std::byte* to) {
   with_type(dtype, [&]<class T>(std::type_identity<T>) {
-    T values[64];
     const std::size_t count = contributions.size() / sizeof(T);
-    if (count > 0) std::memcpy(static_cast<void*>(values), contributions.data(), contributions.size());
-    const T value = reduction<T>(op, std::span<const T>(values, count));
+    const auto values = std::make_unique<T[]>(count);
+    if (count > 0) std::memcpy(static_cast<void*>(values.get()), contributions.data(), contributions.size());
+    const T value = reduction<T>(op, std::span<const T>(values.get(), count));
     std::memcpy(to, &value, sizeof value);
   });
 }
