@@ -176,19 +176,28 @@ void Control::retire(int rank, std::span<const Position> positions) {
   if (!is_first) return;
   verdicts_.retire(rank);
   creations_.member_left(rank, cause);
+  if (closed_.contains(rank)) part_from(rank);
+}
+
+// Its goodbye may still be on its way, over others, and before that what it has decided: until then it counts as the decider.
+void Control::link_parted(int peer) {
+  if (peer == rank_ || lost_.contains(peer) || !closed_.insert(peer).second) return;
+  quiet_.erase(peer);
+  goodbye_awaits_.erase(peer);
+  links_.ban(peer);
+  // Often everybody leaves at once: links that would be given up again in a moment are not worth their handshakes. Floods that
+  // are missed meanwhile come with the new link.
+  mend_at_ = std::min(mend_at_, clock_->now() + options_.mend);
+  if (left_.contains(peer)) return part_from(peer);
+  tell([peer](ControlListener& listener) { listener.on_left(peer, {}); });
 }
 
 void Control::part_from(int rank) {
   if (rank == rank_ || lost_.contains(rank) || !parted_.insert(rank).second) return;
   retire(rank, {});
+  link_parted(rank);
   creations_.remove_rank(rank, left_.at(rank));
   verdicts_.remove(rank);
-  quiet_.erase(rank);
-  goodbye_awaits_.erase(rank);
-  links_.ban(rank);
-  // Often everybody leaves at once: links that would be given up again in a moment are not worth their handshakes. Floods that
-  // are missed meanwhile come with the new link.
-  mend_at_ = std::min(mend_at_, clock_->now() + options_.mend);
 }
 
 void Control::remove_rank(int rank, const Cause& cause) {

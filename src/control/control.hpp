@@ -188,7 +188,8 @@ class Control {
   Verdicts verdicts_;
   Creations creations_;
   std::map<int, Cause> lost_, left_;  // who left may still be there, and finish what it has posted:
-  std::set<int> parted_;              // until it has closed its links
+  std::set<int> closed_;              // who has said goodbye on every link to this rank,
+  std::set<int> parted_;              // and who has left, too: nothing more is heard of it
   std::set<int> goodbye_awaits_;      // linked peers that have yet to confirm this rank's goodbye
   TimePoint mend_at_ = TimePoint::max();
   std::deque<std::function<void(ControlListener&)>> news_;

@@ -48,10 +48,12 @@ void Control::spread(const Flooded& message, int except) {
 void Control::send(int to, RoutedBody body) {
   if (silenced()) return;
   const bool asks = std::holds_alternative<Probe>(body) || std::holds_alternative<Join>(body);
-  // A rank on the way may be stuck. But not to be answered at once is what happens on a busy machine, where another connection for
-  // each pair of ranks would not help.
+  // A rank on the way may be stuck. But among many ranks, not to be answered at once is what happens on a busy machine, where another
+  // connection for each pair of them would not help.
+  constexpr int few_ranks = 32;
   const TimePoint now = clock_->now();
-  const bool unanswered = asks && now - unanswered_.try_emplace(to, now).first->second >= options_.silence / 2;
+  const auto [asked, is_first] = asks ? unanswered_.try_emplace(to, now) : std::pair(unanswered_.end(), true);
+  const bool unanswered = !is_first && (size_ <= few_ranks || now - asked->second >= options_.silence / 2);
   const bool straight = unanswered || straight_.contains(to);
   route({rank_, to, straight ? 0 : links_.hops_max(), std::move(body)}, rank_);
 }
@@ -182,8 +184,6 @@ void Control::link_refused(int peer, std::string_view reason) {
   quiet_.erase(peer);
   break_link(peer, wanted_links(peer, size_, {}).contains(rank_), reason);
 }
-
-void Control::link_parted(int peer) { part_from(peer); }
 
 void Control::break_link(int peer, bool is_witness, std::string_view reason) {
   if (silenced() || !links_.usable(peer)) return;

@@ -244,10 +244,10 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void watch_messages(TimePoint now);
   [[nodiscard]] static std::uint64_t stall_key(const Operation& operation);
   void ask(int rank, const Operation& operation);
-  void ask_some(std::vector<int> ranks, Operation& operation);
+  void ask_some(std::vector<int> ranks, Operation& operation, std::size_t limit);
   [[nodiscard]] bool speaks_for_all(const Operation& operation, TimePoint now);
   void consider_warning(Operation& operation, TimePoint now);
-  void probe(Operation& operation, const Whereabouts& where);
+  void probe(Operation& operation, const Whereabouts& where, std::size_t limit);
   void time_out(Operation& operation, TimePoint now);
   [[nodiscard]] std::string stall_report(const Operation& operation, TimePoint now, const Whereabouts& where,
                                          std::string_view what) const;

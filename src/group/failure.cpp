@@ -134,11 +134,16 @@ bool GroupCore::report_doomed(const Operation& operation, TimePoint now) {
     request_abort({.kind = control::Cause::Kind::mismatch, .blamed = {}, .sequence = sequence, .text = text});
   } else if (runtime_->is_unreachable(peer)) {
     request_abort({.kind = control::Cause::Kind::lost, .blamed = {peer}, .sequence = sequence, .text = text});
+  } else {  // the peer is well: it failed here
+    request_abort({.kind = control::Cause::Kind::aborted,
+                   .blamed = {facts_.world_of[static_cast<std::size_t>(facts_.rank)]},
+                   .sequence = sequence,
+                   .text = text});
   }
-  return proposed_.has_value();
+  return proposed_.has_value() || broken_.has_value();
 }
 
-void GroupCore::probe(Operation& operation, const Whereabouts& where) {
+void GroupCore::probe(Operation& operation, const Whereabouts& where, std::size_t limit) {
   for (const int rank : where.waiting_for) {
     const int world = facts_.world_of[static_cast<std::size_t>(rank)];
     if (!runtime_->has_left(world)) continue;
@@ -155,7 +160,7 @@ void GroupCore::probe(Operation& operation, const Whereabouts& where) {
   }
   std::vector<int> asked = where.waiting_for;
   if (follows_chains(operation)) asked = stalls_.involved(asked, stall_key(operation));
-  ask_some(asked, operation);
+  ask_some(asked, operation, limit);
 }
 
 void GroupCore::report_left(int world_rank, std::uint64_t sequence) {

@@ -15,9 +15,12 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration probe_after = 100ms;  // a call that waits longer asks those it waits for
-constexpr Duration probe_again_max = 5s;
+constexpr Duration probe_again_max = 1s;
 constexpr Duration follow_after = 5s;  // … and then those that these wait for, in turn
-constexpr std::size_t probes_max = 8;  // at a time: all ranks may wait, on a machine that is busy enough already
+// At a time: all ranks may wait, on a machine that is busy enough already. Who is about to be blamed is asked in any case.
+constexpr std::size_t probes_max = 8, last_probes_max = 128;
+constexpr int few_ranks =
+    32;  // so few are all asked at once, whatever they wait for: that costs little, and is known soonest
 // So long before a deadline everybody is asked again: who is blamed must still be late.
 constexpr Duration last_question_min = 150ms, last_question_max = 1s;
 constexpr Duration answer_stale = 2500ms;  // an answer older than this counts as none
@@ -60,7 +63,7 @@ void GroupCore::look_at_all(TimePoint now) {
       if (now >= operation.request.deadline) {
         time_out(operation, now);
       } else if (somebody_left_ && operation.is_message()) {
-        probe(operation, whereabouts(operation));
+        probe(operation, whereabouts(operation), probes_max);
       }
     }
     return !proposed_ && !broken_;
@@ -88,7 +91,7 @@ void GroupCore::watch_oldest(TimePoint now) {
   if (now - operation.probed_at < until_next_probe(waited) && !last_time) return;
   operation.probed_at = now;
   const Whereabouts where = whereabouts(operation);
-  probe(operation, where);
+  probe(operation, where, last_time ? last_probes_max : probes_max);
   if (!proposed_) consider_warning(operation, now);
 }
 
@@ -106,26 +109,27 @@ void GroupCore::watch_messages(TimePoint now) {
   const Duration waited = now - message_watched_since_;
   next_message_watch_ = now + until_next_probe(waited);
   if (waited < probe_after) return;
-  probe(operation, whereabouts(operation));
+  probe(operation, whereabouts(operation), probes_max);
   if (!proposed_) consider_warning(operation, now);
 }
 
 // To compare signatures it is enough to ask those whom one waits for. Who is to blame is asked when it matters: before a report,
 // and before a deadline.
 bool GroupCore::follows_chains(const Operation& operation) const {
+  if (facts_.size <= few_ranks) return true;
   const TimePoint now = runtime_->clock().now();
   const Duration after = std::min({follow_after, operation.timeout / 2, runtime_->stall_warning() / 2});
   return now - operation.started_at >= after;
 }
 
 // In turn: what one of them does not know, another one will. Each rank begins elsewhere.
-void GroupCore::ask_some(std::vector<int> ranks, Operation& operation) {
+void GroupCore::ask_some(std::vector<int> ranks, Operation& operation, std::size_t limit) {
   std::erase(ranks, facts_.rank);
+  if (facts_.size <= few_ranks) limit = few_ranks;
   const std::size_t first =
-      ranks.size() > probes_max ? operation.probe_count * probes_max + static_cast<std::size_t>(facts_.rank) : 0;
+      ranks.size() > limit ? operation.probe_count * limit + static_cast<std::size_t>(facts_.rank) : 0;
   ++operation.probe_count;
-  for (std::size_t i = 0; i < std::min(ranks.size(), probes_max); ++i)
-    ask(ranks[(first + i) % ranks.size()], operation);
+  for (std::size_t i = 0; i < std::min(ranks.size(), limit); ++i) ask(ranks[(first + i) % ranks.size()], operation);
 }
 
 void GroupCore::ask(int rank, const Operation& operation) {
@@ -209,7 +213,7 @@ void GroupCore::take_answer(int world_rank, const StallAnswer& answer) {
   if (answer.state == StallAnswer::State::waiting && follows_chains(*operation)) {
     std::size_t asked = 0;
     for (const int next : answer.waiting_for) {
-      const bool valid = next >= 0 && next < facts_.size && asked++ < probes_max;
+      const bool valid = next >= 0 && next < facts_.size && (facts_.size <= few_ranks || asked++ < probes_max);
       if (valid && !stalls_.answered(next, answer.sequence, now - probe_after)) ask(next, *operation);
     }
   }
