@@ -317,7 +317,7 @@ void GroupCore::say_unfinished(const Operation& operation, const std::exception_
 void GroupCore::end(Operation& operation, std::exception_ptr error) {
   if (operation.ended()) return;
   if (!operation.doomed.empty()) --doomed_count_;
-  if (error && runtime_->is_leaving()) say_unfinished(operation, error);
+  if (error && runtime_->drains()) say_unfinished(operation, error);
   if (operation.task != nullptr && !error) {  // ended well: nothing to cancel
     operation.task->release();
     operation.task = nullptr;

@@ -8,6 +8,7 @@
 #include <tutti/error.hpp>
 
 #include "base/environment.hpp"
+#include "base/printable.hpp"
 #include "group/core.hpp"
 #include "group/runtime.hpp"
 
@@ -43,10 +44,11 @@ void GroupCore::abort(std::string_view reason) {
 void GroupCore::break_with(const control::Cause& cause) {
   if (broken_) return;
   broken_ = cause;
+  broken_->text = printable_text(cause.text, "\n\t");  // it may be another rank's, and people will read it
   std::vector<std::shared_ptr<Operation>> under_way = messages_.all();
   for (auto place = collectives_.first(); place < collectives_.end(); ++place)
     under_way.push_back(collectives_.at(place));
-  for (const auto& operation : under_way) end(*operation, error_for(cause, operation.get()));
+  for (const auto& operation : under_way) end(*operation, error_for(*broken_, operation.get()));
   early_.clear();
   refusals_.clear();
   runtime_->transport().forget(facts_.id, ~std::uint64_t{0});

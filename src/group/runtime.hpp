@@ -78,6 +78,8 @@ class Runtime final : public TransportListener,
   /// What was found wrong while this rank left: calls that differed and were not noticed before. Null: nothing.
   [[nodiscard]] std::exception_ptr take_leave_error() { return std::exchange(leave_error_, nullptr); }
   [[nodiscard]] bool is_leaving() const { return leaving_.load(std::memory_order_acquire); }
+  /// It is leaving, and waits for what was posted.
+  [[nodiscard]] bool drains() const { return is_leaving() && parts_.threaded; }
   /// Throws when this process left the job, or is a forked child of the one that joined it.
   void check_alive() const {
     if (forked_.load(std::memory_order_acquire) || gone_.load(std::memory_order_acquire)) [[unlikely]]
