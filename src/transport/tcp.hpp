@@ -103,7 +103,7 @@ class TcpTransport final : public Transport, private LinkOwner {
   Peer& peer_of(const Link& link) { return peers_[static_cast<std::size_t>(link.peer)]; }
   Link& control_of(Peer& peer);
   void control_begins(Link& link, std::uint64_t bytes);
-  void goodbye(Link& link);
+  void goodbye(Link& link, const Numbers& numbers);
   void say_goodbye(Link& link);
   [[nodiscard]] bool is_unfinished(const Link& link) const;
   bool deliver_to_self();

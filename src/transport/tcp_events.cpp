@@ -14,7 +14,7 @@ bool TcpTransport::admit(Link& link) {
   if (purpose.world != world_ || purpose.to != rank_ || purpose.from < 0 || purpose.from >= size()) return false;
   if (purpose.from == rank_ || purpose.stream > static_cast<std::uint32_t>(options_.streams)) return false;
   Peer& peer = peer_of(link);
-  if (peer.is_gone() || peer.saying_goodbye) return false;
+  if (peer.is_gone()) return false;
   return std::none_of(peer.incoming.begin(), peer.incoming.end(), [&](const Link* other) {
     return other->purpose.kind == purpose.kind && other->purpose.stream == purpose.stream;
   });
@@ -32,7 +32,15 @@ void TcpTransport::link_opened(Link& link) {
   if (says_goodbye_) say_goodbye(link);
 }
 
-void TcpTransport::say_goodbye(Link& link) { wiring_.push(link, {.head = encode_numbers(FrameType::goodbye, {})}); }
+// The peer may not have seen all of this rank's connections yet: one that waits for its handshake there may hold data. So it is told
+// how many there are.
+void TcpTransport::say_goodbye(Link& link) {
+  const auto& links = wiring_.links();
+  const auto count = std::count_if(links.begin(), links.end(), [&](const auto& other) {
+    return other->mine && other->peer == link.peer && other->is_open();
+  });
+  wiring_.push(link, {.head = encode_numbers(FrameType::goodbye, {.first = static_cast<std::uint64_t>(count)})});
+}
 
 void TcpTransport::frame_begins(Link& link, const wire::FrameHeader& header, std::span<const std::byte> extra) {
   Peer& peer = peer_of(link);
@@ -42,7 +50,7 @@ void TcpTransport::frame_begins(Link& link, const wire::FrameHeader& header, std
   const bool from_sender = !link.mine && link.purpose.kind == LinkKind::stream;
   const bool from_receiver = link.mine && link.purpose.kind == LinkKind::stream;
   link.incoming = {.kind = Incoming::Kind::discard, .bytes = static_cast<std::int64_t>(header.payload_bytes)};
-  if (type == FrameType::goodbye) return goodbye(link);
+  if (type == FrameType::goodbye) return goodbye(link, decode_numbers(extra));
   if (type == FrameType::control && link.purpose.kind == LinkKind::control) {
     if (!closing_) control_begins(link, header.payload_bytes);
     return;
@@ -84,9 +92,11 @@ void TcpTransport::frame_ends(Link& link) {
 }
 
 // The other side writes nothing more on this link, and wants nothing more from it.
-void TcpTransport::goodbye(Link& link) {
+void TcpTransport::goodbye(Link& link, const Numbers& numbers) {
+  Peer& peer = peer_of(link);
   link.parted = true;
-  peer_of(link).saying_goodbye = true;
+  peer.saying_goodbye = true;
+  peer.links_to_end = std::max(peer.links_to_end, numbers.first);
   wiring_.fail(link, "it said goodbye");
 }
 
@@ -114,7 +124,7 @@ void TcpTransport::link_ended(Link& link, const std::string& reason) {
 }
 
 void TcpTransport::part_if_silent(Peer& peer) {
-  bool open = false;
+  bool open = peer.incoming.size() < peer.links_to_end;  // one of them is still at the door, with what it holds
   peer.for_each_link([&](const Link& link) { open |= link.is_open(); });
   if (open) return;
   let_go(peer, Peer::Standing::parted,

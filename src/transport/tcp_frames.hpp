@@ -5,7 +5,7 @@
 //   sender → receiver, streams 1…k   data (grant, offset, bytes)
 //   receiver → sender, stream 0      grant (message, grant) · drop (message) · credit (bytes)
 //   either way, control link         control (bytes)
-//   either way, every link           goodbye
+//   either way, every link           goodbye (links that its sender has opened)
 //
 // A message of up to the eager limit travels at once, as long as the credit lasts; a longer one is announced, and its
 // bytes follow when the receiver has room and grants it.
@@ -49,7 +49,8 @@ wire::EncodedFrame encode_announce(const Envelope& envelope, std::uint64_t id);
 // Throws MalformedMessage if it is not one.
 Message decode_message(const wire::FrameHeader& header, std::span<const std::byte> extra);
 
-// All other frames have two numbers: (message, grant), (grant, offset), (message, 0), (bytes, 0) or none.
+// All other frames have two numbers: (message, grant), (grant, offset), (message, 0), (bytes, 0), (links, 0) of a goodbye,
+// or none.
 struct Numbers {
   std::uint64_t first = 0;
   std::uint64_t second = 0;

@@ -19,8 +19,9 @@ struct Peer {
   int rank = -1;
   wire::Address address;
   Standing standing = Standing::present;
-  std::string reason;           // why it is gone, as an error of a transfer says it
-  bool saying_goodbye = false;  // on one link at least; what the other links hold is still read
+  std::string reason;              // why it is gone, as an error of a transfer says it
+  std::uint64_t links_to_end = 0;  // that it opened, as its goodbye says
+  bool saying_goodbye = false;     // on one link at least; what the other links hold is still read
   // It was shown to be there: it connected to this rank, or sent something. That a connection to it seems to be open is not
   // enough: the other end may have closed before it knew.
   bool was_reached = false;
