@@ -174,13 +174,12 @@ void interrupt(Started& started) {
   GroupCore& core = started.member->core();
   if (core.runtime().is_forked()) return;
   for (const auto& operation : started.operations) {
-    if (core.interrupt(*operation)) continue;
-    const TimePoint limit = core.runtime().clock().now() + arriving_limit;
-    if (core.runtime().drive([&] { return operation->ended(); }, limit)) {
-      core.give_back(*operation);
-    } else {
-      core.interrupt_arriving(*operation);
+    if (!core.interrupt(*operation, GroupCore::Arriving::wait)) {
+      const TimePoint limit = core.runtime().clock().now() + arriving_limit;
+      core.runtime().drive([&] { return operation->ended(); }, limit);
+      static_cast<void>(core.interrupt(*operation, GroupCore::Arriving::drop));
     }
+    core.give_back(*operation);
   }
 }
 

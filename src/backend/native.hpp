@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -27,6 +28,12 @@ struct GroupFacts {
   std::uint32_t epoch = 0;
   std::vector<int> world_of{};  // rank in the group → rank in the world
   std::vector<int> node_of{};   // node of each rank; empty: all on one
+
+  /// The rank in the group of a rank in the world; −1: it is no member.
+  [[nodiscard]] int rank_of(int world_rank) const {
+    const auto found = std::find(world_of.begin(), world_of.end(), world_rank);
+    return found == world_of.end() ? -1 : static_cast<int>(found - world_of.begin());
+  }
 };
 
 /// Who can carry bodies without plans: for the whole group, or for its ranks on this host.

@@ -11,6 +11,14 @@
 
 namespace tutti::control {
 
+namespace {
+
+Cause cause_of_leaving(int rank) {
+  return {.kind = Cause::Kind::lost, .blamed = {rank}, .sequence = 0, .text = fmt::format("rank {} has left", rank)};
+}
+
+}  // namespace
+
 Control::Control(Transport& transport, const Clock& clock, Random random, const ControlOptions& options)
     : transport_(&transport),
       clock_(&clock),
@@ -110,8 +118,7 @@ std::shared_ptr<const Creation> Control::create(CreationRequest request) {
 void Control::announce_leave(std::span<const Position> positions) {
   if (silenced() || std::exchange(is_leaving_, true)) return;
   verdicts_.retire(rank_);
-  creations_.leave(
-      {.kind = Cause::Kind::lost, .blamed = {rank_}, .sequence = 0, .text = fmt::format("rank {} has left", rank_)});
+  creations_.leave(cause_of_leaving(rank_));
   for (const int peer : links_.peers()) goodbye_awaits_.insert(peer);
   do {
     const auto part = positions.first(std::min(positions.size(), positions_max));
@@ -166,8 +173,7 @@ void Control::lose(int rank, const Cause& cause) {
 // It starts no more calls and decides nothing any more; its links stay until it closes them.
 void Control::retire(int rank, std::span<const Position> positions) {
   if (rank == rank_ || lost_.contains(rank)) return;
-  const Cause cause{
-      .kind = Cause::Kind::lost, .blamed = {rank}, .sequence = 0, .text = fmt::format("rank {} has left", rank)};
+  const Cause cause = cause_of_leaving(rank);
   const bool is_first = left_.try_emplace(rank, cause).second;
   if (!is_first && positions.empty()) return;
   tell([rank, all = std::vector(positions.begin(), positions.end())](ControlListener& listener) {

@@ -3,8 +3,9 @@
 //
 // Every rank keeps control links to the ranks 1, 2, 4, … away in both directions: O(log n) links. What concerns everybody
 // is *flooded*: each rank hands each message on once, over all its links. What concerns one rank is *routed* over links
-// that come closer to it; a question that is not answered goes straight the next time, for a rank on the way may be stuck. When a rank is gone, each of its neighbours opens a link to the next living rank beyond it and
-// repeats the recent floods there; the links to the nearest living ranks on both sides always form a ring.
+// that come closer to it. A question that is not answered goes straight the next time, because a rank on the way may be stuck; among many
+// ranks only after a while. When a rank is gone, each of its neighbours opens a link to the next living rank beyond it and repeats the
+// recent floods there; the links to the nearest living ranks on both sides always form a ring.
 //
 // Why all ranks name the same rank.
 //
@@ -21,7 +22,13 @@
 //     window and the takeover time. Two deciders can contradict each other only if the first one lives, lost a link, and its word
 //     took longer than both together; this is the one assumption about time. Two ranks whose only link is cut cannot be told
 //     apart from one that lost the other: there each names the other.
-//  5. Nothing waits for ever: a suspicion undecided for the silence limit, and an abort undecided for `patience`, are decided by
+//  5. A rank that leaves is not lost. It floods a goodbye with its positions, stays in the network until those it has links to have
+//     confirmed it, and closes its links afterwards. Who could not even connect to a rank is no *witness*: the rank may have left. Its
+//     accusation is not decided until a rank that had a link to the accused accuses it, or tells that it left (Departed). Ranks at the
+//     accused's places in the network are witnesses in any case, because a rank does not leave before those links are open.
+//  6. Silence is death only where nothing else can be known: `life` asks the system, any byte from the peer counts, and the limit grows
+//     with the lag that both ends have seen.
+//  7. Nothing waits for ever: a suspicion undecided for the silence limit, and an abort undecided for `patience`, are decided by
 //     each rank for itself, by the same rule over the same facts.
 //
 // Pure of I/O of its own: time, links and randomness are passed in, so that it runs in the simulator. One thread at a time

@@ -199,6 +199,9 @@ void Runtime::compare_closed(int world_rank, const control::Position& theirs) {
   const std::uint32_t tag = *own.calls.tag_at(own.calls.next());
   if (theirs.calls == own.calls.next() && histories_agree(tag, tag_of(theirs))) return;
   if (tag == Signature::unknown_history || tag_of(theirs) == Signature::unknown_history) return;
+  // Should the peer be gone before it can say which call it was, that it differed is known.
+  open_differences_.emplace(theirs.group,
+                            difference_before(own.facts.rank, own.facts.rank_of(world_rank), own.calls.next()));
   control_->probe(
       world_rank,
       encode(StallProbe{.group = theirs.group, .epoch = theirs.epoch, .signature = {}, .calls = own.calls.recent()}));
@@ -208,10 +211,8 @@ void Runtime::compare_calls_of_closed(int world_peer, const StallProbe& probe) {
   const auto found = closed_.find(probe.group);
   if (found == closed_.end() || found->second.facts.epoch != probe.epoch) return;
   const ClosedGroup& own = found->second;
-  const auto& world_of = own.facts.world_of;
-  const auto place = std::find(world_of.begin(), world_of.end(), world_peer);
-  if (place == world_of.end()) return;
-  const int peer = static_cast<int>(place - world_of.begin());
+  const int peer = own.facts.rank_of(world_peer);
+  if (peer < 0) return;
   const auto difference = first_difference(own.calls, probe.calls);
   control_->abort(probe.group, probe.epoch,
                   difference ? difference_between({.rank = own.facts.rank, .signature = difference->own},

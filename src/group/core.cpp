@@ -49,11 +49,6 @@ void GroupCore::refuse_second_thread(std::string_view what) const {
                   who(), what));
 }
 
-int GroupCore::rank_of(int world_rank) const {
-  const auto found = std::find(facts_.world_of.begin(), facts_.world_of.end(), world_rank);
-  return found == facts_.world_of.end() ? -1 : static_cast<int>(found - facts_.world_of.begin());
-}
-
 void GroupCore::check_usable() const {
   if (facts_.rank < 0) {
     throw InvalidArgument(

@@ -105,13 +105,13 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   };
   Exchange run_exchange(const Message* sent, const Message* received);
   void abort(std::string_view reason);
-  /// The caller leaves this call by an exception. When this returns true, its memory is not touched any more: a message is withdrawn, a
-  /// collective breaks the group. False for a message that is just arriving: wait for it to end, and give it back.
-  [[nodiscard]] bool interrupt(Operation& operation);
-  /// Puts a message that was received for nobody back in front of those that nobody has received yet.
+  /// The caller leaves this call by an exception. When this returns true, the call has ended and its memory is not touched any more: a
+  /// message is withdrawn, a collective breaks the group. False for a message that is just arriving: wait until it has ended. With
+  /// Arriving::drop such a message is lost, and with it the group.
+  enum class Arriving : std::uint8_t { wait, drop };
+  [[nodiscard]] bool interrupt(Operation& operation, Arriving arriving);
+  /// After interrupt(): a message that the call did receive is put back in front of those that nobody has received yet.
   void give_back(Operation& operation);
-  /// The message did not end in time: it is lost, and with it the group.
-  void interrupt_arriving(Operation& operation);
   /// This rank takes no part in the group's next call, for reasons that its caller found: the call takes its number here, and
   /// the others raise Aborted with the reason instead of waiting.
   void decline(const std::string& reason);
@@ -166,7 +166,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   [[nodiscard]] StallAnswer answer_probe(int world_rank, const StallProbe& probe);
   void take_answer(int world_rank, const StallAnswer& answer);
   [[nodiscard]] bool is_broken() const { return broken_.has_value(); }
-  [[nodiscard]] int rank_of(int world_rank) const;
+  [[nodiscard]] int rank_of(int world_rank) const { return facts_.rank_of(world_rank); }
   [[nodiscard]] std::string name_of_rank(int rank) const;
   /// "all_reduce #412 (float32 × 1048576, sum)", "recv (float32 × 4, tag 3) from rank 1 in the world".
   [[nodiscard]] std::string call_text(const Operation& operation) const;

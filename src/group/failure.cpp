@@ -75,15 +75,15 @@ std::exception_ptr GroupCore::error_for(const control::Cause& cause, const Opera
   return std::make_exception_ptr(Aborted(what));
 }
 
-bool GroupCore::interrupt(Operation& operation) {
+bool GroupCore::interrupt(Operation& operation, Arriving arriving) {
   const auto guard = runtime_->lock();
   if (operation.ended()) return true;
-  const bool is_arriving = operation.request.verb == Verb::recv && operation.is_message() &&
+  const bool is_arriving = operation.request.verb == Verb::recv &&
                            operation.transfer.state == Transfer::State::pending &&
                            runtime_->transport().is_arriving(operation.transfer);
-  if (is_arriving) return false;
+  if (is_arriving && arriving == Arriving::wait) return false;
   const std::string text = fmt::format("rank {} was interrupted in {}", facts_.rank, call_text(operation));
-  if (!operation.is_message()) {
+  if (is_arriving || !operation.is_message()) {
     request_abort({.kind = control::Cause::Kind::aborted,
                    .blamed = {facts_.world_of[static_cast<std::size_t>(facts_.rank)]},
                    .sequence = operation.request.signature.sequence,
@@ -95,21 +95,8 @@ bool GroupCore::interrupt(Operation& operation) {
 
 void GroupCore::give_back(Operation& operation) {
   const auto guard = runtime_->lock();
-  const Transfer& transfer = operation.transfer;
-  if (transfer.state != Transfer::State::done || broken_) return;
-  runtime_->transport().give_back(transfer);
-}
-
-void GroupCore::interrupt_arriving(Operation& operation) {
-  const auto guard = runtime_->lock();
-  if (operation.ended()) return;
-  const std::string text =
-      fmt::format("rank {} was interrupted while {} was arriving", facts_.rank, call_text(operation));
-  request_abort({.kind = control::Cause::Kind::aborted,
-                 .blamed = {facts_.world_of[static_cast<std::size_t>(facts_.rank)]},
-                 .sequence = 0,
-                 .text = text});
-  if (!operation.ended()) end(operation, std::make_exception_ptr(Aborted(fmt::format("{}: {}", who(), text))));
+  const bool has_message = operation.request.verb == Verb::recv && operation.transfer.state == Transfer::State::done;
+  if (has_message && !broken_) runtime_->transport().give_back(operation.transfer);
 }
 
 // Nobody can wait for them any more, and what they would receive is of no use to a rank that leaves.

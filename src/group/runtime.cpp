@@ -23,16 +23,19 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Goodbyes take as long as the others need to read them. Whoever is known to be stopped or dead is not waited for; this is for
-// the rest of what can happen.
+// A goodbye takes as long as the peers need to read it. Peers that are stopped or dead are declared lost and no longer waited for. At the
+// limit the rank closes its links anyway: a peer that has not read the goodbye by then sees a loss.
 constexpr Duration goodbye_limit = 60s;
-constexpr Duration answer_limit = 1s;  // for the name of a call that differed
-constexpr std::size_t closed_limit = 64;
+constexpr Duration answer_limit =
+    1s;  // for the name of a call that differed; without an answer the error does not name it
+constexpr std::size_t closed_limit = 64;  // groups whose calls are remembered after their handles are gone
 constexpr std::size_t broken_early_limit = 64;
+
+constexpr std::size_t early_limit = 1024;
 
 }  // namespace
 
-// What the program printed is not lost: streams are flushed after the functions that atexit() registers have run.
+// What the program printed is not lost: the handler flushes, because _Exit does not.
 void fail_at_exit() {
   static const int registered = std::atexit([] {
     std::fflush(nullptr);
@@ -41,7 +44,6 @@ void fail_at_exit() {
   });
   (void)registered;
 }
-constexpr std::size_t early_limit = 1024;
 
 Runtime::Runtime(Parts parts) : parts_(std::move(parts)) {
   control_ = std::make_unique<control::Control>(*parts_.transport, *parts_.clock, Random(parts_.seed), parts_.control);
