@@ -44,6 +44,11 @@ void AloneTransport::cancel(Transfer& transfer) {
   transfer.state = Transfer::State::idle;
 }
 
+void AloneTransport::give_back(Transfer& receive) {
+  if (receive.state == Transfer::State::done) mailbox_.give_back(receive);
+  cancel(receive);
+}
+
 void AloneTransport::forget(std::uint64_t group, std::uint64_t up_to_sequence) {
   for (Arrival* arrival = mailbox_.forget(group, up_to_sequence); arrival != nullptr;) {
     Arrival* next = arrival->next;

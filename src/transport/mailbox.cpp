@@ -178,17 +178,58 @@ Arrival& Mailbox::take_entry(int peer, const Envelope& envelope) {
   return arrival;
 }
 
-void Mailbox::give_back(const Transfer& receive) {
+Mailbox::GivenBack Mailbox::give_back(const Transfer& receive) {
+  Arrival* arrival = used_again_by(receive);
+  GivenBack given{};
+  if (arrival == nullptr) {
+    arrival = &take_copy(receive);
+    given.rest = arrival->rest.get();
+  }
+  arrival->claimed = nullptr;
+  given.match = match(arrival->peer, arrival->envelope);
+  switch (given.match.fit) {
+    case Fit::none: unexpected_.add_first(key_of(*arrival), *arrival); break;
+    case Fit::taken: use_again(*arrival, given.match.receive); break;
+    case Fit::wrong_size:
+      given.match.receive->handle = nullptr;
+      use_again(*arrival, nullptr);
+      break;
+  }
+  return given;
+}
+
+// All bytes are copied, because those that have come may lie anywhere in the message.
+Arrival& Mailbox::take_copy(const Transfer& receive) {
   Arrival& arrival = take_entry(receive.peer, receive.envelope);
+  const std::int64_t bytes = receive.envelope.bytes;
+  try {
+    std::byte* const room = make_room(arrival);
+    if (receive.state == Transfer::State::pending) {
+      arrival.rest = std::make_unique<Transfer>(Transfer{.envelope = receive.envelope,
+                                                         .peer = receive.peer,
+                                                         .to = room,
+                                                         .state = Transfer::State::pending,
+                                                         .watcher = this,
+                                                         .handle = receive.handle});
+    }
+    if (bytes > 0) std::memcpy(room, receive.to, static_cast<std::size_t>(bytes));
+  } catch (...) {
+    recycle(arrival);
+    throw;
+  }
   arrival.was_received = true;
-  arrival.arrived_bytes = receive.envelope.bytes;
-  std::byte* const room = make_room(arrival);
-  if (receive.envelope.bytes > 0) std::memcpy(room, receive.to, static_cast<std::size_t>(receive.envelope.bytes));
-  unexpected_.add_first(key_of(arrival), arrival);
+  arrival.arrived_bytes = arrival.rest ? 0 : bytes;
+  return arrival;
 }
 
 bool Mailbox::use_again(Arrival& arrival, Transfer* receive) {
   if (!arrival.was_received) return false;
+  if (arrival.rest && arrival.rest->state == Transfer::State::pending) {
+    arrival.is_unwanted = receive == nullptr;
+    arrival.claimed = receive;
+    if (receive != nullptr) set_stage(*receive, Stage::taken);
+    return true;
+  }
   if (receive != nullptr) {
     const auto bytes = static_cast<std::size_t>(arrival.envelope.bytes);
     if (bytes > 0) std::memcpy(receive->to, arrival.payload.get(), bytes);
@@ -196,6 +237,38 @@ bool Mailbox::use_again(Arrival& arrival, Transfer* receive) {
   }
   recycle(arrival);
   return true;
+}
+
+bool Mailbox::cancel_used_again(const Transfer& receive) {
+  Arrival* const arrival = used_again_by(receive);
+  if (arrival == nullptr) return false;
+  arrival->claimed = nullptr;
+  arrival->is_unwanted = true;
+  return true;
+}
+
+Arrival* Mailbox::used_again_by(const Transfer& receive) const {
+  const auto found = std::ranges::find_if(
+      entries_, [&](const auto& entry) { return entry->rest != nullptr && entry->claimed == &receive; });
+  return found == entries_.end() ? nullptr : found->get();
+}
+
+// The rest of a message that was given back has come, or will never come.
+void Mailbox::is_over(Transfer& rest) {
+  Arrival& arrival = **std::ranges::find_if(entries_, [&](const auto& entry) { return entry->rest.get() == &rest; });
+  const bool is_whole = rest.state == Transfer::State::done;
+  Transfer* const receive = std::exchange(arrival.claimed, nullptr);
+  if (is_whole) arrival.arrived_bytes = arrival.envelope.bytes;
+  if (receive == nullptr && !arrival.is_unwanted) {
+    if (is_whole) return;  // it stays until somebody receives it
+    forget(arrival);
+  }
+  if (is_whole && receive != nullptr) {
+    use_again(arrival, receive);
+    return;
+  }
+  if (receive != nullptr) fail(*receive, rest.error);
+  recycle(arrival);
 }
 
 std::byte* Mailbox::make_room(Arrival& arrival) {

@@ -31,7 +31,10 @@ struct Arrival {
   std::unique_ptr<std::byte[]> payload{};
   std::int64_t room_bytes = 0;  // of `payload`, see Mailbox::make_room
   bool was_received = false;    // and given back: its sender has its credit already
-  Arrival* next = nullptr;      // the links belong to whoever holds it: the mailbox, or the chain it was handed out in
+  // Of a message that was given back before all of it had come: receives the rest, into `payload`.
+  std::unique_ptr<Transfer> rest{};
+  bool is_unwanted = false;  // the rest is still to come, and is thrown away
+  Arrival* next = nullptr;   // the links belong to whoever holds it: the mailbox, or the chain it was handed out in
   Arrival* previous = nullptr;
 };
 
@@ -70,7 +73,7 @@ class Bins {
 //  2. Point-to-point lane: by (group, epoch, tag) and peer or any_peer; messages in the order they came in, receives in the
 //     order they were posted.
 //  3. Nothing is allocated when the receive was posted first; unexpected messages come out of a pool.
-class Mailbox {
+class Mailbox final : private TransferWatcher {
  public:
   enum class Fit : std::uint8_t {
     none,        // no receive was posted for it: keep() it, or drop it
@@ -92,10 +95,17 @@ class Mailbox {
   Match match(int peer, const Envelope& envelope);
   // Keeps a message that nobody asked for yet. The entry stays valid until post() or a forget hands it out.
   Arrival& keep(int peer, const Envelope& envelope);
-  // Keeps a copy of a message that this receive got, before all others like it.
-  void give_back(const Transfer& receive);
+  struct GivenBack {
+    Match match;               // a receive that was posted for such a message, and gets this one
+    Transfer* rest = nullptr;  // takes the receive's place at the transport, for bytes that are still to come
+  };
+  // A receive that has found its message is given up. The message goes to a receive that was posted for such a one, or is
+  // kept before all others like it.
+  GivenBack give_back(const Transfer& receive);
   // Hands a message that was given back to another receive, or to nobody. False for any other one.
   bool use_again(Arrival& arrival, Transfer* receive);
+  // Cancels a receive that waits for the rest of a message that was given back. False for any other one.
+  bool cancel_used_again(const Transfer& receive);
   // Payload memory for the whole message; it counts in held_bytes() until the entry is recycled.
   std::byte* make_room(Arrival& arrival);
 
@@ -130,7 +140,10 @@ class Mailbox {
 
  private:
   Fit settle(Transfer& receive, int peer, const Envelope& envelope) const;
+  void is_over(Transfer& rest) override;
+  [[nodiscard]] Arrival* used_again_by(const Transfer& receive) const;
   Arrival& take_entry(int peer, const Envelope& envelope);
+  Arrival& take_copy(const Transfer& receive);
 
   int rank_;
   Bins<Transfer> posted_;

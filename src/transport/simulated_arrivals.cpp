@@ -147,6 +147,7 @@ void SimulatedEndpoint::on_gone(int peer, const std::string& reason) {
 }
 
 void SimulatedEndpoint::drop(Arrival& arrival) {
+  if (mailbox_.use_again(arrival, nullptr)) return;
   withdrawn_.erase({arrival.peer, arrival.id});
   if (arrival.announced) {
     answer(Packet::Kind::decline, arrival.peer, arrival.id);

@@ -72,6 +72,7 @@ void SimulatedEndpoint::recv(Transfer& transfer) {
   }
   Arrival& arrival = *found.arrival;
   if (found.fit == Mailbox::Fit::wrong_size) return drop(arrival);
+  if (mailbox_.use_again(arrival, &transfer)) return;
   if (arrival.announced) {
     expect_pieces(transfer, arrival.peer, arrival.id);
     return mailbox_.recycle(arrival);
@@ -91,11 +92,21 @@ void SimulatedEndpoint::cancel(Transfer& transfer) {
       take_back(std::shared_ptr(sending->second));
     } else if (receiving != receivings_.end()) {
       receiving->second.transfer = nullptr;
-    } else {
+    } else if (!mailbox_.cancel_used_again(transfer)) {
       mailbox_.withdraw(transfer);
     }
   }
   transfer.state = Transfer::State::idle;
+}
+
+void SimulatedEndpoint::give_back(Transfer& receive) {
+  const auto receiving = std::find_if(receivings_.begin(), receivings_.end(),
+                                      [&](const auto& entry) { return entry.second.transfer == &receive; });
+  const bool is_pending = receive.state == Transfer::State::pending;
+  if (is_pending && receiving == receivings_.end() && receive.handle == nullptr) return cancel(receive);
+  if (Transfer* const rest = mailbox_.give_back(receive).rest) receiving->second.transfer = rest;
+  receive.state = Transfer::State::idle;
+  receive.handle = nullptr;
 }
 
 // What has not left yet never leaves; a receiver that knows of the message is told that it will not come. The packet that
