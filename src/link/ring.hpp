@@ -47,9 +47,15 @@ struct RecordHead {
   }
 };
 
+// What a reader found: the head's word as it was read, and the body in the writer's memory, which may change under a reader's eyes.
 struct Record {
-  RecordHead head{};
-  const std::byte* body = nullptr;  // in the writer's memory, which may change under a reader's eyes
+  std::uint64_t word = 0;
+  const std::byte* body = nullptr;
+
+  [[nodiscard]] RecordKind kind() const { return static_cast<RecordKind>(word & 7); }
+  [[nodiscard]] std::uint8_t type() const { return static_cast<std::uint8_t>(word >> 3 & 31); }
+  [[nodiscard]] std::size_t head_bytes() const { return word >> 24 & 0xff; }
+  [[nodiscard]] std::uint32_t bytes() const { return static_cast<std::uint32_t>(word >> 32); }
 };
 
 constexpr std::uint64_t lines_of(std::size_t body_bytes) {
@@ -138,23 +144,23 @@ class RingReader {
   RingReader(const std::byte* memory, std::uint64_t lines) : memory_(memory), lines_(lines) {}
   [[nodiscard]] bool exists() const { return memory_ != nullptr; }
   // One load of a word that is in the cache unless it changed.
-  [[nodiscard]] bool has_news() const { return word() != 0; }
+  [[nodiscard]] bool has_news() const { return next_word() != 0; }
   // The next record, which stays readable until release(); none if there is none. Throws MalformedMessage.
   [[nodiscard]] Record next() {
-    const std::uint64_t first = word();
+    const std::uint64_t first = next_word();
     if (first == 0) return {};
     return checked(first);
   }
-  void release(const Record& record) { read_ += lines_of(record.head.bytes); }
+  void release(const Record& record) { read_ += lines_of(record.bytes()); }
   [[nodiscard]] std::uint64_t read_lines() const { return read_; }
   [[nodiscard]] std::uint64_t lines() const { return lines_; }
 
  private:
-  [[nodiscard]] std::uint64_t word() const {
+  [[nodiscard]] std::uint64_t next_word() const {
     auto* const place = const_cast<std::byte*>(memory_ + read_ % lines_ * line_bytes);
     return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(place)).load(std::memory_order_acquire);
   }
-  Record checked(std::uint64_t head);
+  Record checked(std::uint64_t word);
 
   const std::byte* memory_ = nullptr;
   std::uint64_t lines_ = 0;

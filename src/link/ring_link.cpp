@@ -2,11 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "link/ring_link.hpp"
 
-#include <sys/uio.h>
-
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -20,7 +17,6 @@ namespace tutti::link {
 
 namespace {
 
-constexpr std::uint64_t words_per_page = 512;
 constexpr int records_per_read = 256;  // so that no peer starves the others
 // Rings that do not exist yet are looked for once in so many polls, unless there are so few that it does not matter.
 constexpr unsigned polls_per_look = 16;
@@ -32,11 +28,13 @@ std::byte* put(std::byte* place, std::span<const std::byte> bytes) {
   return place + bytes.size();
 }
 
-RingKey key_of(const RemoteKey& key) {
-  RingKey fields;
-  if (key.size != sizeof fields) throw MalformedMessage("a remote key in shared memory has the wrong size");
-  std::memcpy(&fields, key.bytes.data(), sizeof fields);
-  return fields;
+// Heads are a few words: a call of memcpy would take longer.
+std::byte* put_head(std::byte* place, std::span<const std::byte> head) {
+  std::size_t at = 0;
+  for (; at + sizeof(std::uint64_t) <= head.size(); at += sizeof(std::uint64_t)) {
+    std::memcpy(place + at, head.data() + at, sizeof(std::uint64_t));
+  }
+  return put(place + at, head.subspan(at));
 }
 
 }  // namespace
@@ -84,6 +82,7 @@ std::uint64_t lay_out_control_block(shm::Arena& arena, int world_size) {
 RingLink::RingLink(RingSetup setup)
     : options_((check(setup.options), setup.options)),
       local_peers_(setup.local_peers),
+      memory_(options_, local_peers_),
       own_doorbell_(&local_peers_->arena().header()),
       peers_(setup.control_blocks.size()) {
   const int own = local_peers_->rank();
@@ -95,11 +94,7 @@ RingLink::RingLink(RingSetup setup)
 
 // In a forked child the arena is still the parent's.
 RingLink::~RingLink() {
-  if (abandoned_) return;
-  for (Word* const page : word_pages_) {
-    for (std::uint64_t i = 0; i < words_per_page; ++i) page[i].store(0, std::memory_order_release);
-  }
-  shm::fence_before_notify();
+  if (!abandoned_) memory_.revoke_all();
 }
 
 Link::Limits RingLink::limits() const {
@@ -127,13 +122,6 @@ void RingLink::connect(RingPeer& peer, const RingSetup& setup) {
   unconnected_.push_back(&peer);
 }
 
-// What the peer names as an offset may be anything.
-const std::byte* RingLink::in_arena(int rank, std::uint64_t offset, std::uint64_t bytes) const try {
-  return local_peers_->at(rank, offset, bytes);
-} catch (const Error& error) {
-  throw MalformedMessage(error.what());
-}
-
 // ---- sending
 
 void RingLink::make_ring(RingPeer& peer) {
@@ -159,7 +147,7 @@ bool RingLink::write(RingPeer& peer, const Frame& frame) {
   const std::size_t bytes = frame.head.size() + frame.payload.size();
   std::byte* const place = peer.out.begin(bytes);
   if (place == nullptr) return false;
-  put(put(place, frame.head), frame.payload);
+  put(put_head(place, frame.head), frame.payload);
   peer.out.publish({.kind = RecordKind::frame,
                     .type = frame.type,
                     .head_bytes = static_cast<std::uint8_t>(frame.head.size()),
@@ -234,7 +222,8 @@ bool RingLink::discover(RingPeer& peer) {
   const std::uint64_t offset = peer.theirs->ring_offset.load(std::memory_order_acquire);
   if (offset == 0) return false;
   if (offset % line_bytes != 0) throw MalformedMessage("its ring in shared memory begins between two lines");
-  peer.in = RingReader(in_arena(peer.rank, offset, options_.ring_bytes), options_.ring_bytes / line_bytes);
+  peer.in =
+      RingReader(in_arena(*local_peers_, peer.rank, offset, options_.ring_bytes), options_.ring_bytes / line_bytes);
   return true;
 }
 
@@ -251,7 +240,7 @@ bool RingLink::read(RingPeer& peer) {
   int count = 0;
   for (; count < records_per_read && !peer.is_gone; ++count) {
     const Record record = peer.in.next();
-    if (record.head.kind == RecordKind::none) break;
+    if (record.kind() == RecordKind::none) break;
     take(peer, record);
     peer.in.release(record);
   }
@@ -261,27 +250,27 @@ bool RingLink::read(RingPeer& peer) {
 }
 
 void RingLink::take(RingPeer& peer, const Record& record) {
-  if (peer.is_landing != (record.head.kind == RecordKind::more)) {
+  if (peer.is_landing != (record.kind() == RecordKind::more)) {
     throw MalformedMessage("a frame in shared memory is interrupted by another one");
   }
-  const std::size_t head_bytes = record.head.head_bytes;
-  if (record.head.kind == RecordKind::frame) [[likely]] {
-    return listener_->frame(peer.rank, {.type = record.head.type,
+  const std::size_t head_bytes = record.head_bytes();
+  if (record.kind() == RecordKind::frame) [[likely]] {
+    return listener_->frame(peer.rank, {.type = record.type(),
                                         .head = {record.body, head_bytes},
-                                        .payload = {record.body + head_bytes, record.head.bytes - head_bytes}});
+                                        .payload = {record.body + head_bytes, record.bytes() - head_bytes}});
   }
-  if (record.head.kind == RecordKind::more) return land(peer, record.body, record.head.bytes);
+  if (record.kind() == RecordKind::more) return land(peer, record.body, record.bytes());
   std::int64_t total = 0;
-  if (record.head.bytes < sizeof total + head_bytes) throw MalformedMessage("a record in shared memory is too short");
+  if (record.bytes() < sizeof total + head_bytes) throw MalformedMessage("a record in shared memory is too short");
   std::memcpy(&total, record.body, sizeof total);
   if (total < 0) throw MalformedMessage(fmt::format("a frame in shared memory claims {} bytes", total));
   peer.landing = listener_->frame_begins(
-      peer.rank, {.type = record.head.type, .head = {record.body + sizeof total, head_bytes}}, total);
+      peer.rank, {.type = record.type(), .head = {record.body + sizeof total, head_bytes}}, total);
   peer.is_landing = true;
   peer.landing_bytes = total;
   peer.landed_bytes = 0;
   const std::size_t ahead = sizeof total + head_bytes;
-  land(peer, record.body + ahead, static_cast<std::int64_t>(record.head.bytes - ahead));
+  land(peer, record.body + ahead, static_cast<std::int64_t>(record.bytes() - ahead));
 }
 
 void RingLink::land(RingPeer& peer, const std::byte* payload, std::int64_t bytes) {
@@ -317,11 +306,11 @@ bool RingLink::peek(int rank, int spins, Frame& frame) {
     return false;
   }
   const Record& record = peer.peeked;
-  if (record.head.kind != RecordKind::frame || peer.is_landing) return false;
-  const std::size_t head_bytes = record.head.head_bytes;
-  frame = {.type = record.head.type,
+  if (record.kind() != RecordKind::frame || peer.is_landing) return false;
+  const std::size_t head_bytes = record.head_bytes();
+  frame = {.type = record.type(),
            .head = {record.body, head_bytes},
-           .payload = {record.body + head_bytes, record.head.bytes - head_bytes}};
+           .payload = {record.body + head_bytes, record.bytes() - head_bytes}};
   return true;
 }
 
@@ -351,95 +340,6 @@ void RingLink::disconnect(int rank) {
 void RingLink::fail(RingPeer& peer, const std::string& reason) {
   disconnect(peer.rank);
   listener_->lost(peer.rank, reason);
-}
-
-// ---- reading a peer's memory
-
-RemoteKey RingLink::expose(std::span<const std::byte> memory) {
-  shm::Arena& arena = local_peers_->arena();
-  if (free_words_.empty()) {
-    auto* const page = reinterpret_cast<Word*>(arena.allocate(words_per_page * sizeof(Word), 4096));
-    for (std::uint64_t i = words_per_page; i-- > 0;) free_words_.push_back(word_pages_.size() * words_per_page + i);
-    word_pages_.push_back(page);
-  }
-  const std::uint64_t index = free_words_.back();
-  free_words_.pop_back();
-  Word& word = word_pages_[index / words_per_page][index % words_per_page];
-  word.store(++last_key_, std::memory_order_release);
-  const bool shared = arena.contains(memory.data(), memory.size());
-  const RingKey fields{.number = last_key_,
-                       .address = reinterpret_cast<std::uintptr_t>(memory.data()),
-                       .arena_offset = shared ? arena.offset_of(memory.data()) : RingKey::nowhere,
-                       .word_offset = arena.offset_of(&word),
-                       .word_index = index};
-  RemoteKey key{.size = sizeof fields};
-  std::memcpy(key.bytes.data(), &fields, sizeof fields);
-  return key;
-}
-
-void RingLink::revoke(const RemoteKey& key) {
-  const std::uint64_t index = key_of(key).word_index;
-  word_pages_[index / words_per_page][index % words_per_page].store(0, std::memory_order_release);
-  free_words_.push_back(index);
-  shm::fence_before_notify();  // the word is seen to be cleared before the memory is seen to change
-}
-
-const RingLink::Word& RingLink::word_of(int rank, const RingKey& key) const {
-  if (key.word_offset % sizeof(Word) != 0) throw MalformedMessage("a remote key does not name a word");
-  return *reinterpret_cast<const Word*>(in_arena(rank, key.word_offset, sizeof(Word)));
-}
-
-bool RingLink::is_exposed(int rank, const RemoteKey& key, std::int64_t bytes) {
-  const RingKey fields = key_of(key);
-  if (fields.arena_offset != RingKey::nowhere) {
-    static_cast<void>(in_arena(rank, fields.arena_offset, static_cast<std::uint64_t>(bytes)));
-  }
-  return word_of(rank, fields).load(std::memory_order_acquire) == fields.number;
-}
-
-bool RingLink::can_get(int rank, const RemoteKey& key, std::int64_t bytes) {
-  if (key_of(key).arena_offset != RingKey::nowhere) return true;
-  return options_.cross_memory && bytes <= options_.get_bytes_max && local_peers_->may_read_memory_of(rank);
-}
-
-GetStatus RingLink::get(RemoteGet& get, std::int64_t bytes_max) {
-  const RingKey key = key_of(get.key);
-  const Word& word = word_of(get.peer, key);
-  const std::int64_t bytes = std::min(bytes_max, get.bytes - get.done_bytes);
-  const std::int64_t got = read_memory(get, key, bytes);
-  if (got < 0) {
-    switch (-got) {
-      case EINTR:
-      case EAGAIN: return GetStatus::moving;
-      case ESRCH: return GetStatus::peer_gone;
-      case EPERM:
-      case ENOSYS: return GetStatus::not_permitted;
-      default: break;
-    }
-    const bool exposed = word.load(std::memory_order_acquire) == key.number;
-    return exposed ? GetStatus::unreadable : GetStatus::withdrawn;
-  }
-  get.done_bytes += got;
-  if (get.done_bytes < get.bytes) return GetStatus::moving;
-  shm::fence_before_notify();  // the copy is over before the word is looked at
-  return word.load(std::memory_order_acquire) == key.number ? GetStatus::complete : GetStatus::withdrawn;
-}
-
-// How many bytes, or an error number below zero.
-std::int64_t RingLink::read_memory(const RemoteGet& get, const RingKey& key, std::int64_t bytes) const {
-  const auto offset = static_cast<std::uint64_t>(get.done_bytes);
-  if (key.arena_offset != RingKey::nowhere) {
-    const std::byte* const from = in_arena(get.peer, key.arena_offset, static_cast<std::uint64_t>(get.bytes));
-    std::memcpy(get.to + offset, from + offset, static_cast<std::size_t>(bytes));
-    return bytes;
-  }
-  const iovec here{.iov_base = get.to + offset, .iov_len = static_cast<std::size_t>(bytes)};
-  const iovec there{.iov_base = reinterpret_cast<void*>(key.address + offset),
-                    .iov_len = static_cast<std::size_t>(bytes)};
-  const auto process = static_cast<pid_t>(local_peers_->process_of(get.peer));
-  const ssize_t got = process_vm_readv(process, &here, 1, &there, 1, 0);
-  if (got > 0) return got;
-  return got == 0 ? -EFAULT : -errno;
 }
 
 }  // namespace tutti::link

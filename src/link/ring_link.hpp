@@ -1,9 +1,7 @@
 // ring_link.hpp: the link between the ranks of one host: frames through rings in shared memory, and reading a peer's memory.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A ring per ordered pair (ring.hpp), made when it is first used. Memory is read where it lies in the peer's arena, or by
-// process_vm_readv. A key names a word in the owner's arena that holds the key's number for as long as the memory may be read:
-// revoke() clears it before the memory changes, and a reader looks at it after the last byte.
+// A ring per ordered pair (ring.hpp), made when it is first used. This link does not notice the end of a peer; the network does.
 #pragma once
 
 #include <atomic>
@@ -18,6 +16,7 @@
 
 #include "link/ring.hpp"
 #include "link/ring_control_block.hpp"
+#include "link/ring_memory.hpp"
 #include "shm/local_peers.hpp"
 
 namespace tutti::link {
@@ -28,16 +27,6 @@ struct RingSetup {
   // Two ranks must agree about each other: both find each other's arena, or neither names the other's control block.
   std::vector<std::uint64_t> control_blocks{};
   RingOptions options{};
-};
-
-// What a remote key of this link says.
-struct RingKey {
-  std::uint64_t number = 0;
-  std::uint64_t address = 0;       // in the owner's process
-  std::uint64_t arena_offset = 0;  // of the same bytes, or nowhere
-  std::uint64_t word_offset = 0;   // of the word that holds the number
-  std::uint64_t word_index = 0;    // the owner's
-  static constexpr std::uint64_t nowhere = ~std::uint64_t{0};
 };
 
 class RingLink final : public Link {
@@ -58,14 +47,17 @@ class RingLink final : public Link {
   [[nodiscard]] bool is_last_poll_before_sleep() const override;
   void abandon() override { abandoned_ = true; }
 
-  RemoteKey expose(std::span<const std::byte> memory) override;
-  void revoke(const RemoteKey& key) override;
-  [[nodiscard]] bool can_get(int peer, const RemoteKey& key, std::int64_t bytes) override;
-  [[nodiscard]] bool is_exposed(int peer, const RemoteKey& key, std::int64_t bytes) override;
-  GetStatus get(RemoteGet& get, std::int64_t bytes_max) override;
+  RemoteKey expose(std::span<const std::byte> memory) override { return memory_.expose(memory); }
+  void revoke(const RemoteKey& key) override { memory_.revoke(key); }
+  [[nodiscard]] bool can_get(int peer, const RemoteKey& key, std::int64_t bytes) override {
+    return memory_.can_get(peer, key, bytes);
+  }
+  [[nodiscard]] bool is_exposed(int peer, const RemoteKey& key, std::int64_t bytes) override {
+    return memory_.is_exposed(peer, key, bytes);
+  }
+  GetStatus get(RemoteGet& get, std::int64_t bytes_max) override { return memory_.get(get, bytes_max); }
 
  private:
-  using Word = std::atomic<std::uint64_t>;
   struct RingPeer {
     int rank = -1;
     bool is_gone = false;
@@ -83,8 +75,6 @@ class RingLink final : public Link {
   };
 
   [[nodiscard]] RingPeer& peer_at(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
-  [[nodiscard]] const std::byte* in_arena(int rank, std::uint64_t offset, std::uint64_t bytes) const;
-  [[nodiscard]] const Word& word_of(int rank, const RingKey& key) const;
   void connect(RingPeer& peer, const RingSetup& setup);
   void make_ring(RingPeer& peer);
   [[nodiscard]] bool write(RingPeer& peer, const Frame& frame);
@@ -97,18 +87,15 @@ class RingLink final : public Link {
   void land(RingPeer& peer, const std::byte* payload, std::int64_t bytes);
   void tell_progress(RingPeer& peer);
   void fail(RingPeer& peer, const std::string& reason);
-  [[nodiscard]] std::int64_t read_memory(const RemoteGet& get, const RingKey& key, std::int64_t bytes) const;
 
   RingOptions options_;
   std::shared_ptr<shm::LocalPeers> local_peers_;
+  RingMemory memory_;
   const shm::ArenaHeader* own_doorbell_;
   LinkListener* listener_ = nullptr;
   std::vector<RingPeer> peers_;         // by rank
   std::vector<RingPeer*> connected_;    // whose rings to this rank are open
   std::vector<RingPeer*> unconnected_;  // those that have sent nothing yet
-  std::vector<Word*> word_pages_;       // of remote keys
-  std::vector<std::uint64_t> free_words_;
-  std::uint64_t last_key_ = 0;
   unsigned polls_ = 0;
   bool abandoned_ = false;
 };

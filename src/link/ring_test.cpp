@@ -33,7 +33,7 @@ struct Ring {
   // Whether the next record is this one.
   bool take(std::size_t bytes, std::uint8_t value) {
     const Record record = reader.next();
-    if (record.head.kind != RecordKind::frame || record.head.bytes != bytes) return false;
+    if (record.kind() != RecordKind::frame || record.bytes() != bytes) return false;
     for (std::size_t i = 0; i < bytes; ++i) {
       if (record.body[i] != static_cast<std::byte>(value)) return false;
     }
@@ -57,7 +57,7 @@ TEST(FrameRing, records_of_all_sizes_come_out_as_they_went_in_around_the_end) {
       if (random.below(2) == 0) ring.writer.zero_ahead();
     } else if (inside.empty()) {
       ASSERT_FALSE(ring.reader.has_news());
-      ASSERT_EQ(ring.reader.next().head.kind, RecordKind::none);
+      ASSERT_EQ(ring.reader.next().kind(), RecordKind::none);
     } else {
       ASSERT_TRUE(ring.take(inside.front().first, inside.front().second)) << step;
       inside.pop_front();
@@ -131,10 +131,10 @@ TEST(FrameRing, a_writer_and_a_reader_in_two_threads_lose_nothing) {
       continue;
     }
     const Record record = ring.reader.next();
-    if (record.head.kind == RecordKind::none) continue;  // a pad, and nothing behind it yet
+    if (record.kind() == RecordKind::none) continue;  // a pad, and nothing behind it yet
     const auto value = static_cast<std::byte>(i);
-    wrong += record.head.bytes != size_of(i);
-    for (std::size_t at = 0; at < record.head.bytes; ++at) wrong += record.body[at] != value;
+    wrong += record.bytes() != size_of(i);
+    for (std::size_t at = 0; at < record.bytes(); ++at) wrong += record.body[at] != value;
     ring.reader.release(record);
     ring.tell();
     ++i;

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include <tutti/error.hpp>
+
 namespace tutti::link {
 
 namespace {
@@ -146,25 +148,31 @@ void SimulatedLink::handle(Packet& packet) {
   switch (packet.kind) {
     case Packet::Kind::frame: return take_frame(packet);
     case Packet::Kind::control: return listener_->control(peer, packet.payload);
-    case Packet::Kind::goodbye: gone_.insert(peer); break;
+    case Packet::Kind::goodbye: drop_departures(peer); return listener_->parted(peer);
     case Packet::Kind::refused:
-    case Packet::Kind::lost:
-      if (!gone_.insert(peer).second) return;  // it said goodbye before
-      lost_.insert(peer);
-      break;
+    case Packet::Kind::lost: break;
   }
+  if (gone_.contains(peer)) return;  // it said goodbye before
+  lose(peer);
+  if (packet.kind == Packet::Kind::refused) return listener_->unreachable(peer, packet.reason);
+  listener_->lost(peer, packet.reason);
+}
+
+void SimulatedLink::lose(int peer) {
+  lost_.insert(peer);
+  drop_departures(peer);
+}
+
+void SimulatedLink::drop_departures(int peer) {
+  gone_.insert(peer);
   for (Departure& departure : departures_) {
     if (departure.packet.to != peer) continue;
     departure.withdrawn = true;
     departure.payload = {};
   }
-  if (packet.kind == Packet::Kind::goodbye) return listener_->parted(peer);
-  if (packet.kind == Packet::Kind::refused) return listener_->unreachable(peer, packet.reason);
-  listener_->lost(peer, packet.reason);
 }
 
-// Simulated ranks do not lie: an error that the listener throws is a fault of this library, and ends the simulation.
-void SimulatedLink::take_frame(const Packet& packet) {
+void SimulatedLink::take_frame(const Packet& packet) try {
   if (packet.payload.size() <= whole_payload_bytes_max) {
     return listener_->frame(packet.from, {.type = packet.type, .head = packet.head, .payload = packet.payload});
   }
@@ -172,6 +180,9 @@ void SimulatedLink::take_frame(const Packet& packet) {
                                                        static_cast<std::int64_t>(packet.payload.size()));
   if (std::byte* const to = listener_->landing(number)) std::ranges::copy(packet.payload, to);
   listener_->frame_ends(number);
+} catch (const Error& error) {
+  lose(packet.from);
+  listener_->lost(packet.from, error.what());
 }
 
 // ---- reading a peer's memory

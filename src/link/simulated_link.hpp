@@ -102,6 +102,8 @@ class SimulatedLink final : public Network {
   void departed();
   void handle(Packet& packet);
   void take_frame(const Packet& packet);
+  void lose(int peer);
+  void drop_departures(int peer);
   void start_read(RemoteGet& get, std::int64_t bytes_max);
   void finish_read(const Segment& segment);
 

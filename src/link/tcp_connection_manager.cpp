@@ -169,7 +169,7 @@ bool ConnectionManager::read(Connection& connection, const Input::Limits& limits
     case Input::Status::closed: fail(connection, result.last.reason()); break;
   }
   return result.bytes > 0;
-} catch (const MalformedMessage& error) {
+} catch (const Error& error) {  // the peer sent nonsense
   fail(connection, error.what());
   return true;
 }

@@ -23,10 +23,11 @@ constexpr unsigned polls_per_look_at_clock = 64;
 
 Messages::Messages(MessagesSetup setup)
     : rank_(setup.rank),
+      size_(std::max(setup.size, 0)),
       clock_(setup.clock),
       network_(std::move(setup.network)),
       local_link_(std::move(setup.local_link)),
-      peers_(static_cast<std::size_t>(std::max(setup.size, 0))),
+      peers_(static_cast<std::size_t>(size_)),
       queue_(rank_),
       self_(rank_, queue_, network_->limits()),
       sender_(rank_, *network_),
@@ -59,10 +60,8 @@ void Messages::listen(TransportListener* listener) {
   receiver_.listen(listener);
 }
 
-Peer& Messages::checked_peer(int rank) {
-  if (rank < 0 || rank >= size()) [[unlikely]]
-    throw InvalidArgument(fmt::format("rank {}: there is no rank {} in a world of {} ranks", rank_, rank, size()));
-  return peers_[static_cast<std::size_t>(rank)];
+void Messages::reject_rank(int rank) const {
+  throw InvalidArgument(fmt::format("rank {}: there is no rank {} in a world of {} ranks", rank_, rank, size_));
 }
 
 void Messages::send(Transfer& transfer) {
@@ -87,7 +86,7 @@ void Messages::recv(Transfer& transfer) {
 }
 
 bool Messages::try_recv(Transfer& transfer, int spins) {
-  if (transfer.peer < 0 || transfer.peer >= size() || !queue_.is_empty()) return false;
+  if (transfer.peer < 0 || transfer.peer >= size_ || !queue_.is_empty()) return false;
   Peer& peer = peers_[static_cast<std::size_t>(transfer.peer)];
   return !peer.is_gone && peer.link != nullptr && receiver_.try_recv(peer, transfer, spins);
 }
@@ -144,7 +143,7 @@ void Messages::attach(int peer) {
 bool Messages::poll() {
   bool moved = local_link_ && local_link_->poll();
   if (is_network_due()) moved |= poll_network();
-  if (receiver_.is_getting()) moved |= receiver_.get();
+  if (receiver_.announced().is_getting()) moved |= receiver_.announced().get();
   if (!sender_.is_settled()) moved |= sender_.flush();
   if (has_self_work_.load(std::memory_order_relaxed)) [[unlikely]] {
     has_self_work_ = false;
@@ -157,7 +156,7 @@ bool Messages::poll() {
 bool Messages::is_network_due() {
   if (!local_link_ || network_is_busy_ || poll_network_.load(std::memory_order_relaxed)) return true;
   // Beside reading a peer's memory, a look at the network costs nothing. A rank that is about to sleep must not miss anything.
-  if (receiver_.is_getting() || local_link_->is_last_poll_before_sleep()) return true;
+  if (receiver_.announced().is_getting() || local_link_->is_last_poll_before_sleep()) return true;
   return ++polls_ % polls_per_look_at_clock == 0 && clock_.now() - network_polled_at_ >= network_interval;
 }
 

@@ -46,7 +46,7 @@ class Messages final : public Transport, private LinkListener {
 
   [[nodiscard]] std::string_view name() const override { return name_; }
   [[nodiscard]] int rank() const override { return rank_; }
-  [[nodiscard]] int size() const override { return static_cast<int>(peers_.size()); }
+  [[nodiscard]] int size() const override { return size_; }
   void listen(TransportListener* listener) override;
   void send(Transfer& transfer) override;
   void recv(Transfer& transfer) override;
@@ -86,7 +86,12 @@ class Messages final : public Transport, private LinkListener {
   void unreachable(int peer, std::string_view reason) override;
   void parted(int peer) override;
 
-  Peer& checked_peer(int rank);
+  Peer& checked_peer(int rank) {
+    if (rank < 0 || rank >= size_) [[unlikely]]
+      reject_rank(rank);
+    return peers_[static_cast<std::size_t>(rank)];
+  }
+  [[noreturn]] void reject_rank(int rank) const;
   void poll_network_soon() { poll_network_.store(true, std::memory_order_relaxed); }
   [[nodiscard]] bool is_network_due();
   bool poll_network();
@@ -94,6 +99,7 @@ class Messages final : public Transport, private LinkListener {
   void disconnect_lost(Peer& peer, std::string_view reason);
 
   int rank_;
+  int size_;
   const Clock& clock_;
   std::unique_ptr<Network> network_;
   std::unique_ptr<Link> local_link_;

@@ -8,6 +8,7 @@
 #include <deque>
 
 #include "base/hash.hpp"
+#include "examples/extending/queue_link.hpp"
 #include "messages/simulated_cluster.hpp"
 
 namespace tutti::messages {
@@ -95,6 +96,27 @@ class RingWorld final : public LiveWorld {
     credit_bytes = options.ring.credit_bytes;
     if (size <= options.ranks_per_host) quiet_ = 3ms;  // what one rank wrote into shared memory, the next poll finds
     for (auto& endpoint : make_ring_endpoints(size, options)) add(std::move(endpoint));
+    listen();
+  }
+};
+
+// The link of docs/extending.md, beside the network.
+class QueueWorld final : public LiveWorld {
+ public:
+  explicit QueueWorld(int size) {
+    const auto queues = std::make_shared<extending::Queues>();
+    auto networks = make_tcp_links(size, wire::Address::loopback(), small_tcp);
+    for (int rank = 0; rank < size; ++rank) {
+      add(std::make_unique<Messages>(
+          MessagesSetup{.rank = rank,
+                        .size = size,
+                        .clock = steady_clock(),
+                        .network = std::move(networks[static_cast<std::size_t>(rank)]),
+                        .local_link = std::make_unique<extending::QueueLink>(rank, queues, size),
+                        .local = std::vector<bool>(static_cast<std::size_t>(size), true)}));
+    }
+    eager_bytes_max = small_tcp.eager_bytes_max;
+    credit_bytes = small_tcp.credit_bytes;
     listen();
   }
 };
@@ -237,6 +259,8 @@ std::vector<WorldKind> all_world_kinds() {
        [](int size) -> std::unique_ptr<MessagesWorld> {
          return std::make_unique<RingWorld>(size, RingWorldOptions{.ring = small_ring, .ranks_per_host = 2});
        }},
+      {"queues_of_the_example",
+       [](int size) -> std::unique_ptr<MessagesWorld> { return std::make_unique<QueueWorld>(size); }},
       {"simulated",
        [](int size) -> std::unique_ptr<MessagesWorld> { return std::make_unique<SimulatedWorld>(size, 1); }},
       {"simulated_reading_memory",

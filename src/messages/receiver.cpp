@@ -66,7 +66,7 @@ bool Receiver::use(UnexpectedMessage& message, Transfer& receive) {
     const Announcement announcement = *announcements_.find(message.id);
     announcements_.remove(message.id);
     setup_.queue.recycle(message);
-    return begin(peer, receive, announcement);
+    return announced_.begin(peer, receive, announcement);
   }
   if (message.landing != 0) {
     set_object(receive, *landings_.find(message.landing));
@@ -114,26 +114,19 @@ void Receiver::cancel(Transfer& receive) {
     }
     return;
   }
-  // Fragments that are still to come find nothing.
-  Inbound& inbound = object_of<Inbound>(receive);
-  reply_fin(peer_at(inbound.get.peer), inbound.message);
-  remove(inbound);
+  announced_.cancel(receive);
 }
 
 void Receiver::give_back(const Transfer& receive) {
   const auto [match, rest] = setup_.queue.give_back(receive);
   if (match.receive != nullptr && !match.from_anyone) count_posted(peer_at(receive.peer), -1);
   if (rest == nullptr) return;
-  // The bytes that are still to come go to `rest`.
   if (stage_of(receive) == Stage::landing) {
     Landing& landing = object_of<Landing>(receive);
     (landing.kind == Landing::Kind::receive ? landing.receive : landing.message->claimed) = rest;
     return;
   }
-  Inbound& inbound = object_of<Inbound>(receive);
-  if (inbound.way == Inbound::Way::get) peer_at(inbound.get.peer).link->cancel_get(inbound.get);
-  inbound.receive = rest;
-  inbound.get.to = rest->to;
+  announced_.redirect(receive, *rest);
 }
 
 // ---- whole messages
@@ -231,7 +224,8 @@ std::uint64_t Receiver::frame_begins(Peer& peer, const Frame& frame, std::int64_
   Landing landing{.peer = peer.rank, .bytes = payload_bytes};
   if (peer.is_gone) return landings_.add(landing);
   if (type == FrameType::fragment) {
-    fragment(peer, head_of<Numbers>(frame), landing);
+    landing.fragment = head_of<Numbers>(frame);
+    if (announced_.expects(peer, landing.fragment, payload_bytes)) landing.kind = Landing::Kind::fragment;
     count(peer, 1);
     return landings_.add(landing);
   }
@@ -259,29 +253,12 @@ std::uint64_t Receiver::frame_begins(Peer& peer, const Frame& frame, std::int64_
   return number;
 }
 
-void Receiver::fragment(Peer& peer, const Numbers& numbers, Landing& landing) {
-  const Inbound* const inbound = inbound_.find(numbers.first);
-  // Of a receive that was cancelled.
-  if (inbound == nullptr || inbound->get.peer != peer.rank || inbound->way != Inbound::Way::fragments) return;
-  const std::int64_t bytes = inbound->get.bytes;
-  const auto offset = static_cast<std::int64_t>(numbers.second);
-  if (offset < 0 || offset > bytes || landing.bytes > bytes - offset || landing.bytes > inbound->missing_bytes) {
-    throw MalformedMessage(fmt::format("a fragment of {} bytes at {} does not fit into its message of {} bytes",
-                                       landing.bytes, offset, bytes));
-  }
-  landing.kind = Landing::Kind::fragment;
-  landing.inbound = numbers.first;
-  landing.offset = offset;
-}
-
 std::byte* Receiver::landing(std::uint64_t number) {
   const Landing& landing = *landings_.find(number);
   switch (landing.kind) {
     case Landing::Kind::receive: return landing.receive->to;
     case Landing::Kind::unexpected: return landing.message->payload.get();
-    case Landing::Kind::fragment:
-      if (const Inbound* const inbound = inbound_.find(landing.inbound)) return inbound->receive->to + landing.offset;
-      return nullptr;
+    case Landing::Kind::fragment: return announced_.place_of(landing.fragment);
     case Landing::Kind::discard: break;
   }
   return nullptr;
@@ -304,15 +281,7 @@ void Receiver::frame_ends(std::uint64_t number) {
       if (receive != nullptr) static_cast<void>(use(message, *receive));  // a message that is here is not taken back
       return;
     }
-    case Landing::Kind::fragment: {
-      Inbound* const inbound = inbound_.find(landing.inbound);
-      if (inbound == nullptr) return;
-      inbound->missing_bytes -= landing.bytes;
-      if (inbound->missing_bytes > 0) return;
-      Transfer& receive = *inbound->receive;
-      remove(*inbound);
-      return finish(receive);
-    }
+    case Landing::Kind::fragment: return announced_.fragment_came(landing.fragment.first, landing.bytes);
   }
   if (landing.costs_credit) return_credit(peer, landing.bytes);
 }
@@ -334,7 +303,7 @@ void Receiver::rts(Peer& peer, const Frame& frame) {
   const MatchingQueue::Match found = match(peer, envelope);
   switch (found.fit) {
     case MatchingQueue::Fit::taken:
-      if (!begin(peer, *found.receive, announcement)) fail(*found.receive, taken_back(peer.rank));
+      if (!announced_.begin(peer, *found.receive, announcement)) fail(*found.receive, announced_.taken_back(peer.rank));
       break;
     case MatchingQueue::Fit::wrong_size: reply_fin(peer, head.message); break;
     case MatchingQueue::Fit::none: {
@@ -346,125 +315,18 @@ void Receiver::rts(Peer& peer, const Frame& frame) {
   }
 }
 
-// False if the message is not there any more.
-bool Receiver::begin(Peer& peer, Transfer& receive, const Announcement& announcement) {
-  const std::int64_t bytes = receive.envelope.bytes;
-  const RemoteKey& key = announcement.key;
-  if (bytes == 0) {
-    finish(receive);
-    reply_fin(peer, announcement.message);
-    return true;
-  }
-  if (key.size > 0 && !peer.link->is_exposed(peer.rank, key, bytes)) return false;
-  const std::uint64_t number = inbound_.add({.receive = &receive,
-                                             .message = announcement.message,
-                                             .get = {.peer = peer.rank, .key = key, .to = receive.to, .bytes = bytes}});
-  Inbound& inbound = *inbound_.find(number);
-  inbound.number = number;
-  set_object(receive, inbound);
-  count(peer, 1);
-  if (key.size > 0 && peer.link->can_get(peer.rank, key, bytes)) {
-    inbound.way = Inbound::Way::get;
-    getting_.push_back(number);
-  } else {
-    ask_for_fragments(inbound);
-  }
-  return true;
-}
-
-void Receiver::ask_for_fragments(Inbound& inbound) {
-  inbound.way = Inbound::Way::fragments;
-  inbound.missing_bytes = inbound.get.bytes;
-  setup_.sender.reply(peer_at(inbound.get.peer),
-                      {.type = FrameType::cts, .numbers = {.first = inbound.message, .second = inbound.number}});
-}
-
-bool Receiver::get() {
-  std::int64_t budget_bytes = peer_at(inbound_.find(getting_.front())->get.peer).limits.get_bytes_per_poll;
-  bool moved = false;
-  for (std::size_t i = 0; i < getting_.size() && budget_bytes > 0;) {
-    Inbound& inbound = *inbound_.find(getting_[i]);
-    std::int64_t moved_bytes = 0;
-    const bool goes_on = step(inbound, budget_bytes, moved_bytes);
-    budget_bytes -= moved_bytes;
-    moved |= !goes_on || moved_bytes > 0;
-    if (goes_on) ++i;
-  }
-  return moved;
-}
-
-// False if the read is over, for better or worse; then it is no longer listed.
-bool Receiver::step(Inbound& inbound, std::int64_t bytes_max, std::int64_t& moved_bytes) {
-  const std::int64_t before = inbound.get.done_bytes;
-  Peer& peer = peer_at(inbound.get.peer);
-  Transfer& receive = *inbound.receive;
-  const std::uint64_t message = inbound.message;
-  const GetStatus status = peer.link->get(inbound.get, bytes_max);
-  moved_bytes = inbound.get.done_bytes - before;
-  switch (status) {
-    case GetStatus::moving: return true;
-    case GetStatus::complete:
-      remove(inbound);
-      finish(receive);
-      reply_fin(peer, message);
-      return false;
-    case GetStatus::withdrawn:
-      remove(inbound);
-      fail(receive, taken_back(peer.rank));
-      return false;
-    case GetStatus::not_permitted:  // it was permitted once; the message comes from its beginning, the other way
-      std::erase(getting_, inbound.number);
-      ask_for_fragments(inbound);
-      return false;
-    case GetStatus::unreadable:
-      remove(inbound);
-      fail(receive, fmt::format("rank {}: the message of rank {} cannot be read from its memory; was the array freed "
-                                "before its send had ended?",
-                                setup_.rank, peer.rank));
-      reply_fin(peer, message);
-      return false;
-    case GetStatus::peer_gone:  // why, is for the network to say
-      std::erase(getting_, inbound.number);
-      inbound.way = Inbound::Way::stalled;
-      setup_.network.attach(peer.rank);
-      return false;
-  }
-  return true;
-}
-
-void Receiver::remove(Inbound& inbound) {
-  Peer& peer = peer_at(inbound.get.peer);
-  if (inbound.way == Inbound::Way::get) {
-    peer.link->cancel_get(inbound.get);
-    std::erase(getting_, inbound.number);
-  }
-  inbound_.remove(inbound.number);
-  count(peer, -1);
-}
-
-// The sender took a message back. A receive whose bytes were already on their way cannot be served any more.
+// The sender took a message back.
 void Receiver::cancelled(Peer& peer, std::uint64_t message) {
   announcements_.for_each([&](std::uint64_t number, const Announcement& announcement) {
     if (announcement.peer != peer.rank || announcement.message != message) return;
     if (UnexpectedMessage* const entry = setup_.queue.forget_announced(peer.rank, number)) setup_.queue.recycle(*entry);
     announcements_.remove(number);
   });
-  inbound_.for_each([&](std::uint64_t, Inbound& inbound) {
-    if (inbound.get.peer != peer.rank || inbound.message != message) return;
-    Transfer& receive = *inbound.receive;
-    remove(inbound);
-    fail(receive, taken_back(peer.rank));
-  });
+  announced_.cancelled(peer, message);
 }
 
 void Receiver::reply_fin(Peer& peer, std::uint64_t message) {
   setup_.sender.reply(peer, {.type = FrameType::fin, .numbers = {.first = message}});
-}
-
-std::string Receiver::taken_back(int peer) const {
-  return fmt::format(
-      "rank {}: rank {} took the message back while it was being received; its call was cancelled there, see its error",
-      setup_.rank, peer);
 }
 
 // ---- a peer that is gone
@@ -474,12 +336,7 @@ void Receiver::fail_all(Peer& peer) {
     count_posted(peer, -1);
     fail(*std::exchange(chain, chain->next), peer.reason);
   }
-  inbound_.for_each([&](std::uint64_t, Inbound& inbound) {
-    if (inbound.get.peer != peer.rank) return;
-    Transfer& receive = *inbound.receive;
-    remove(inbound);
-    fail(receive, peer.reason);
-  });
+  announced_.fail_all(peer);
   landings_.for_each([&](std::uint64_t number, const Landing& landing) {
     if (landing.peer != peer.rank) return;
     if (landing.receive != nullptr) fail(*landing.receive, peer.reason);

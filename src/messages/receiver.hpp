@@ -12,6 +12,7 @@
 
 #include <tutti/link.hpp>
 
+#include "messages/announced_receives.hpp"
 #include "messages/handle_table.hpp"
 #include "messages/matching_queue.hpp"
 #include "messages/peer.hpp"
@@ -30,7 +31,9 @@ class Receiver {
     MatchingQueue& queue;
     std::vector<Peer>& peers;
   };
-  explicit Receiver(const Setup& setup) : setup_(setup) {}
+  explicit Receiver(const Setup& setup)
+      : setup_(setup),
+        announced_({.rank = setup.rank, .network = setup.network, .sender = setup.sender, .peers = setup.peers}) {}
   void listen(TransportListener* listener) { listener_ = listener; }
   // From now on no message is wanted, and the listener hears nothing.
   void close() { closing_ = true; }
@@ -47,9 +50,7 @@ class Receiver {
   void discard(UnexpectedMessage& message);
   // All receives that only a peer that is gone could have served, and what it had only announced.
   void fail_all(Peer& peer);
-  // Reads a bounded part of the announced messages that are read from their senders' memory.
-  bool get();
-  [[nodiscard]] bool is_getting() const { return !getting_.empty(); }
+  [[nodiscard]] AnnouncedReceives& announced() { return announced_; }
 
   // What a link hears; see LinkListener.
   void frame(Peer& peer, const Frame& frame);
@@ -58,7 +59,7 @@ class Receiver {
   void frame_ends(std::uint64_t number);
 
   // Messages under way over the network.
-  [[nodiscard]] std::int64_t remote_count() const { return remote_count_; }
+  [[nodiscard]] std::int64_t remote_count() const { return remote_count_ + announced_.remote_count(); }
   // Receives in the matching queue that wait for a local peer by its rank.
   [[nodiscard]] std::int64_t local_posted_count() const { return local_posted_count_; }
   [[nodiscard]] std::int64_t held_bytes_peak() const { return held_bytes_peak_; }
@@ -74,28 +75,9 @@ class Receiver {
     int peer = -1;
     Transfer* receive = nullptr;           // Kind::receive
     UnexpectedMessage* message = nullptr;  // Kind::unexpected
-    std::uint64_t inbound = 0;             // Kind::fragment
-    std::int64_t offset = 0;               // Kind::fragment
+    Numbers fragment{};                    // Kind::fragment
     std::int64_t bytes = 0;
   };
-  // An announced message that is being received.
-  struct Inbound {
-    enum class Way : std::uint8_t { get, fragments, stalled };
-    Stage stage = Stage::inbound;
-    Way way = Way::fragments;
-    Transfer* receive = nullptr;
-    std::uint64_t number = 0;
-    std::uint64_t message = 0;       // the sender's number
-    std::int64_t missing_bytes = 0;  // Way::fragments
-    RemoteGet get{};                 // its peer holds for every way
-  };
-  // An announced message that no receive has asked for. The matching queue's entry holds its number here.
-  struct Announcement {
-    int peer = -1;
-    std::uint64_t message = 0;
-    RemoteKey key{};
-  };
-
   [[nodiscard]] Peer& peer_at(int rank) { return setup_.peers[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] Envelope eager_envelope(Peer& peer, const Frame& frame, std::int64_t payload_bytes);
   void spend_credit(Peer& peer, const Envelope& envelope);
@@ -103,25 +85,19 @@ class Receiver {
   [[nodiscard]] bool is_wanted(const Peer& peer, const Envelope& envelope);
   [[nodiscard]] MatchingQueue::Match match(const Peer& peer, const Envelope& envelope);
   void eager(Peer& peer, const Envelope& envelope, std::span<const std::byte> payload);
-  void fragment(Peer& peer, const Numbers& numbers, Landing& landing);
   void rts(Peer& peer, const Frame& frame);
   void cancelled(Peer& peer, std::uint64_t message);
   [[nodiscard]] bool use(UnexpectedMessage& message, Transfer& receive);
-  [[nodiscard]] bool begin(Peer& peer, Transfer& receive, const Announcement& announcement);
-  [[nodiscard]] bool step(Inbound& inbound, std::int64_t bytes_max, std::int64_t& moved_bytes);
-  void ask_for_fragments(Inbound& inbound);
-  void remove(Inbound& inbound);
   void reply_fin(Peer& peer, std::uint64_t message);
-  [[nodiscard]] std::string taken_back(int peer) const;
   void count(const Peer& peer, std::int64_t change) { remote_count_ += peer.is_remote ? change : 0; }
   void count_posted(const Peer& peer, std::int64_t change) { local_posted_count_ += peer.is_remote ? 0 : change; }
 
   Setup setup_;
   TransportListener* listener_ = nullptr;
   HandleTable<Landing> landings_;
-  HandleTable<Inbound> inbound_;
-  HandleTable<Announcement> announcements_;
-  std::vector<std::uint64_t> getting_;  // inbound numbers, oldest first
+  AnnouncedReceives announced_;
+  HandleTable<Announcement>
+      announcements_;  // that no receive has asked for; the matching queue's entry holds the number
   std::int64_t remote_count_ = 0;
   std::int64_t local_posted_count_ = 0;
   std::int64_t held_bytes_peak_ = 0;

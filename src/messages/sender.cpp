@@ -29,12 +29,10 @@ void remember(Peer& peer, const Envelope& envelope) {
 
 }  // namespace
 
-Link::Taken Sender::to_link(Peer& peer, FrameOrder order, const Frame& frame, void* owner) {
-  if (!peer.is_attached) [[unlikely]] {
-    peer.is_attached = true;
-    if (peer.link != &network_) network_.attach(peer.rank);
-  }
-  return peer.link->send(peer.rank, order, frame, owner);
+// The first frame to the peer: its end is noticed from now on.
+void Sender::attach(Peer& peer) {
+  peer.is_attached = true;
+  if (peer.link != &network_) network_.attach(peer.rank);
 }
 
 void Sender::send(Peer& peer, Transfer& transfer) {

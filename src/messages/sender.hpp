@@ -60,7 +60,12 @@ class Sender {
     RemoteKey key{};
   };
 
-  Link::Taken to_link(Peer& peer, FrameOrder order, const Frame& frame, void* owner);
+  Link::Taken to_link(Peer& peer, FrameOrder order, const Frame& frame, void* owner) {
+    if (!peer.is_attached) [[unlikely]]
+      attach(peer);
+    return peer.link->send(peer.rank, order, frame, owner);
+  }
+  void attach(Peer& peer);
   [[nodiscard]] bool start(Peer& peer, Transfer& transfer);
   [[nodiscard]] bool send_eager(Peer& peer, Transfer& transfer);
   [[nodiscard]] bool announce(Peer& peer, Transfer& transfer);
