@@ -6,26 +6,19 @@
 
 namespace tutti::link {
 
-Record RingReader::checked(std::uint64_t word) {
-  for (;;) {
-    const Record record{.word = word, .body = memory_ + read_ % lines_ * line_bytes + RecordHead::size_bytes};
-    const RecordKind kind = record.kind();
-    const std::uint64_t left = lines_ - read_ % lines_;
-    const bool in_place = (word >> 8 & 0xffff) == (read_ & 0xffff);
-    if (!in_place || record.head_bytes() > record.bytes() || kind == RecordKind::none || kind > RecordKind::more ||
-        lines_of(record.bytes()) > left) {
-      throw MalformedMessage(
-          fmt::format("its ring in shared memory holds a record that cannot be one (kind {}, {} bytes, {} lines from "
-                      "the ring's end); did something overwrite the memory?",
-                      static_cast<int>(kind), record.bytes(), left));
-    }
-    if (kind != RecordKind::pad) return record;
-    // A pad at the ring's beginning would skip all of it, for ever.
-    if (left == lines_) throw MalformedMessage("its ring in shared memory skips all of itself");
-    read_ += left;
-    word = next_word();
-    if (word == 0) return {};
-  }
+void RingReader::reject(const Record& record, std::uint64_t left) {
+  throw MalformedMessage(
+      fmt::format("its ring in shared memory holds a record that cannot be one (kind {}, {} bytes, {} lines from the "
+                  "ring's end); did something overwrite the memory?",
+                  static_cast<int>(record.kind()), record.bytes(), left));
+}
+
+// A pad: the next record stands at the ring's beginning.
+Record RingReader::after_pad(std::uint64_t left) {
+  // A pad at the ring's beginning would skip all of it, for ever.
+  if (left == lines_) throw MalformedMessage("its ring in shared memory skips all of itself");
+  read_ += left;
+  return next();
 }
 
 }  // namespace tutti::link

@@ -147,9 +147,17 @@ class RingReader {
   [[nodiscard]] bool has_news() const { return next_word() != 0; }
   // The next record, which stays readable until release(); none if there is none. Throws MalformedMessage.
   [[nodiscard]] Record next() {
-    const std::uint64_t first = next_word();
-    if (first == 0) return {};
-    return checked(first);
+    const std::uint64_t word = next_word();
+    if (word == 0) return {};
+    const Record record{.word = word, .body = memory_ + read_ % lines_ * line_bytes + RecordHead::size_bytes};
+    const std::uint64_t left = lines_ - read_ % lines_;
+    const bool in_place = (word >> 8 & 0xffff) == (read_ & 0xffff);
+    if (!in_place || record.head_bytes() > record.bytes() || record.kind() == RecordKind::none ||
+        record.kind() > RecordKind::more || lines_of(record.bytes()) > left) [[unlikely]]
+      reject(record, left);
+    if (record.kind() == RecordKind::pad) [[unlikely]]
+      return after_pad(left);
+    return record;
   }
   void release(const Record& record) { read_ += lines_of(record.bytes()); }
   [[nodiscard]] std::uint64_t read_lines() const { return read_; }
@@ -160,7 +168,8 @@ class RingReader {
     auto* const place = const_cast<std::byte*>(memory_ + read_ % lines_ * line_bytes);
     return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(place)).load(std::memory_order_acquire);
   }
-  Record checked(std::uint64_t word);
+  [[noreturn]] static void reject(const Record& record, std::uint64_t left);
+  Record after_pad(std::uint64_t left);
 
   const std::byte* memory_ = nullptr;
   std::uint64_t lines_ = 0;

@@ -131,19 +131,7 @@ void RingLink::make_ring(RingPeer& peer) {
   peer.ours->ring_offset.store(arena.offset_of(memory), std::memory_order_release);
 }
 
-Link::Taken RingLink::send(int rank, FrameOrder order, const Frame& frame, void* /*owner*/) {
-  RingPeer& peer = peer_at(rank);
-  if (!peer.out.exists()) [[unlikely]]
-    make_ring(peer);
-  const bool whole =
-      order == FrameOrder::bulk || frame.payload.size() <= static_cast<std::size_t>(options_.chunk_bytes);
-  if (!(whole ? write(peer, frame) : write_in_chunks(peer, frame))) return Taken::no_room;
-  shm::notify(*peer.doorbell);
-  peer.out.zero_ahead();
-  return Taken::copied;
-}
-
-bool RingLink::write(RingPeer& peer, const Frame& frame) {
+[[gnu::always_inline]] inline bool RingLink::write(RingPeer& peer, const Frame& frame) {
   const std::size_t bytes = frame.head.size() + frame.payload.size();
   std::byte* const place = peer.out.begin(bytes);
   if (place == nullptr) return false;
@@ -153,6 +141,18 @@ bool RingLink::write(RingPeer& peer, const Frame& frame) {
                     .head_bytes = static_cast<std::uint8_t>(frame.head.size()),
                     .bytes = static_cast<std::uint32_t>(bytes)});
   return true;
+}
+
+Link::Taken RingLink::send(int rank, FrameOrder order, const Frame& frame, void* /*owner*/) {
+  RingPeer& peer = peer_at(rank);
+  if (!peer.out.exists()) [[unlikely]]
+    make_ring(peer);
+  const bool whole =
+      frame.payload.size() <= static_cast<std::size_t>(options_.chunk_bytes) || order == FrameOrder::bulk;
+  if (!(whole ? write(peer, frame) : write_in_chunks(peer, frame))) return Taken::no_room;
+  shm::notify(*peer.doorbell);
+  peer.out.zero_ahead();
+  return Taken::copied;
 }
 
 // All chunks or none: a ring never ends in the middle of a frame.

@@ -35,24 +35,8 @@ void Sender::attach(Peer& peer) {
   if (peer.link != &network_) network_.attach(peer.rank);
 }
 
-void Sender::send(Peer& peer, Transfer& transfer) {
-  transfer.state = Transfer::State::pending;
-  if (peer.has_waiting() || !start(peer, transfer)) enqueue(peer, transfer);
-}
-
-// Whichever way the message takes, its first frame decides its place among the others. False if there is no room.
-bool Sender::start(Peer& peer, Transfer& transfer) try {
-  const std::int64_t bytes = transfer.envelope.bytes;
-  if (bytes <= peer.limits.eager_bytes_max && credit_cost(bytes) <= peer.credit_bytes) {
-    return send_eager(peer, transfer);
-  }
-  return announce(peer, transfer);
-} catch (const Error& error) {  // the link has no memory for it
-  fail(transfer, fmt::format("rank {}: cannot send to rank {}: {}", rank_, peer.rank, error.what()));
-  return true;
-}
-
-bool Sender::send_eager(Peer& peer, Transfer& transfer) {
+// Inlined, as start(): every small message passes here.
+[[gnu::always_inline]] inline bool Sender::send_eager(Peer& peer, Transfer& transfer) {
   const Envelope& envelope = transfer.envelope;
   const bool brief = peer.knows_last_sent && peer.queued_full_count == 0 && is_brief(peer.last_sent, envelope);
   const BriefHead head{.tag = envelope.tag,
@@ -75,6 +59,23 @@ bool Sender::send_eager(Peer& peer, Transfer& transfer) {
   peer.in_link.add(transfer);
   count(peer, 1);
   return true;
+}
+
+// Whichever way the message takes, its first frame decides its place among the others. False if there is no room.
+[[gnu::always_inline]] inline bool Sender::start(Peer& peer, Transfer& transfer) try {
+  const std::int64_t bytes = transfer.envelope.bytes;
+  if (bytes <= peer.limits.eager_bytes_max && credit_cost(bytes) <= peer.credit_bytes) {
+    return send_eager(peer, transfer);
+  }
+  return announce(peer, transfer);
+} catch (const Error& error) {  // the link has no memory for it
+  fail(transfer, fmt::format("rank {}: cannot send to rank {}: {}", rank_, peer.rank, error.what()));
+  return true;
+}
+
+void Sender::send(Peer& peer, Transfer& transfer) {
+  transfer.state = Transfer::State::pending;
+  if (peer.is_pending || !start(peer, transfer)) enqueue(peer, transfer);
 }
 
 bool Sender::announce(Peer& peer, Transfer& transfer) {
