@@ -37,14 +37,14 @@ bool is_fusible(const Call& call) {
   }
 }
 
-/// Between neighbours a call takes less than a microsecond, and a copy of many bytes more. A fact about the group, so the same on
-/// every rank.
+/// Between neighbours a call takes less than a microsecond, and a copy of many bytes more. A fact about the group, so
+/// the same on every rank.
 parallel::FuseLimits limits_for(Member& member) {
   const bool is_near = member.group().backend() == "shm" || member.size() == 1;
   return is_near ? parallel::FuseLimits::among_local_peers() : parallel::FuseLimits();
 }
 
-/// Memory for packed arrays. One piece is kept from call to call; whoever finds it taken makes another.
+/// Memory for packed arrays. One buffer is kept from call to call; a call that finds it in use allocates another.
 class Packed {
  public:
   explicit Packed(std::int64_t bytes) : owner_(std::exchange(kept(), nb::object())) {
@@ -52,7 +52,8 @@ class Packed {
     const auto room = std::int64_t(std::bit_ceil(std::uint64_t(std::max<std::int64_t>(bytes, 4096))));
     owner_ = nb::cast(new_array(DType::uint8, std::span(&room, 1)));
   }
-  /// The call is over, and the memory free again. After a failure it may still be in use, and goes with whoever uses it.
+  /// The call is over, and the memory free again. After a failure it may still be in use, and is freed with its last
+  /// user.
   void give_back() { kept() = std::move(owner_); }
 
   [[nodiscard]] std::byte* data() const { return static_cast<std::byte*>(array().view.data()); }

@@ -21,12 +21,13 @@ struct JobStart {
   std::vector<ProcessStart> processes{};
 };
 
-/// SIGINT or SIGTERM came: whoever catches it ends with 128 + signal.
+/// SIGINT or SIGTERM was received: the program that catches this exits with 128 + signal.
 struct Interrupted {
   int signal = 0;
 };
 
-/// What all jobs of a run share: a private folder, the socket in it, and an ear for signals. All of it is gone afterwards.
+/// What all jobs of a run share: a private folder, the socket in it, and an ear for signals. All of it is gone
+/// afterwards.
 class Coordinator {
  public:
   Coordinator();

@@ -41,8 +41,8 @@ class Links {
   void sent(int peer, TimePoint now);
   void heard(int peer, TimePoint now);
 
-  // The peer to hand a message for `to` to: itself where there is a link, otherwise the linked peer nearest to it on the
-  // circle, but not the one it came from. −1 if there is none.
+  // The peer to hand a message for `to` to: itself where there is a link, otherwise the linked peer nearest to it on
+  // the ring of ranks, but not the peer it came from. −1 if there is none.
   [[nodiscard]] int next_hop(int to, int came_from) const;
   // Enough for a route around several dead ranks, few enough to end a loop soon.
   [[nodiscard]] int hops_max() const;

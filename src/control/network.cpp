@@ -48,8 +48,8 @@ void Control::spread(const Flooded& message, int except) {
 void Control::send(int to, RoutedBody body) {
   if (silenced()) return;
   const bool asks = std::holds_alternative<Probe>(body) || std::holds_alternative<Join>(body);
-  // A rank on the way may be stuck. But among many ranks, not to be answered at once is what happens on a busy machine, where another
-  // connection for each pair of them would not help.
+  // A rank on the way may be stuck. But among many ranks, not to be answered at once is what happens on a busy machine,
+  // where another connection for each pair of them would not help.
   constexpr int few_ranks = 32;
   const TimePoint now = clock_->now();
   const auto [asked, is_first] = asks ? unanswered_.try_emplace(to, now) : std::pair(unanswered_.end(), true);
@@ -153,11 +153,11 @@ void Control::on_routed(int origin, RoutedBody body) {
              body);
 }
 
-// One answer serves all accusers of the same moment. Who was stopped for long says so: then silence was its own fault, and
-// not that of the link to whoever noticed first.
+// One answer serves all accusers of the same time. A rank that was stopped for long says so: the silence was then its
+// own and not the fault of the link to the first accuser.
 void Control::on_suspect(int accuser, const Suspect& message) {
   const TimePoint now = clock_->now();
-  // Whoever could not even connect to a rank that has left hears so from those who had a link to it.
+  // A rank that could not connect to a rank that has left learns it from those that had a link to it.
   if (!message.is_witness && accuser != rank_ && parted_.contains(message.accused) &&
       wanted_links(message.accused, size_, {}).contains(rank_)) {
     flood(Departed{message.accused});
@@ -177,8 +177,8 @@ void Control::link_lost(int peer, std::string_view reason) {
   break_link(peer, true, reason);
 }
 
-// A rank does not leave before the links of its place in the network are open and carry its goodbye. So those who belong
-// at their other ends, and could not connect, know that it did not leave. Others do not know anything.
+// A rank does not leave before the links of its place in the network are open and carry its goodbye. So those who
+// belong at their other ends, and could not connect, know that it did not leave. Others do not know anything.
 void Control::link_refused(int peer, std::string_view reason) {
   if (left_.contains(peer)) return part_from(peer);
   quiet_.erase(peer);

@@ -65,7 +65,7 @@ class GuardLoop {
     }
   }
 
-  // Whoever waits for the end of tuttirun's output, or for its store's port, must not wait for us.
+  // A process that waits for the end of tuttirun's output, or for its store's port, must not wait for the guard.
   void close_all_but_control() const {
     const auto control = static_cast<unsigned>(control_);
     if (control > 0) syscall(SYS_close_range, 0U, control - 1, 0U);

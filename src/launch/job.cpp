@@ -191,7 +191,7 @@ class Job {
     printer_.flush();
   }
 
-  // The last lines of the rank that matters, then the cause: whoever looks at the end of the output sees why.
+  // The last lines of the rank that matters, then the cause: the end of the output says why.
   void report() {
     if (cause_.kind == Cause::Kind::none) return;
     if (cause_.rank >= 0 && cause_.kind != Cause::Kind::not_started) {

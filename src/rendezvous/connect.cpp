@@ -56,7 +56,7 @@ void check_for_another_root(Met& met, Membership& membership, const MemberRecord
   throw RendezvousError(why);
 }
 
-// Whoever waits for others hears at once that one of them, perhaps, was turned away.
+// A rank that waits for others learns at once that one of them may have been rejected.
 void tell_troubles(const Met& met, const Log& log) {
   if (!met.troubles) return;
   for (const std::string& sentence : met.troubles->take_new()) log.warn("waiting at {}: {}", met.where, sentence);
@@ -164,7 +164,7 @@ std::unique_ptr<Connector> connect(const InitOptions& options) {
                                                  .clock = steady_clock(),
                                                  .earlier_connects = detected.size == 1 ? 0 : meetings.fetch_add(1),
                                                  .log = Log(Log::level_from(environment)).for_rank(detected.rank)});
-  if (detected.size > 1) Environment::conceal_secret_of_process();  // it has served; whoever is alone did not use it
+  if (detected.size > 1) Environment::conceal_secret_of_process();  // no longer needed; a process alone did not use it
   return connector;
 }
 

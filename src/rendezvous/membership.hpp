@@ -1,9 +1,9 @@
-// membership.hpp: every rank signs in at the store, and all learn the same verdict: the job is complete, or why not.
+// membership.hpp: every rank registers in the store, and all get the same verdict: the job is complete, or why not.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each rank writes its record under its rank, then counts itself; whoever makes the count complete publishes the list.
-// Whoever finds a contradiction publishes that instead, so that everyone who waits learns it at once. O(1) messages per
-// rank, and one per rank more for the last to arrive.
+// Each rank writes its record under its rank and increments a counter; the rank that completes the count publishes the
+// list. A rank that finds a contradiction publishes that instead, so that every waiting rank learns it at once. O(1)
+// messages per rank, and one more per rank for the last one.
 #pragma once
 
 #include <cstdint>

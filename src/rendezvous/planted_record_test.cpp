@@ -1,4 +1,4 @@
-// planted_record_test.cpp: a record that a stranger left, in a file or in an open store, leads no rank to the stranger.
+// planted_record_test.cpp: a record planted by another user, in a file or in an open store, leads no rank to that user.
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -25,8 +25,8 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-// Somebody who wants ranks to come to a store of their own: with its secret in the record, as rank 0 would write it where
-// the launcher keeps secrets.
+// Somebody who wants ranks to come to a store of their own: with its secret in the record, as rank 0 would write it
+// where the launcher keeps secrets.
 class PlantedNote : public testing::Test {
  protected:
   PlantedNote() {
@@ -54,7 +54,7 @@ class PlantedNote : public testing::Test {
   RendezvousRecord record_ = RendezvousRecord::by("nobody");
 };
 
-// What torchrun's agent answers to a rank that waits for a record: whoever reaches its port may have set it.
+// What torchrun's agent answers to a rank that waits for a record: any process that reaches its port may have set it.
 class OpenStore {
  public:
   explicit OpenStore(std::string value) : value_(std::move(value)) {}

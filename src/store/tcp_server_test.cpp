@@ -1,4 +1,4 @@
-// tcp_server_test.cpp: the tcp store's server among strangers, and with 2 000 clients at once.
+// tcp_server_test.cpp: the tcp store's server with unauthenticated connections, and with 2 000 clients at once.
 // SPDX-License-Identifier: Apache-2.0
 #include "store/tcp_server.hpp"
 

@@ -4,7 +4,7 @@ source "$(dirname "$0")/common.sh"
 export PATH=$PATH:/usr/sbin:/sbin
 for program in munged slurmctld slurmd srun sinfo; do need $program; done
 
-# Whoever may use the key may speak for anyone in this cluster, so it is made for this test.
+# Any process that can read the key can act for any user of this cluster, so it is made for this test.
 start_munge() {
   chmod 755 "$folder"
   head -c 1024 /dev/urandom >"$folder/munge.key"

@@ -39,7 +39,7 @@ def run(
     awaited: bool = False,
 ) -> jax.Array:
     """Runs the call on x, now or in the program that is being traced. `shape` is the result's, on this rank. `awaited`:
-    whoever starts the program waits for it, so that it may use the group itself."""
+    the caller waits for the program, so that it may use the group itself."""
     return call_p.bind(
         x,
         call=call,
