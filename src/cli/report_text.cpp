@@ -104,7 +104,7 @@ std::string scope_text(const std::optional<int>& scope) {
 
 void add_processes(Page& page, const Facts& facts) {
   const SharedMemoryFacts& shared = facts.shared_memory;
-  page.check("memfd", shared.memfd_problem, "made, mapped and sealed; a neighbour can open it");
+  page.check("memfd", shared.memfd_problem, "made, mapped and sealed; a local peer can open it");
   page.check("/dev/shm", shared.shm_problem,
              fmt::format("{}, {} free", format_bytes(shared.shm_total), format_bytes(shared.shm_available)));
   const std::string scope = scope_text(facts.cross_memory.ptrace_scope);

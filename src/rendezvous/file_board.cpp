@@ -79,7 +79,7 @@ class FileBoard : public Board {
       const TimePoint now = std::chrono::steady_clock::now();
       if (now >= deadline) {
         throw RendezvousError(
-            fmt::format("rank 0 left no note in {}; check that rank 0 was started, with the same path "
+            fmt::format("rank 0 left no record in {}; check that rank 0 was started, with the same path "
                         "and on the same file system",
                         path_));
       }
@@ -97,7 +97,7 @@ class FileBoard : public Board {
     if (record && record->nonce == posted_nonce_) unlink(path_.c_str());
   }
 
-  [[nodiscard]] std::string describe() const override { return "a note in " + path_; }
+  [[nodiscard]] std::string describe() const override { return "a record in " + path_; }
 
  private:
   static constexpr std::size_t record_bytes_max = 1024;

@@ -72,7 +72,7 @@ write_configuration
 start_cluster
 
 run one-node srun --mpi=none -N 1 -n 3 --overcommit "$where_am_i" --timeout 60
-expect_world one-node 3 "local [0-2] of 3, node 0 of 1; Slurm: met at .*, found by a note in $HOME/.config/tutti/slurm-.*; secret from the key file"
+expect_world one-node 3 "local [0-2] of 3, node 0 of 1; Slurm: met at .*, found by a record in $HOME/.config/tutti/slurm-.*; secret from the key file"
 expect_no_notes
 
 run two-nodes srun --mpi=none -N 2 -n 3 --overcommit "$where_am_i" --timeout 60
