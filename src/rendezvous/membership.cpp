@@ -1,4 +1,4 @@
-// membership.cpp: signing in, and the verdict.
+// membership.cpp: registration, and the verdict.
 // SPDX-License-Identifier: Apache-2.0
 #include "rendezvous/membership.hpp"
 
@@ -174,7 +174,7 @@ void Membership::linger(TimePoint until) {
       if (rank != record_.rank) store_.wait(fmt::format("rendezvous/read/{}", rank), until);
     }
   } catch (const Error&) {
-    // Somebody did not come to read it, and will find that nobody listens instead.
+    // A rank did not come to read the verdict, and will find that no process listens.
   }
 }
 
