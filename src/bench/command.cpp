@@ -1,4 +1,4 @@
-// command.cpp: the words of `tutti bench` and `tutti tune`.
+// command.cpp: the options of `tutti bench` and `tutti tune`.
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/command.hpp"
 
@@ -120,7 +120,7 @@ void add_tune(CLI::App& tutti) {
   tune->callback([options] { unless_interrupted([&] { run_tune(*options); }); });
 }
 
-// What `tutti bench` starts; nobody types it.
+// The command that `tutti bench` starts as its ranks; users do not type it.
 void add_rank(CLI::App& tutti) {
   CLI::App* rank = tutti.add_subcommand("bench-rank", "A rank of tutti bench")->group("");
   auto options = std::make_shared<TuttiRankOptions>();

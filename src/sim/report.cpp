@@ -1,4 +1,4 @@
-// report.cpp: what came out of simulations, as tables and as JSON.
+// report.cpp: results of simulations, as tables and as JSON.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/report.hpp"
 
