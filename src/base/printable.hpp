@@ -1,4 +1,4 @@
-// printable.hpp: foreign text, made harmless for a terminal.
+// printable.hpp: makes foreign text safe for a terminal.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// capture.cpp: what another program prints, within a time limit.
+// capture.cpp: runs another program and captures its output, within a time limit.
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/capture.hpp"
 

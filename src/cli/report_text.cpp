@@ -1,4 +1,4 @@
-// report_text.cpp: the facts of `tutti doctor` for people, on one screen.
+// report_text.cpp: the facts of `tutti doctor` as text, on one screen.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -145,7 +145,7 @@ void add_network(Page& page, const NetworkFacts& network) {
   if (count < shown.size()) page.line(Mark::plain, "…", fmt::format("{} more", shown.size() - count));
 }
 
-// Neighbours in the table that are missing for the same reason share a line.
+// Adjacent rows of the table that are missing for the same reason share a line.
 void add_backends(Page& page, const std::vector<BackendFacts>& backends) {
   page.section("Backends");
   for (std::size_t i = 0; i < backends.size();) {
