@@ -26,7 +26,7 @@ namespace {
 /// Verbs that treat each element by itself.
 bool is_fusible(const Call& call) { return keeps_shape(call.verb); }
 
-/// Between neighbours a call takes less than a microsecond, and a copy of many bytes more. A fact about the group, so
+/// Between local peers a call takes less than a microsecond, and a copy of many bytes more. A fact about the group, so
 /// the same on every rank.
 parallel::FuseLimits limits_for(Member& member) {
   const bool is_near = member.group().backend() == "shm" || member.size() == 1;
@@ -202,7 +202,7 @@ void bind_fused(nb::module_& m) {
       },
       nb::arg("types"), nb::kw_only(), nb::arg("makes").none() = nb::none(), nb::arg("allows").none() = nb::none(),
       nb::arg("views").none() = nb::none(), nb::arg("finish").none() = nb::none(), nb::arg("run").none() = nb::none(),
-      "Nests of arrays of exactly these types are packed, sent and unpacked in one step.");
+      "Trees of arrays of exactly these types are packed, sent and unpacked in one step.");
   m.def(
       "plan_fused",
       [](const std::vector<std::pair<std::int64_t, std::string>>& items, const std::shared_ptr<Member>& group) {

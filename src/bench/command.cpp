@@ -77,7 +77,7 @@ void add_bench(CLI::App& tutti) {
   bench->add_flag("--out-of-place", words->out_of_place,
                   "two arrays; together with --in-place: both, one after the other");
   bench->add_option("--memory", words->memory,
-                    "heap, or empty: memory that neighbours read without a copy (default: heap)");
+                    "heap, or empty: memory that local peers read without a copy (default: heap)");
   bench
       ->add_option("--against", options.against,
                    fmt::format("libraries to compare with: {}", fmt::join(peer_names, ", ")))

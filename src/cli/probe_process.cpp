@@ -74,7 +74,7 @@ std::string try_memfd() {
       return seen == 'T' ? 0 : wrong_bytes;
     };
     problem = try_in_child(
-        "opening a neighbour's memfd", [&] { *last = 'T'; }, open_it);
+        "opening a local peer's memfd", [&] { *last = 'T'; }, open_it);
   }
   munmap(memory, bytes);
   return problem;

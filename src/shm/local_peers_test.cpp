@@ -165,7 +165,7 @@ TEST(LocalPeers, leave_no_descriptor_and_no_mapping_behind) {
     EXPECT_EQ(holds("memfd:tutti").size(), 3U)
         << "one descriptor and one mapping of its own, one mapping of the other's";
     ChildProcess grandchild([&](Line&) { return holds("memfd:tutti").size() == 2 ? 0 : 1; });
-    EXPECT_EQ(grandchild.wait(), 0) << "a forked child gets this rank's own memory and not the neighbour's";
+    EXPECT_EQ(grandchild.wait(), 0) << "a forked child gets this rank's own memory and not the local peer's";
   }
   EXPECT_TRUE(holds("memfd:tutti").empty());
 }

@@ -84,10 +84,10 @@ Spread spread_of_loss(const Cluster& cluster, Death death) {
   if (cluster.ranks < 2) return spread;
   Flood flood(cluster);
   std::vector<std::pair<double, int>> accusers;
-  for (const int neighbour : control::wanted_links(cluster.dead, cluster.ranks, {})) {
+  for (const int linked : control::wanted_links(cluster.dead, cluster.ranks, {})) {
     const double notices =
-        death == Death::silent ? seconds(control::ControlOptions{}.silence) : flood.latency(cluster.dead, neighbour);
-    accusers.emplace_back(notices, neighbour);
+        death == Death::silent ? seconds(control::ControlOptions{}.silence) : flood.latency(cluster.dead, linked);
+    accusers.emplace_back(notices, linked);
   }
   std::sort(accusers.begin(), accusers.end());
   spread.noticed = accusers.front().first;

@@ -23,7 +23,7 @@ class ThroughputCurve {
   /// that one.
   explicit ThroughputCurve(std::vector<Point> points);
 
-  /// For a piece, with so many bytes touched since it was touched last, itself included.
+  /// For a range of `bytes` with the reuse distance `bytes_since`.
   [[nodiscard]] double seconds(std::int64_t bytes, std::int64_t bytes_since) const {
     return static_cast<double>(bytes) * (points_.empty() ? seconds_per_byte_ : measured(bytes, bytes_since));
   }

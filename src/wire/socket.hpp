@@ -65,7 +65,7 @@ class Listener {
   bool drop_one();
 
   UniqueFd socket_;
-  UniqueFd reserve_;  // given up for a moment to accept and close a connection when descriptors run out
+  UniqueFd reserve_;  // released to accept and close a connection when descriptors run out
   Address address_;
   SocketOptions accepted_options_;
   std::size_t dropped_ = 0;

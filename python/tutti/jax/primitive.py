@@ -4,7 +4,7 @@
 or None, whether the call takes part in differentiation, and whether its program is waited for. How it differentiates and
 batches is in rules.py.
 
-Compiled programs run when XLA gets to them, later than the Python line that started them. They therefore use a twin of
+Compiled programs run when XLA gets to them, later than the Python line that started them. They therefore use a duplicate of
 the group, which has sequence numbers of its own; it is made when the first program with the group is compiled, by all
 of its ranks."""
 
