@@ -26,7 +26,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Counter = std::uint64_t;
 
-struct alignas(256) Flag {  // more than a line apart: processors fetch neighbours, too
+struct alignas(256) Flag {  // more than a line apart: processors prefetch the adjacent line, too
   std::atomic<Counter> value{0};
 };
 

@@ -180,7 +180,7 @@ void measure(tutti::Group& world, const std::string& pattern, double seconds, st
   std::fflush(stdout);
 }
 
-// Each on a core of its own if there are enough, as far apart as can be: neighbours may be two halves of one core.
+// Each on a core of its own if there are enough, as far apart as possible: adjacent processors may be hardware threads of one core.
 void stay_on_a_core(int ranks) {
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   const char* const rank = getenv("RANK");

@@ -133,7 +133,7 @@ def check_lengths(tree):
 
 
 def check_pipes(tree):
-    """Files that are sourced have the pipefail of whoever sources them, so that all are looked at."""
+    """Sourced files have the pipefail of the script that sources them, so all files are checked."""
     for path, text in tree.texts.items():
         if pathlib.PurePath(path).suffix not in (".sh", ""):
             continue

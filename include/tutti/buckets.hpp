@@ -1,4 +1,4 @@
-// buckets.hpp: gradients averaged while the others are still being computed: small ones together, in the order they come.
+// buckets.hpp: averages gradients while others are still being computed; small gradients share a bucket.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,7 +14,7 @@ namespace tutti {
 
 struct BucketLimits {
   std::int64_t bytes = std::int64_t{25} << 20;
-  std::int64_t first_bytes = std::int64_t{1} << 20;  // the first one is small, so that communication starts early
+  std::int64_t first_bytes = std::int64_t{1} << 20;  // the first bucket is small, so that communication starts early
 };
 
 struct BucketItem {
@@ -22,25 +22,27 @@ struct BucketItem {
   DType dtype = DType::float32;
 };
 
-/// Which items share a bucket, if they become ready in this order (none given: as listed). Items of one dtype lie together;
-/// a bucket is closed once it has reached its limit, and buckets are in the order in which they can be closed. Pure.
+/// Assigns items to buckets. `order` is the order in which the items become ready (none given: as listed). A bucket
+/// holds items of one dtype and is closed once it reaches its limit; buckets are listed in the order in which they
+/// close. No side effects.
 std::vector<std::vector<int>> plan_buckets(std::span<const BucketItem> items, std::span<const int> order,
                                            const BucketLimits& limits = {});
 
-/// Tells which buckets can start. Ranks become ready in different orders, but must start the same buckets in the same order:
-/// a full bucket waits for all before it. Pure.
+/// Tells which buckets may start. Ranks become ready in different orders but must start the same buckets in the same
+/// order, so a full bucket waits for every bucket before it. No side effects.
 class BucketSchedule {
  public:
   explicit BucketSchedule(std::vector<std::vector<int>> plan);
 
-  /// An item is there: the buckets that start now, in order; often none. InvalidArgument if it was there already.
+  /// Marks an item ready and returns the buckets that start now, in order; often none. InvalidArgument if it was ready
+  /// already.
   std::vector<int> ready(int item);
-  /// Items that have not come since the last begin().
+  /// Items that have not become ready since the last begin().
   [[nodiscard]] std::vector<int> missing() const;
   [[nodiscard]] bool is_complete() const { return started_ == static_cast<int>(plan_.size()); }
-  /// The items in the order they came.
+  /// The items in the order in which they became ready.
   [[nodiscard]] const std::vector<int>& arrivals() const { return arrivals_; }
-  /// A new round.
+  /// Starts a new round.
   void begin();
 
   [[nodiscard]] const std::vector<std::vector<int>>& plan() const { return plan_; }
@@ -53,15 +55,15 @@ class BucketSchedule {
   int started_ = 0;
 };
 
-/// Data parallelism for plain C++: owns the memory of the gradients, in buckets that neighbours reach without a copy.
+/// Data parallelism for plain C++: owns the memory of the gradients, in buckets that local peers read without a copy.
 ///
 ///     tutti::Buckets buckets(world, {{.count = w.size()}, {.count = b.size()}});
 ///     buckets.begin(images_of_this_rank);
-///     compute(buckets.gradient<float>(1)); buckets.ready(1);      // starts what is complete, and returns
+///     compute(buckets.gradient<float>(1)); buckets.ready(1);      // starts the complete buckets and returns
 ///     compute(buckets.gradient<float>(0)); buckets.ready(0);
 ///     buckets.finish();                                           // now they hold the mean over all ranks' samples
 ///
-/// Calls come from one thread at a time. A round that is not finished leaves its work to ~Buckets, which waits for it.
+/// Calls come from one thread at a time. ~Buckets waits for the work of a round that was not finished.
 class Buckets {
  public:
   struct Gradient {
@@ -81,12 +83,12 @@ class Buckets {
     return {static_cast<T*>(memory_of(index, dtype_of<T>)), counts_[static_cast<std::size_t>(index)]};
   }
 
-  /// A new round. With a weight (this rank's samples), each rank's gradient is the mean over its own samples, and the result
-  /// the mean over all ranks' samples; without one, ranks count alike.
+  /// Starts a new round. With a weight (this rank's number of samples), each rank's gradient is the mean over its own
+  /// samples and the result is the mean over all ranks' samples. Without a weight every rank counts the same.
   void begin(std::optional<double> weight = std::nullopt);
-  /// The gradient is written: whatever is complete is sent on its way.
+  /// The gradient is written. Starts every bucket that is complete now.
   void ready(int index);
-  /// Waits for all. Gradients that were not announced count as they stand. InvalidArgument without begin().
+  /// Waits for all buckets. A gradient that was not marked ready is averaged as it is. InvalidArgument without begin().
   void finish(Duration timeout = {});
 
   [[nodiscard]] int bucket_count() const { return static_cast<int>(schedule_.plan().size()); }

@@ -1,4 +1,4 @@
-// buffer.hpp: elements that the other ranks of this host can reach, so that collectives need not copy them.
+// buffer.hpp: an array in memory that the other ranks of this host can read, so that collectives need not copy it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,9 +11,10 @@
 
 namespace tutti {
 
-/// Owns its elements; comes from Group::empty<T>(). Can be moved, not copied; a moved-from one is empty. It is a contiguous
-/// range: it converts to View and std::span, and goes into every verb. Its memory may outlive the group and is given back
-/// when the Buffer is gone and no other rank can touch it any more, whichever is later.
+/// Owns its elements; made by Group::empty<T>(). Movable, not copyable; a moved-from Buffer is empty. It is a
+/// contiguous range: it converts to View and std::span and can be passed to every verb. Its memory may outlive the
+/// group. The memory is freed when the Buffer is destroyed and no other rank can access it any more, whichever comes
+/// later.
 template <Element T>
 class Buffer {
  public:

@@ -1,4 +1,4 @@
-// clock.hpp: time as it is passed in, so that a whole cluster can live in virtual time.
+// clock.hpp: the clock as an interface, so that tests can run a whole cluster in virtual time.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,7 +9,7 @@ namespace tutti {
 using Duration = std::chrono::nanoseconds;
 using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
-/// The seam to time. Nothing below the public door reads a clock of its own.
+/// The library reads time through this interface only; nothing below the public API reads a clock of its own.
 class Clock {
  public:
   virtual ~Clock() = default;

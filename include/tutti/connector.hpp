@@ -1,4 +1,4 @@
-// connector.hpp: who am I, who else is there, and where do we meet: what rendezvous gives to a rank.
+// connector.hpp: the result of rendezvous: this rank's number, the other ranks, and a store that all of them share.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace tutti {
 
-/// A rank's place in its job.
+/// A rank's position in its job.
 struct Place {
   int rank = 0;
   int size = 1;
@@ -21,7 +21,7 @@ struct Place {
   int node_rank = 0;
   int node_count = 1;
   int root_rank = 0;  // the rank that hands out tables and ids
-  std::string host;   // as people call it
+  std::string host;   // for messages
 };
 
 /// How init() finds the others. Empty fields come from the launcher's environment.
@@ -30,19 +30,20 @@ struct InitOptions {
   std::string init_method;  // "env://", "tcp://host:port", "file:///path"; empty: detect the launcher
   int rank = -1;
   int size = -1;
-  Duration timeout = std::chrono::seconds(300);  // for meeting, and the default deadline of every call
+  Duration timeout = std::chrono::seconds(300);  // for the rendezvous, and the default deadline of every call
 };
 
-/// The link to the others before there are groups: small, slow, and enough to build everything else.
+/// Communication between the ranks before any group exists. Slow and for small values only; everything else is built on
+/// it.
 class Connector {
  public:
   virtual ~Connector() = default;
   [[nodiscard]] virtual const Place& place() const = 0;
-  /// Which launcher was recognised, and where the meeting point and the secret came from, in words.
+  /// A sentence that says which launcher was recognised and where the rendezvous address and the secret came from.
   [[nodiscard]] virtual std::string describe() const = 0;
-  /// The host at which the ranks met, as an address; empty where there was none. Tells which network interface to use.
+  /// The address of the host where the ranks met; empty if there was none. Used to choose a network interface.
   [[nodiscard]] virtual std::string meeting_host() const { return {}; }
-  /// The store that the whole job shares; keys of the connector itself live under a prefix of their own.
+  /// The store that the whole job shares. The connector keeps its own keys under a prefix.
   [[nodiscard]] virtual std::shared_ptr<Store> store() const = 0;
   /// The per-job secret, as 32 bytes.
   [[nodiscard]] virtual std::string_view secret() const = 0;
@@ -54,7 +55,8 @@ class Connector {
   virtual std::vector<std::string> exchange(std::string_view value, TimePoint deadline) = 0;
 };
 
-/// Finds the others as `options` and this process's environment say. Alone, a group of one without any socket.
+/// Finds the other ranks as `options` and this process's environment say. A process alone gets a group of one, without
+/// a socket.
 std::unique_ptr<Connector> connect(const InitOptions& options = {});
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// error.hpp: what can go wrong, one type per kind. docs/errors.md says when each is thrown and what to do.
+// error.hpp: the errors, one type per kind. docs/errors.md says when each is thrown and what to do.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,12 +7,12 @@
 
 namespace tutti {
 
-/// Every error the library throws. The text says who, what, why and what to try.
+/// Base of every error that the library throws. The text says which rank, which call, why, and what to try.
 class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The caller's mistake, found on this rank before any byte moved. The group stays usable.
+/// The caller's mistake, found on this rank before any byte was sent. The group stays usable.
 class InvalidArgument : public Error {
   using Error::Error;
 };
@@ -42,7 +42,7 @@ class PeerLost : public Error {
   std::string host_, reason_;
 };
 
-/// Somebody called abort(), refused its part of the call, or ended the job.
+/// A rank called abort(), rejected its part of the call, or ended the job.
 class Aborted : public Error {
   using Error::Error;
 };

@@ -1,4 +1,4 @@
-// group.hpp: ranks that work together, and everything they can do.
+// group.hpp: a group of ranks and its verbs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -24,9 +24,10 @@ concept Returnable = LastingRange<R> && !std::is_same_v<std::ranges::range_value
 
 /// A shared handle; copies mean the same group. Its destructor is local, never collective.
 ///
-/// Every rank of the group makes the same calls in the same order. Calls on one group come from one thread at a time
-/// (anything else raises InvalidArgument); different groups may be used side by side. Every call ends by its deadline. An array
-/// can be any contiguous range of elements or a View with strides. Ranks, roots, sources and destinations are ranks in the group.
+/// Every rank of the group makes the same calls in the same order. Calls on one group come from one thread at a time (a
+/// second thread gets InvalidArgument); different groups may be used concurrently. Every call ends by its deadline. An
+/// array is any contiguous range of elements, or a View with strides. Ranks, roots, sources and destinations are ranks
+/// in the group.
 class Group {
  public:
   Group() = default;
@@ -60,7 +61,7 @@ class Group {
 
   // Point to point.
   void send(View data, int to, const MessageOptions& options = {});
-  /// Returns the rank it came from.
+  /// Returns the rank that sent the message.
   int recv(View data, int from, const MessageOptions& options = {});
   [[nodiscard]] Work isend(View data, int to, const MessageOptions& options = {});
   [[nodiscard]] Work irecv(View data, int from, const MessageOptions& options = {});
@@ -82,7 +83,7 @@ class Group {
   [[nodiscard]] Work start(const Barrier& call);
   [[nodiscard]] Work start(const Send& call);
   [[nodiscard]] Work start(const Receive& call);
-  /// The general form, for bindings: the request as a backend gets it. `timeout` zero means the group's.
+  /// The general form, for bindings: the request as the backend gets it. A `timeout` of zero means the group's.
   void run(Request request, Duration timeout = {});
   [[nodiscard]] Work start(Request request, Duration timeout = {});
 
@@ -96,22 +97,24 @@ class Group {
   [[nodiscard]] auto reduce_scatter(R&& data, const SplitOptions& options = {});
   template <Returnable R>
   [[nodiscard]] auto all_to_all(R&& data, const ExchangeOptions& options = {});
-  /// The root's elements on every rank, however many they are; the others pass an empty range.
+  /// The root's elements on every rank. The other ranks pass an empty range and need not know the count.
   template <Returnable R>
   [[nodiscard]] auto broadcast_from(R&& data_at_root, const RootOptions& options = {});
   /// This rank's part of the root's elements; the others pass an empty range.
   template <Returnable R>
   [[nodiscard]] auto scatter_from(R&& data_at_root, const SplitOptions& options = {});
 
-  /// Memory that the group's ranks on this host read and write without a copy between; elements are not initialised.
-  /// Ordinary memory where there are none.
+  /// Memory that the group's ranks on this host read and write without an intermediate copy. Elements are not
+  /// initialised. Ordinary memory where no rank shares memory with this one.
   template <Element T>
   [[nodiscard]] Buffer<T> empty(std::size_t count);
 
   // Groups from groups.
-  /// Ranks with the same color come together, ordered by key, then by rank. A negative color stays out (an invalid Group).
+  /// Ranks with the same color come together, ordered by key, then by rank. A negative color stays out (an invalid
+  /// Group).
   [[nodiscard]] Group split(int color, int key = 0, const CallOptions& options = {});
-  /// The listed ranks of this group, in that order. Only they need call it; anyone else gets a group of rank −1 at once.
+  /// The listed ranks of this group, in that order. Only they need call it; anyone else gets a group of rank −1 at
+  /// once.
   [[nodiscard]] Group subgroup(std::span<const int> ranks, const CallOptions& options = {});
 
   /// Breaks the group on every member: calls under way and all later ones raise Aborted with this reason.

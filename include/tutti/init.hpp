@@ -9,15 +9,16 @@
 
 namespace tutti {
 
-/// Joins the job this process was started in, as the launcher's environment or `options` say, and returns the world: the group
-/// of all its ranks. Alone, a group of one in which every verb works without any socket. A second call returns the same world.
+/// Joins the job this process was started in, as the launcher's environment or `options` say, and returns the world:
+/// the group of all its ranks. Alone, a group of one in which every verb works without any socket. A second call
+/// returns the same world.
 Group init(const InitOptions& options = {});
 
-/// Joins through a connector of one's own: how tests run ranks as threads.
+/// Joins through the given connector. Tests use this to run ranks as threads.
 Group init(std::shared_ptr<Connector> connector, const InitOptions& options = {});
 
-/// Leaves: says goodbye to the others and closes every link; calls on any group raise from now on. Without it, the job is left
-/// when the last Group of this process is gone.
+/// Leaves the job: says goodbye to the other ranks and closes every link; later calls on any group raise. Without this
+/// call the job is left when the last Group of this process is destroyed.
 void finalize();
 
 }  // namespace tutti

@@ -17,8 +17,8 @@ struct MeshAxis {
   int size = 0;  // −1, for one axis at most: as many as are left
 };
 
-/// The order in which ranks fill a grid of these sizes, row by row. Ranks of the last axis are kept on one node as far as it
-/// goes, then those of the last two, and so on; within that, the order of ranks is kept. Pure.
+/// The order in which ranks fill a grid of these sizes, row by row. The ranks of the last axis are kept on one node as
+/// far as possible, then those of the last two axes, and so on; otherwise ranks stay in order. No side effects.
 std::vector<int> arrange_mesh(std::span<const int> node_of, std::span<const int> sizes);
 
 /// Every rank of `group` makes the same mesh; the sizes' product is the group's size. The last axis is the one with the
@@ -32,21 +32,21 @@ class Mesh {
 
   /// The ranks that differ from this one along that axis only, in the axis's order.
   [[nodiscard]] Group& operator[](std::string_view axis);
-  /// The ranks that differ along these axes only, the last one fastest. Made when first asked for, which its members do
-  /// together; given out again later.
+  /// The ranks that differ along these axes only, the last axis fastest. Created by the first call, which is collective
+  /// over its members; later calls return the same group.
   [[nodiscard]] Group& group(std::span<const std::string> axes);
 
   [[nodiscard]] const std::vector<MeshAxis>& axes() const { return axes_; }
   [[nodiscard]] int size(std::string_view axis) const;
-  /// Where this rank stands on the axis: its rank in the axis's group.
+  /// This rank's coordinate on the axis: its rank in the axis's group.
   [[nodiscard]] int coordinate(std::string_view axis) const;
-  /// This rank's place on every axis.
+  /// This rank's coordinates on all axes.
   [[nodiscard]] const std::vector<int>& coordinates() const { return coordinates_; }
   /// The rank (of the group the mesh was made of) at these coordinates.
   [[nodiscard]] int rank_at(std::span<const int> coordinates) const;
-  /// The rank `distance` steps further along the axis, around its end; in the group the mesh was made of.
+  /// The rank `distance` steps along the axis, wrapping around at its end; in the group that the mesh was made of.
   [[nodiscard]] int neighbour(std::string_view axis, int distance) const;
-  /// The grid in words: sizes, then one line per row with its ranks and nodes.
+  /// A description of the grid: its sizes, then one line per row with its ranks and nodes.
   [[nodiscard]] std::string describe() const;
 
  private:

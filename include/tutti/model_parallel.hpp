@@ -1,4 +1,4 @@
-// model_parallel.hpp: tensor parallelism: what goes forward between the parts of a layer, and what comes back.
+// model_parallel.hpp: tensor parallelism: the collectives of a split layer, forward and backward.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,8 +9,8 @@
 
 #include <tutti/group.hpp>
 
-/// The ranks of a group hold parts of one model and compute one loss, the same on each of them. Four functions carry
-/// everything else, each with the function by which gradients come back:
+/// The ranks of a group hold parts of one model and compute one loss, the same on each of them. Four functions do all
+/// of the communication; each has a counterpart for the gradients:
 ///
 ///     function   forward                    backward
 ///     copy       nothing                    sum over the ranks
@@ -25,9 +25,9 @@
 ///     …                                                              //   gradient = dy · weightᵀ, of `own`
 ///     mp::scatter_backward(group, gradient, dx, {.dim = 1});         //   dx = that of x, on every rank
 ///
-/// Lengths that the ranks do not divide are split as shard_sizes() says: the first ranks get one more. Arrays of both
-/// sides have the same dtype and may have any strides; they do not overlap, save that copy and reduce may be given the
-/// same array twice. What says "nothing", or takes this rank's part, asks no other rank; the rest is collective.
+/// Lengths that the ranks do not divide are split as shard_sizes() says: the first ranks get one more. Input and output
+/// have the same dtype and may have any strides. They must not overlap, except that copy and reduce accept the same
+/// array twice. "nothing" and "this rank's part" are local; everything else is collective.
 namespace tutti::model_parallel {
 
 struct Options {
@@ -42,13 +42,13 @@ struct Options {
 [[nodiscard]] std::vector<std::int64_t> part_shape(const Group& group, std::span<const std::int64_t> whole,
                                                    int dim = -1);
 
-/// For what every rank uses for its own part of the work.
+/// For an array that every rank uses in its own part of the work.
 void copy(Group& group, View x, View out);
 void copy_backward(Group& group, View gradient, View out, const CallOptions& options = {});
 /// In place.
 void copy_backward(Group& group, View gradient, const CallOptions& options = {});
 
-/// For what each rank has a summand of.
+/// For an array of which each rank holds one summand.
 void reduce(Group& group, View x, View out, const CallOptions& options = {});
 /// In place.
 void reduce(Group& group, View x, const CallOptions& options = {});

@@ -1,4 +1,4 @@
-// op.hpp: reductions, as values.
+// op.hpp: the reductions.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,14 +10,15 @@
 
 namespace tutti {
 
-/// How the ranks' elements become one. min and max propagate NaN; float16, bfloat16 and float8 accumulate in float32.
+/// How the elements of all ranks are combined. min and max propagate NaN; float16, bfloat16 and float8 accumulate in
+/// float32.
 class Op {
  public:
   /// The values travel in signatures: never renumber them.
   enum class Kind : std::uint8_t { sum, mean, product, min, max, band, bor, bxor, premul };
 
   static const Op sum, mean, product, min, max, band, bor, bxor;
-  /// The sum of `factor` times each contribution, multiplied before it is added.
+  /// The sum of `factor` times each contribution. Elements are multiplied before they are added.
   static constexpr Op premul(double factor) { return Op(Kind::premul, factor); }
 
   constexpr Op() = default;

@@ -1,4 +1,4 @@
-// optimizer.hpp: optimiser steps in one pass over memory, their state shared out among ranks (ZeRO).
+// optimizer.hpp: optimiser steps in one pass over memory, with their state sharded over the ranks (ZeRO).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace tutti {
 
-/// Adam with weight decay apart from the gradient, bias-corrected.
+/// Adam with decoupled weight decay (AdamW), bias-corrected.
 struct AdamW {
   double learning_rate = 1e-3;
   double beta1 = 0.9, beta2 = 0.999;
@@ -32,37 +32,39 @@ using OptimizerRule = std::variant<AdamW, Sgd>;
 
 struct StepOptions {
   std::optional<double> weight{};     // this rank's samples: the mean is over all ranks' samples, not over ranks
-  std::optional<double> clip_norm{};  // the most that the norm of all gradients together may be
+  std::optional<double> clip_norm{};  // upper limit on the norm of all gradients together
   Duration timeout{};
 };
 
-/// Steps parameters that every rank of a group has, each rank keeping the optimiser's state of its part only and, while it
-/// steps, the averaged gradients of its part only: stages 1 and 2 of ZeRO.
+/// Updates parameters that every rank of a group holds. Each rank keeps the optimiser state of its shard only and,
+/// during a step, the averaged gradients of its shard only: stages 1 and 2 of ZeRO.
 ///
 ///     tutti::ShardedOptimizer optimizer(world, parameters, tutti::AdamW{.learning_rate = 1e-3});
-///     optimizer.step(gradients, {.weight = double(samples)});      // collective; parameters are the same again afterwards
+///     optimizer.step(gradients, {.weight = double(samples)});      // collective; afterwards all ranks have the same
+///     parameters
 ///
-/// `parameters` is one contiguous array of float or double, which must stay where it is. Calls come from one thread at a time.
+/// `parameters` is one contiguous array of float or double and must not move. Calls come from one thread at a time.
 class ShardedOptimizer {
  public:
-  /// Collective: rank 0's parameters are everybody's from then on.
+  /// Collective: every rank takes rank 0's parameters.
   ShardedOptimizer(Group group, View parameters, OptimizerRule rule, const CallOptions& options = {});
 
-  /// `gradients`: of this rank's samples, as many as there are parameters. They are overwritten.
+  /// `gradients`: those of this rank's samples, as many as there are parameters. They are overwritten.
   void step(View gradients, const StepOptions& options = {});
 
-  /// The learning rate and the like, to be changed between steps. The kind of rule stays.
+  /// The hyperparameters, which may be changed between steps. The kind of rule cannot be changed.
   [[nodiscard]] OptimizerRule& rule() { return rule_; }
   [[nodiscard]] std::int64_t steps() const { return steps_; }
-  /// This rank's part: where it begins among the parameters, and its length.
+  /// This rank's shard: its begin among the parameters, and its length.
   [[nodiscard]] std::int64_t begin() const { return begin_; }
   [[nodiscard]] std::int64_t length() const { return length_; }
-  /// How many numbers of state each parameter has: 2 with AdamW (means of gradients and of their squares), 1 or 0 with Sgd.
+  /// How many numbers of state each parameter has: 2 with AdamW (means of gradients and of their squares), 1 or 0 with
+  /// Sgd.
   [[nodiscard]] int state_arrays() const;
-  /// The whole state, as one process would have it, on every rank: `whole` has shape [state_arrays(), parameters] and the
-  /// parameters' dtype. Collective. With it, and steps(), training goes on on any number of ranks.
+  /// The whole state, as one process would have it, on every rank: `whole` has shape [state_arrays(), parameters] and
+  /// the parameters' dtype. Collective. Together with steps() it lets training continue on any number of ranks.
   void collect_state(View whole, const CallOptions& options = {});
-  /// Takes this rank's part of such a state. Every rank does, with the same.
+  /// Takes this rank's shard of such a state. Every rank calls it with the same state.
   void load_state(View whole, std::int64_t steps);
   /// Bytes of state on this rank.
   [[nodiscard]] std::size_t state_bytes() const { return state_.size(); }

@@ -1,4 +1,4 @@
-// request.hpp: one call in full, and the signature by which ranks notice that they asked for different things.
+// request.hpp: one call in full, and the signature by which ranks detect that their calls differ.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,8 +16,8 @@
 
 namespace tutti {
 
-/// What every rank of a group must agree on in one call. It travels ahead of the data: 32 bytes, compared as a whole, together with
-/// a digest of all calls of the group before it.
+/// What every rank of a group must agree on in one call. It travels ahead of the data: 32 bytes, compared as a whole,
+/// with a digest of all earlier calls of the group.
 struct Signature {
   std::uint64_t sequence = 0;  // number of the call on its group
   Verb verb = Verb::barrier;
@@ -26,17 +26,17 @@ struct Signature {
   std::uint8_t flags = 0;
   std::int32_t root = -1;
   std::int64_t count = 0;     // elements of the whole call; 0 where ranks may differ (uneven, see flags)
-  std::uint32_t detail = 0;   // hash of what has no field: shape, axis, factor, counts, pairs
+  std::uint32_t detail = 0;   // hash of everything without a field of its own: shape, axis, factor, counts, pairs
   std::uint32_t history = 0;  // see histories_agree()
 
   static constexpr std::uint8_t uneven = 1;          // sizes differ by rank and are checked pairwise
   static constexpr std::uint8_t differentiated = 2;  // the call takes part in differentiation
   static constexpr std::uint8_t sizes_follow = 4;    // a size-exchange phase goes first
-  /// In `history`, so many bits are the digest of the calls; those above tell which calls some rank has refused.
+  /// The low bits of `history` are the digest of the calls; the high bits tell which calls were rejected by some rank.
   static constexpr int history_bits = 22;
   static constexpr std::uint32_t unknown_history = 0xffffffffu << history_bits;
 
-  /// The same call, whatever came before it.
+  /// The same call, whatever calls came before it.
   [[nodiscard]] constexpr bool is_same_call(const Signature& other) const {
     return sequence == other.sequence && verb == other.verb && dtype == other.dtype && op == other.op &&
            flags == other.flags && root == other.root && count == other.count && detail == other.detail;
@@ -45,8 +45,8 @@ struct Signature {
 };
 static_assert(sizeof(Signature) == 32);
 
-/// False if two ranks are known to have made different calls before. Where one of them has not heard of a refused call yet,
-/// nothing is known.
+/// False if two ranks are known to have made different calls before. A rank that has not heard of a rejected call yet
+/// cannot tell, and the answer is true.
 constexpr bool histories_agree(std::uint32_t a, std::uint32_t b) {
   const bool comparable = a >> Signature::history_bits == b >> Signature::history_bits;
   return a == b || !comparable || a >> Signature::history_bits == Signature::unknown_history >> Signature::history_bits;
@@ -59,7 +59,7 @@ constexpr bool operator==(const Signature& a, const Signature& b) {
 /// "all_reduce #412 (float32 × 1048576, sum)".
 std::string describe(const Signature& signature);
 
-/// One call, in full: what a backend gets. Views are as the caller passed them, checked but not yet packed.
+/// One call, in full: what a backend gets. The views are the caller's: checked, but not packed yet.
 struct Request {
   Verb verb = Verb::barrier;
   View input{}, output{};  // not present where the verb has none on this rank
@@ -73,11 +73,11 @@ struct Request {
   std::vector<std::int64_t> recv_sizes{};    // all_to_all: what comes from each rank
   std::vector<std::pair<int, int>> pairs{};  // permute: (source, destination)
   bool differentiated = false;
-  std::uint64_t structure = 0;  // hash of the nest of arrays that was fused into this one; all ranks have the same
+  std::uint64_t structure = 0;  // hash of the tree of arrays that was fused into this one; all ranks have the same
   bool sizes_follow = false;    // a size-exchange phase goes first (broadcast, scatter, uneven verbs)
-  std::uint8_t kind = 0;        // broadcast, scatter: the root's word for what its array is, handed on to `allocate`
-  /// Makes the output once its shape is known, where the caller could not: after a size exchange. The last argument is
-  /// the root's `kind`.
+  std::uint8_t kind = 0;        // broadcast, scatter: the kind of the root's array, passed to `allocate`
+  /// Allocates the output once its shape is known, where the caller could not: after a size exchange. The last argument
+  /// is the root's `kind`.
   std::function<View(DType, std::span<const std::int64_t>, std::uint8_t)> allocate{};
   TimePoint deadline = TimePoint::max();
   Signature signature{};

@@ -1,4 +1,4 @@
-// shard.hpp: which rank holds which part of an array or of a data set. Pure arithmetic: nothing here communicates.
+// shard.hpp: which rank holds which part of an array or a data set. Pure arithmetic: nothing here communicates.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,32 +14,32 @@ struct Range {
   friend bool operator==(const Range&, const Range&) = default;
 };
 
-/// `count` elements over `parts`, as evenly as it goes: the first (count mod parts) get one more than the others.
+/// Splits `count` elements over `parts` as evenly as possible: the first (count mod parts) parts get one more.
 std::vector<std::int64_t> shard_sizes(std::int64_t count, int parts);
-/// The part with this index, without making a list of all.
+/// One part by its index, without computing all of them.
 Range shard_of(std::int64_t count, int parts, int index);
 
-/// Some elements that lie together in one shard.
+/// Elements that are contiguous in one shard.
 struct ShardPiece {
   int shard = 0;
   std::int64_t offset = 0;  // in the shard
-  std::int64_t begin = 0;   // in the range that was asked for
+  std::int64_t begin = 0;   // in the requested range
   std::int64_t length = 0;
   friend bool operator==(const ShardPiece&, const ShardPiece&) = default;
 };
 
-/// Where a range of the whole lies, if the whole is cut into shards of these sizes: how what n ranks wrote is read by m.
+/// Where a range of the whole lies if the whole is cut into shards of these sizes: m ranks read what n ranks wrote.
 /// InvalidArgument if the range reaches beyond the shards.
 std::vector<ShardPiece> pieces_of(std::span<const std::int64_t> sizes, Range range);
 
-/// 0 … count − 1 in an order that depends on nothing but the numbers given: the same on every machine and in every version.
+/// 0 … count − 1 in an order that depends on the arguments only: the same on every machine and in every version.
 std::vector<std::int64_t> shuffled_indices(std::int64_t count, std::uint64_t seed, std::uint64_t epoch);
 
-/// What becomes of a data set whose size the number of ranks does not divide.
+/// How to split a data set whose size the number of ranks does not divide.
 enum class Rest : std::uint8_t {
-  pad,   // the first ones are used again: every rank gets the same number
-  drop,  // the last ones are left out, others in every epoch: every rank gets the same number
-  keep,  // each once: some ranks get one more
+  pad,   // the first samples are used again: every rank gets the same number
+  drop,  // the last samples are dropped, different ones in every epoch: every rank gets the same number
+  keep,  // each sample once: some ranks get one more
 };
 
 struct SampleOptions {
@@ -49,8 +49,8 @@ struct SampleOptions {
   Rest rest = Rest::pad;
 };
 
-/// The samples of one rank in one epoch. Rank r of n takes every n-th from the r-th on, so that after each step the ranks
-/// have together seen the same samples, however many ranks there are.
+/// The samples of one rank in one epoch. Rank r of n takes every n-th sample from the r-th on, so that after each step
+/// all ranks together have seen the same samples, for any number of ranks.
 std::vector<std::int64_t> shard_indices(std::int64_t count, int rank, int size, const SampleOptions& options = {});
 
 }  // namespace tutti

@@ -1,7 +1,8 @@
 // verbs.hpp: the requests of Group::start, and the options of the blocking calls.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fields that every verb shares: `out` not given means in place where the verb allows it; `timeout` zero means the group's.
+// Fields that every verb shares: `out` not given means in place where the verb allows it; `timeout` zero means the
+// group's.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +35,8 @@ struct Broadcast {
   int root = 0;
   Duration timeout{};
 };
-/// `out` holds every rank's array joined along `axis`. With `uneven`, lengths along the axis differ by rank; `sizes`, one per
-/// rank, spares the exchange that finds them out.
+/// `out` holds every rank's array joined along `axis`. With `uneven`, lengths along the axis differ by rank; `sizes`,
+/// one per rank, saves the exchange that would determine them.
 struct AllGather {
   View data, out;
   int axis = 0;
@@ -86,7 +87,8 @@ struct ExclusiveScan {
   Op op = Op::sum;
   Duration timeout{};
 };
-/// Each pair sends from its first rank to its second; zeros where nothing arrives. A rank is in at most one pair on each side.
+/// Each pair sends from its first rank to its second; zeros where nothing arrives. A rank is in at most one pair on
+/// each side.
 struct Permute {
   View data, out{};
   Pairs pairs;
@@ -101,7 +103,7 @@ struct Send {
   std::uint32_t tag = 0;
   Duration timeout{};
 };
-/// `from` any_source takes a message of any member; Work::source() tells whose it was.
+/// `from` any_source matches a message of any member; Work::source() tells which.
 struct Receive {
   View data;
   int from = 0;

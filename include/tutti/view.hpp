@@ -26,14 +26,15 @@ template <class R>
 concept LastingRange = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
     std::ranges::borrowed_range<R> && Element<std::ranges::range_value_t<R>>;
 
-/// What a verb reads or writes. Copying a View copies no elements; whoever makes one keeps the memory alive.
+/// An array that a verb reads or writes. Copying a View copies no elements. The creator of a View keeps its memory
+/// alive.
 class View {
  public:
   static constexpr int max_axes = 16;
 
-  /// Nothing: "I have no array for this call".
+  /// No array: this rank passes none in this call.
   View() = default;
-  // A call copies its views several times, and most have one or two axes: only those are copied.
+  // A call copies its views several times. Most have one or two axes, and only those are copied.
   View(const View& other) noexcept { *this = other; }
   View& operator=(const View& other) noexcept {
     data_ = other.data_;
@@ -78,7 +79,7 @@ class View {
   [[nodiscard]] std::int64_t bytes() const { return count() * std::int64_t(size_of(kind_.dtype)); }
   /// Row-major without gaps (axes of length 1 may have any stride).
   [[nodiscard]] bool is_contiguous() const { return (kind_.axes == 1 && strides_[0] == 1) || is_row_major(); }
-  /// The same but for where it lies.
+  /// Equal in everything but the address.
   [[nodiscard]] bool is_like(const View& other) const {
     const auto mine = kind_.words(), theirs = other.kind_.words();
     if (mine[0] != theirs[0] || mine[1] != theirs[1]) return false;
@@ -94,7 +95,7 @@ class View {
   [[nodiscard]] std::int64_t product() const;
   [[nodiscard]] bool is_row_major() const;
 
-  /// Two words without gaps: small calls are told apart by views.
+  /// Two words without padding, so that comparing the views of small calls is cheap.
   struct Kind {
     std::int64_t axes = 0;
     DType dtype = DType::uint8;

@@ -1,4 +1,4 @@
-// work.hpp: a call under way.
+// work.hpp: an asynchronous call.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,8 +12,9 @@ namespace tutti {
 
 class Operation;
 
-/// What Group::start gives back. Move-only. The arrays of the call must stay alive and untouched until it has ended; the
-/// destructor therefore waits (at most to the call's own deadline) and swallows what went wrong: wait() to hear of it.
+/// What Group::start returns. Move-only. The arrays of the call must stay alive and unmodified until the call has
+/// ended. The destructor therefore waits, at most until the call's own deadline, and discards an error; call wait() to
+/// get it.
 class [[nodiscard]] Work {
  public:
   Work() = default;
@@ -22,16 +23,16 @@ class [[nodiscard]] Work {
   Work& operator=(Work&& other) noexcept;
   ~Work();
 
-  /// Waits until the call has ended; throws what went wrong. Without a timeout: to the call's own deadline.
+  /// Waits until the call has ended and throws its error. Without a timeout it waits until the call's own deadline.
   void wait();
   /// Throws Timeout if it has not ended by then; the call goes on, and wait() may be called again.
   void wait(Duration timeout);
-  /// Whether it has ended, well or not. Makes progress.
+  /// Whether the call has ended, with or without an error. Makes progress.
   [[nodiscard]] bool test();
-  /// Called once when it ends, from the thread that notices, with the error or nothing; at once if it has ended already.
-  /// The function must not call into the same group.
+  /// `callback` is called once, when the call ends, with the error or null, on the thread that notices; at once if the
+  /// call has ended already. It must not call into the same group.
   void then(std::function<void(std::exception_ptr)> callback);
-  /// After a receive: the rank in the group whose message it was.
+  /// After a receive: the rank in the group that sent the message.
   [[nodiscard]] int source() const;
   [[nodiscard]] bool valid() const { return operation_ != nullptr; }
 

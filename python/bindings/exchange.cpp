@@ -72,7 +72,8 @@ const Table* table_of(nb::handle type) {  // under the GIL
   return table;
 }
 
-/// What the framework raised, in one line, as an error of ours: so that whoever refuses a call's arguments tells the others.
+/// What the framework raised, in one line, as an error of ours, so that a rank that rejects a call's arguments can tell
+/// the others.
 InvalidArgument refusal(nb::handle object) {
   const nb::python_error raised;
   const auto text = nb::cast<std::string>(nb::str(raised.value()));

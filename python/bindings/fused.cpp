@@ -26,14 +26,14 @@ namespace {
 /// Verbs that treat each element by itself.
 bool is_fusible(const Call& call) { return keeps_shape(call.verb); }
 
-/// Between neighbours a call takes less than a microsecond, and a copy of many bytes more. A fact about the group, so the same on
-/// every rank.
+/// Between local peers a call takes less than a microsecond, and a copy of many bytes more. A fact about the group, so
+/// the same on every rank.
 parallel::FuseLimits limits_for(Member& member) {
   const bool is_near = member.group().backend() == "shm" || member.size() == 1;
   return is_near ? parallel::FuseLimits::among_local_peers() : parallel::FuseLimits();
 }
 
-/// Memory for packed arrays. One piece is kept from call to call; whoever finds it taken makes another.
+/// Memory for packed arrays. One buffer is kept from call to call; a call that finds it in use allocates another.
 class Packed {
  public:
   explicit Packed(std::int64_t bytes) : owner_(std::exchange(kept(), nb::object())) {
@@ -41,7 +41,8 @@ class Packed {
     const auto room = std::int64_t(std::bit_ceil(std::uint64_t(std::max<std::int64_t>(bytes, 4096))));
     owner_ = nb::cast(new_array(DType::uint8, std::span(&room, 1)));
   }
-  /// The call is over, and the memory free again. After a failure it may still be in use, and goes with whoever uses it.
+  /// The call is over, and the memory free again. After a failure it may still be in use, and is freed with its last
+  /// user.
   void give_back() { kept() = std::move(owner_); }
 
   [[nodiscard]] std::byte* data() const { return static_cast<std::byte*>(array().view.data()); }
@@ -201,7 +202,7 @@ void bind_fused(nb::module_& m) {
       },
       nb::arg("types"), nb::kw_only(), nb::arg("makes").none() = nb::none(), nb::arg("allows").none() = nb::none(),
       nb::arg("views").none() = nb::none(), nb::arg("finish").none() = nb::none(), nb::arg("run").none() = nb::none(),
-      "Nests of arrays of exactly these types are packed, sent and unpacked in one step.");
+      "Trees of arrays of exactly these types are packed, sent and unpacked in one step.");
   m.def(
       "plan_fused",
       [](const std::vector<std::pair<std::int64_t, std::string>>& items, const std::shared_ptr<Member>& group) {

@@ -1,4 +1,4 @@
-// gil_while_brief.hpp: small calls among neighbours keep the GIL.
+// gil_while_brief.hpp: small calls among local peers keep the GIL.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace tutti::python {
 
-/// Of arrays this small a call among neighbours may be over sooner than the GIL is given up and taken back.
+/// Of arrays this small a call among local peers may be over sooner than the GIL is given up and taken back.
 inline constexpr std::int64_t brief_bytes = 4096;
 
 /// Releases the GIL as soon as a call has to wait for anyone, and takes it back at the end.

@@ -3,7 +3,7 @@
 //
 // XLA calls the handler from threads of its pool, in the order of the token that ties a program's calls together. The
 // pool has few threads, and the rest of the program can use them: a handler must not hold one until other ranks have
-// arrived. It waits for a moment, which is enough for most calls and the fastest way then; what is not over by then is
+// arrived. It spins for a limited time, which is enough for most calls and the fastest way; what has not ended by then is
 // waited for elsewhere, and XLA is told through a future.
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -133,7 +133,7 @@ struct Attributes {
   bool differentiated;
 };
 
-/// Begins the call, and waits for a moment.
+/// Starts the call, and spins for a limited time.
 Started begin(const Attributes& attributes, const ffi::AnyBuffer& x, ffi::AnyBuffer& y) {
   const ExactArithmetic exact;
   const auto member = group_of(attributes.group);
@@ -183,7 +183,7 @@ nb::dict handlers() {
   return all;
 }
 
-/// What a program will run its calls on: the group's twin, and where the call needs it the twin's mirror image, so that
+/// What a program will run its calls on: the duplicated group, and where the call needs it the duplicate in reverse order, so that
 /// no handler has to make a group. Collective where they are new.
 std::int64_t prepare(const std::shared_ptr<Member>& member, const Call& call) {
   const WithoutGil release;

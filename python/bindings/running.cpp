@@ -195,7 +195,7 @@ void run_call(const std::shared_ptr<Member>& member, const Call& call, const Ter
 }
 
 void decline(const std::shared_ptr<Member>& called, const Call& call, const std::string& reason) {
-  if (call.is_sendrecv || called->rank() < 0) return;  // messages are not numbered; strangers have no part in a call
+  if (call.is_sendrecv || called->rank() < 0) return;  // messages are not numbered; non-members take no part in a call
   const WithoutGil release;
   try {
     GroupCore& core = (call.reverse ? called->reversed() : called)->core();

@@ -47,13 +47,13 @@ struct Started {
 // Without the GIL:
 /// Begins a call. What it works on must stay alive until it has ended.
 Started start_call(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms);
-/// The same, but tries for a moment to be over: the result may have no operations.
+/// The same, but spins for a limited time first: if the call ends in it, the result has no operations.
 Started run_within_spin_budget(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms);
 enum class Direction { send, receive };
 Started start_message(const std::shared_ptr<Member>& member, Direction direction, const View& data, int peer,
                       std::uint32_t tag, Duration timeout, bool differentiated = false);
 Started start_sendrecv(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms);
-Started run_sendrecv(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms);  // … for a moment
+Started run_sendrecv(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms);  // … likewise
 
 // With the GIL, which is released while waiting:
 /// Waits until it has ended, at most to `limit`; true: it has. Ctrl-C throws.

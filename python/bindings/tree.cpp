@@ -21,7 +21,7 @@ constexpr int depth_max = 64;                 // deeper ones are refused by _tre
 constexpr std::size_t structures_max = 1024;  // a program that makes them as it goes pays for each anew
 
 constexpr const char* changed_meanwhile =
-    "the nest was changed by another thread while a call on it was under way; give each thread its own";
+    "the tree was changed by another thread while a call on it was under way; give each thread its own";
 
 auto& servers() {  // under the GIL
   static auto* const all = new std::unordered_map<PyObject*, std::shared_ptr<TreeServer>>;

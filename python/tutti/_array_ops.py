@@ -19,7 +19,7 @@ Function = Callable[[Any], Any]
 
 
 class NumpyOps:
-    """No gradients of its own: whoever uses NumPy calls the `backward` of each function."""
+    """NumPy has no gradients: the caller uses the `backward` of each function."""
 
     def custom_vjp(self, x: Any, forward: Function, backward: Function) -> Any:
         return forward(x)

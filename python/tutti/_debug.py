@@ -110,7 +110,7 @@ def breakpoint(rank: int = 0, group: _native.Group | None = None) -> None:
         return
 
     def release() -> None:
-        with contextlib.suppress(Error):  # whoever is gone meanwhile shows in the program's next call
+        with contextlib.suppress(Error):  # the program's next call reports a rank that is gone
             _wait_for_all(group)
 
     banner = f"--- {_place(group)}; c: go on, n: next line, h: help, q: end the job ---"

@@ -1,4 +1,4 @@
-# _dispatch.py: from a call and an object to whoever serves it: an adapter, or the parts of a tree.
+# _dispatch.py: finds the adapter that serves a call's object, or takes a tree apart.
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _KINDS = ("numpy", "torch", "jax", "tensorflow")
 
 
 def empty(shape: int | Sequence[int], dtype: Any = "float32", *, like: Any = None, group: Any = None) -> Any:
-    """An array whose elements are not initialised, in memory that neighbours reach: collectives on it copy nothing between.
+    """An array whose elements are not initialised, in memory that local peers reach: collectives on it copy nothing between.
 
     ``dtype`` is a name or any framework's own ("float32", ``np.float32``, ``torch.float32``). ``like`` says of which
     kind the array is: the module (``np``, ``torch``) or an array; NumPy if not given.

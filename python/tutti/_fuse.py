@@ -42,7 +42,7 @@ def common_adapter(flat: Flat, verb: str) -> ModuleType:
         if adapter is not first:
             one, other = (module.__name__.rpartition(".")[2] for module in (first, adapter))
             raise InvalidArgument(
-                f"{verb}: the nest holds a {one} array at {flat.paths[0]} and a {other} array at {path}; "
+                f"{verb}: the tree holds a {one} array at {flat.paths[0]} and a {other} array at {path}; "
                 "convert them to one framework, or make one call each"
             )
     return first
@@ -65,7 +65,7 @@ def plan_messages(flat: Flat, adapter: ModuleType, fused: bool, group: Any = Non
 
 
 def _check_out(leaf: Any, out: Any, adapter: ModuleType, where: str) -> None:
-    """What the native door would say of one array, said before several are packed."""
+    """The native check of one array, made before several are packed."""
     if adapters.adapter_of(out, where) is not adapter:
         raise InvalidArgument(f"{where} is of another framework than the input")
     given, needed = (f"{adapter.dtype_name(x)} of shape {tuple(adapter.shape_of(x))}" for x in (out, leaf))
@@ -80,7 +80,7 @@ def _outs_of(x: Any, out: Any, flat: Flat, adapter: ModuleType, verb: str) -> li
     outs = flatten(out, verb)
     if outs.text != flatten(x, verb).text:
         raise InvalidArgument(
-            f"{verb}: out is built differently from the input; give a nest with the same keys and lengths"
+            f"{verb}: out is built differently from the input; give a tree with the same keys and lengths"
         )
     if verb in FUSED_VERBS:
         for leaf, each, path in zip(flat.leaves, outs.leaves, outs.paths, strict=True):

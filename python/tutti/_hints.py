@@ -1,6 +1,6 @@
 # _hints.py: words of other libraries, and what they are called here.
 # SPDX-License-Identifier: Apache-2.0
-"""Looked at only when a name is not found: whoever comes from torch.distributed, MPI or Horovod is told the name that
+"""Looked at only when a name is not found: a name of torch.distributed, MPI or Horovod leads to the name that
 Tutti has for the same thing."""
 from __future__ import annotations
 

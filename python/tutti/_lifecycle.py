@@ -25,7 +25,7 @@ def init(
 ) -> _native.Group:
     """Joins the job this process was started in and gives its world: the group of all ranks.
 
-    What is left out comes from whoever started the process: tuttirun, torchrun, mpirun, srun, or RANK and WORLD_SIZE set by
+    What is left out comes from the launcher: tuttirun, torchrun, mpirun, srun, or RANK and WORLD_SIZE set by
     hand; alone, the world has one rank and every verb still works. ``init_method`` is "env://", "tcp://host:port" or
     "file:///path". ``timeout`` (seconds or a timedelta, 300 s if not given) is for meeting, and the deadline of every call
     that has none of its own.

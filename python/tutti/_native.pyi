@@ -413,7 +413,7 @@ def serve_trees(
     run: Callable[..., list] | None = None,
 ) -> None:
     """
-    Nests of arrays of exactly these types are packed, sent and unpacked in one step.
+    Trees of arrays of exactly these types are packed, sent and unpacked in one step.
     """
 
 def plan_fused(items: Sequence[tuple[int, str]], group: Group | None = None) -> list[list[int]]:

@@ -112,7 +112,7 @@ def pmap(fn: Callable, in_axes: Axes = 0, out_axes: int | None = 0, group: Any =
     in_axes: along which axis arguments are split: one number for all positional arguments, a sequence with one each, or
     a
         dict by parameter name; None hands an argument over whole, as keyword arguments are unless the dict names them.
-        Nests of arrays are split leaf by leaf; numbers and texts are handed over whole. A length that the ranks cannot
+        Trees of arrays are split leaf by leaf; numbers and texts are handed over whole. A length that the ranks cannot
         share equally is fine: the first ranks get one more.
     out_axes: along which axis the results are joined; None stacks them on a new first axis, as is done with numbers.
     group: the ranks that share the work; the world unless given.

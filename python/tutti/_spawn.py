@@ -236,7 +236,7 @@ class _RankPool:
         return outcomes
 
     def end(self) -> None:
-        """Ends whoever still runs, and removes every trace."""
+        """Ends the processes that still run, and removes their files."""
         for process in self.processes:
             process.terminate()
         limit = time.monotonic() + _GRACE_S

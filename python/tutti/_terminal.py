@@ -1,4 +1,4 @@
-# _terminal.py: where a person can talk to this rank, whoever started it.
+# _terminal.py: the terminal on which a user can debug this rank, under any launcher.
 # SPDX-License-Identifier: Apache-2.0
 """Launchers give ranks pipes for output and one of them standard input. A debugger wants the terminal itself. In this
 order: standard input, if it is a terminal, a pipe or a file; the terminal that controls this process; the one that the
@@ -63,7 +63,7 @@ def _launcher_terminal() -> str | None:
 
 
 def find_terminal() -> str | None:
-    """The path of a terminal that belongs to whoever started this rank."""
+    """The path of a terminal of the user who started this rank."""
     if os.isatty(0):
         candidates = [os.ttyname(0)]
     elif _is_nothing(0):

@@ -107,7 +107,7 @@ class _Flattening:
             return _LEAF
         if depth == _DEPTH_MAX:
             raise InvalidArgument(
-                f"{self.verb}: the nest is deeper than {_DEPTH_MAX} at {path[:60]}…; does it contain itself?"
+                f"{self.verb}: the tree is deeper than {_DEPTH_MAX} at {path[:60]}…; does it contain itself?"
             )
         return self._take_container(value, path, depth + 1)
 

@@ -31,7 +31,7 @@ def send_tree(x: Any, dst: int, tag: int, group: Any, timeout: float | None) -> 
 def receive_tree(tree: Any, fills: bool, src: int | None, tag: int, group: Any, timeout: float | None) -> Works:
     """Starts to receive a tree: into its own arrays, or into new ones like them."""
     if src is None:
-        raise InvalidArgument("recv: a nest comes in several messages, which anyone may send: name its source")
+        raise InvalidArgument("recv: a tree comes in several messages, which anyone may send: name its source")
     flat = flatten(tree, "recv")
     if not flat.leaves:
         return Works([], lambda results: tree, "recv")

@@ -1,8 +1,8 @@
-// bytes.hpp: little-endian messages, written without surprises and read without trust.
+// bytes.hpp: little-endian messages: a writer, and a reader that checks every length.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Strings and blobs are a 32-bit length and their bytes. A reader owns nothing and believes nothing: each read checks
-// what remains, and each length is checked against the caller's limit before memory is taken.
+// Strings and blobs are a 32-bit length and their bytes. A reader owns nothing and trusts nothing: each read checks how
+// much remains, and each length is checked against the caller's limit before memory is allocated.
 #pragma once
 
 #include <bit>
@@ -19,7 +19,7 @@
 
 namespace tutti {
 
-/// A message that does not say what its kind must say: a bug, another version, or somebody who is not a Tutti rank.
+/// A message that its kind does not allow: a bug, another version, or a process that is not a Tutti rank.
 class MalformedMessage : public Error {
   using Error::Error;
 };

@@ -1,7 +1,7 @@
 // crc32c.cpp: CRC-32C by instruction, three streams at a time, or by table.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The crc32 instruction takes 3 cycles and can start every cycle, so one stream uses a third of it. Three neighbouring
+// The crc32 instruction takes 3 cycles and can start every cycle, so one stream uses a third of it. Three adjacent
 // blocks are therefore summed side by side; afterwards the first two sums are moved past the blocks that follow them,
 // which is a linear map over GF(2) and so four table lookups.
 #include "base/crc32c.hpp"

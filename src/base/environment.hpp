@@ -1,4 +1,4 @@
-// environment.hpp: the variables a process was started with, as a value that can be made up in a test.
+// environment.hpp: the environment variables of a process, as a value that tests can make up.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -27,10 +27,11 @@ class Environment {
   Environment(Environment&&) = default;
   Environment& operator=(Environment&&) = default;
   ~Environment();  // wipes the secret
-  /// What this process was started with. Only the public door calls this; below it, environments are passed in.
+  /// The environment of this process. Only the public API calls this; below it, environments are passed in.
   static Environment of_process();
-  /// Takes the secret out of the environment of this process, where /proc and core files would show it, and keeps it where
-  /// they do not: of_process() goes on to tell it. Programs that this one starts are not told: they are no ranks.
+  /// Removes the secret from the environment of this process, where /proc and core files would show it, and keeps it
+  /// where they do not: of_process() still returns it. Programs that this process starts do not inherit it: they are no
+  /// ranks.
   static void conceal_secret_of_process();
 
   [[nodiscard]] std::optional<std::string> get(std::string_view name) const;
@@ -55,7 +56,7 @@ class Environment {
 /// The variable that holds the job's secret.
 inline constexpr std::string_view secret_variable = "TUTTI_SECRET";
 
-/// Each parser takes the whole text or gives nothing.
+/// Each parser reads the whole text or returns nothing.
 std::optional<std::int64_t> parse_integer(std::string_view text);
 /// "4096", "64K", "1M", "2GiB", "1.5G": powers of 1024, a trailing B or iB is allowed.
 std::optional<std::int64_t> parse_bytes(std::string_view text);

@@ -1,4 +1,4 @@
-// extent.hpp: the memory that a view reaches, from its lowest to its highest byte, and what of it is met twice.
+// extent.hpp: the memory that a view covers, from its lowest to its highest byte, and whether elements overlap.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -41,7 +41,7 @@ inline bool overlap(const View& a, const View& b) {
   return !are_apart(extent_of(a), extent_of(b), distance_between(a, b));
 }
 
-/// Whether two elements of the view are the same memory: strides that repeat, as of a sliding window. Exact.
+/// Whether two elements of the view share memory: overlapping strides, as of a sliding window. Exact.
 bool overlaps_itself(const View& view);
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// guarded.hpp: a few bytes that belong into no core file and no swap space.
+// guarded.hpp: memory for secrets that must not appear in core files or swap space.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,11 +9,12 @@ namespace tutti {
 
 inline constexpr std::size_t guarded_bytes_max = 128;
 
-/// Memory for a secret of at most guarded_bytes_max bytes: its page is left out of core dumps and, where the system allows
-/// that, locked into memory. Wiped when the last holder lets go. bad_alloc where there is none. From any thread.
+/// Memory for a secret of at most guarded_bytes_max bytes: its page is left out of core dumps and, where the system
+/// allows that, locked into memory. Wiped when the last holder releases it. bad_alloc where there is none. From any
+/// thread.
 std::shared_ptr<std::byte[]> guarded_memory();
 
-/// Overwrites what nobody reads any more, which a compiler would leave out otherwise.
+/// Overwrites memory that is not read any more; a compiler could remove an ordinary store.
 void wipe(void* data, std::size_t bytes);
 
 }  // namespace tutti

@@ -1,7 +1,7 @@
 // hash.hpp: a 64-bit hash of a sequence of words and texts, the same on every machine.
 // SPDX-License-Identifier: Apache-2.0
 //
-// For signatures and tables, where accidents must be told apart; no defence against somebody who looks for collisions.
+// For signatures and tables, to detect accidental differences; no protection against deliberate collisions.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// line_writer.cpp: lines for stderr that nobody waits for.
+// line_writer.cpp: asynchronous lines on stderr.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/line_writer.hpp"
 
@@ -24,7 +24,8 @@ void flush_stderr() {
   if (LineWriter* const writer = stderr_writer.load(std::memory_order_acquire)) writer->flush(flush_limit);
 }
 
-// The child of a fork has the queue, but not the thread; and a lock that may be held for ever. The parent writes what is queued.
+// The child of a fork has the queue but not the thread, and a lock that may be held forever. The parent writes what is
+// queued.
 void forget_in_child() { stderr_writer.store(nullptr, std::memory_order_release); }
 
 }  // namespace
@@ -86,7 +87,7 @@ void LineWriter::serve() {
     changed_.wait(guard, [this] { return !lines_.empty(); });
     const std::string line = lines_.front();
     guard.unlock();
-    // One call, so that lines stay whole. A log that cannot be written is no reason to fail: what is left over is lost.
+    // One call, so that lines stay whole. If the log cannot be written, the rest is lost; that is no reason to fail.
     [[maybe_unused]] const ssize_t written = ::write(descriptor_, line.data(), line.size());
     guard.lock();
     lines_.pop_front();

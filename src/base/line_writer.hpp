@@ -1,9 +1,9 @@
-// line_writer.hpp: lines for stderr that nobody waits for.
+// line_writer.hpp: asynchronous lines on stderr.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A write to stderr blocks for as long as its reader likes: a terminal that was stopped, a pipe that nobody empties. Whoever logs
-// may hold a rank's lock, and then the rank would stop with it. So lines are queued, and a thread of their own writes them; it may
-// block for ever without harm.
+// A write to stderr blocks for as long as its reader does not read: a stopped terminal, a full pipe. The logging thread
+// may hold a rank's lock, and the rank would block with it. So lines are queued and a separate thread writes them; that
+// thread may block forever without harm.
 #pragma once
 
 #include <chrono>
@@ -22,13 +22,13 @@ class LineWriter {
   LineWriter(const LineWriter&) = delete;
   LineWriter& operator=(const LineWriter&) = delete;
 
-  /// Takes a whole line, newline included, which is written in one piece. Never blocks. What does not fit any more is counted, and
-  /// the number stands where the lines would.
+  /// Takes a whole line, newline included, which is written in one piece. Never blocks. Lines that do not fit are
+  /// counted, and the count is written in their place.
   void write(std::string_view line);
   /// Waits until everything was written, but no longer than this; returns whether it was.
   bool flush(std::chrono::milliseconds limit);
 
-  /// The one for stderr. Flushes, for a moment, when the process ends; a forked child gets one of its own.
+  /// The writer for stderr. Flushes for a short time when the process ends; a forked child gets one of its own.
   static LineWriter& of_stderr();
 
  private:

@@ -1,4 +1,4 @@
-// line_writer_test.cpp: whoever writes a line goes on at once, whatever becomes of the line.
+// line_writer_test.cpp: writing a line never blocks, whatever becomes of the line.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/line_writer.hpp"
 

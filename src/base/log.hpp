@@ -1,4 +1,4 @@
-// log.hpp: lines for people, on stderr, one write(2) each so that the lines of many ranks never mix. Nobody waits for it.
+// log.hpp: log lines on stderr, one write(2) each so that the lines of many ranks never mix. Never blocks.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -26,7 +26,7 @@ class Log {
   /// The level from TUTTI_LOG=error|warn|info|debug (InvalidArgument for anything else), `warn` without it.
   static Level level_from(const Environment& environment);
 
-  /// The same log, speaking for one rank.
+  /// The same log with the prefix of one rank.
   [[nodiscard]] Log for_rank(int rank) const { return Log(level_, fmt::format("tutti[{}]", rank), sink_); }
   [[nodiscard]] Level level() const { return level_; }
   [[nodiscard]] bool shows(Level level) const { return level <= level_; }

@@ -1,4 +1,4 @@
-// printable.cpp: UTF-8 character by character; what a terminal would obey is escaped.
+// printable.cpp: decodes UTF-8 character by character and escapes what a terminal would interpret.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/printable.hpp"
 

@@ -1,4 +1,4 @@
-// request.cpp: a signature in words.
+// request.cpp: a signature as text.
 // SPDX-License-Identifier: Apache-2.0
 #include <tutti/request.hpp>
 

@@ -1,4 +1,4 @@
-// start_thread.cpp: the limits on threads and processes, in words.
+// start_thread.cpp: the limits on threads and processes, as text for errors.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/start_thread.hpp"
 

@@ -1,4 +1,4 @@
-// start_thread.hpp: starting threads where a limit or a sandbox may refuse them, and the words for it.
+// start_thread.hpp: starts threads, and explains why if a limit or a sandbox does not allow it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,7 +14,8 @@
 
 namespace tutti {
 
-/// Why the system did not start a thread or a process, with the limits that are in force and what to try: the end of a sentence.
+/// Why the system did not start a thread or a process, with the limits that are in force and what to try: the end of a
+/// sentence.
 std::string why_not_started(int error);
 
 /// `purpose` ends the sentence "cannot start a thread …".

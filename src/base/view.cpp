@@ -1,4 +1,4 @@
-// view.cpp: views are checked once, when they are made; whoever receives one can trust it.
+// view.cpp: views are checked once, when they are made; code that receives one can rely on it.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Invariants of a view: (1) the dtype and device kind are known ones; (2) at most 16 axes, no extent is negative;
@@ -79,8 +79,9 @@ struct Axis {
   [[nodiscard]] std::int64_t reach() const { return (length - 1) * stride; }
 };
 
-// Whether steps along these axes, fewer than `length` forwards or backwards on each, add up to `distance`. From the longest
-// stride to the shortest, and only as far as the shorter ones can make up for. At most about as much work as there are elements.
+// Whether steps along these axes, fewer than `length` forwards or backwards on each, add up to `distance`. From the
+// longest stride to the shortest, and only as far as the shorter ones can make up for. At most about as much work as
+// there are elements.
 bool steps_add_up(std::span<const Axis> axes, std::int64_t distance) {
   if (axes.empty()) return distance == 0;
   const Axis longest = axes.front();
@@ -97,7 +98,8 @@ bool steps_add_up(std::span<const Axis> axes, std::int64_t distance) {
   return false;
 }
 
-// Two elements are the same memory if their distance is 0: with a first step, along any axis, that the shorter ones undo.
+// Two elements are the same memory if their distance is 0: with a first step, along any axis, that the shorter ones
+// undo.
 bool meets_itself(std::span<const Axis> axes) {
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const auto shorter = axes.subspan(i + 1);

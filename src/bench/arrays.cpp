@@ -1,4 +1,4 @@
-// arrays.cpp: what ranks write into their arrays, and what must come out of a call.
+// arrays.cpp: the contents of the ranks' arrays before a call, and the expected contents after it.
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/arrays.hpp"
 

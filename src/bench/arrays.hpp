@@ -1,9 +1,9 @@
-// arrays.hpp: what ranks write into their arrays, and what must come out of a call.
+// arrays.hpp: the contents of the ranks' arrays before a call, and the expected contents after it.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Element i of rank r's input is pattern(r, i + shift), small whole numbers, so that sums are exact in every dtype that holds
-// them; the shift changes from batch to batch. The pattern repeats after a number of elements that is prime, so that a
-// block in the wrong place is noticed. It stays in the first cache: writing an array reads no other memory.
+// Element i of rank r's input is pattern(r, i + shift), small whole numbers, so that sums are exact in every dtype that
+// holds them; the shift changes from batch to batch. The pattern repeats after a number of elements that is prime, so
+// that a block in the wrong place is noticed. It stays in the first cache: writing an array reads no other memory.
 #pragma once
 
 #include <cstddef>
@@ -57,7 +57,7 @@ struct Part {
   friend bool operator==(const Part&, const Part&) = default;
 };
 
-/// What one rank must find; nothing where the verb promises nothing to it.
+/// What one rank must find; nothing where the verb leaves the result undefined.
 std::vector<Part> expected_parts(const BenchCase& bench_case, RankPosition position, int root);
 
 }  // namespace tutti::bench

@@ -1,10 +1,10 @@
-// bench_case.hpp: what is measured: one verb on arrays of one size; and how a rank is told to, as one line of text.
+// bench_case.hpp: what is measured: one verb on arrays of one size; and the line of text that requests it.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Vocabulary: a *library* (Tutti with some backend, or a peer) runs as a *job* of ranks, which are processes. A *case* is one
-// piece of work, the same for all libraries. Libraries take *turns*: in a turn one of them runs some *batches* of *calls*
-// while the others sleep. Before each batch every rank writes all arrays of the batch anew, then the ranks meet in a barrier; only the calls
-// are timed. Rank programs of peers that are not C++ (bench/peers) speak the same lines.
+// Vocabulary: a *library* (Tutti with some backend, or a peer) runs as a *job* of ranks, which are processes. A *case*
+// is one piece of work, the same for all libraries. Libraries take *turns*: in a turn one of them runs some *batches*
+// of *calls* while the others sleep. Before each batch every rank rewrites all arrays of the batch, then all ranks
+// enter a barrier; only the calls are timed. Rank programs of peers that are not C++ (bench/peers) use the same lines.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace tutti::bench {
 
-enum class Memory : std::uint8_t { heap, empty };  // empty: Group::empty, which neighbours read without a copy
+enum class Memory : std::uint8_t { heap, empty };  // empty: Group::empty, which local peers read without a copy
 std::string_view name_of(Memory memory);
 Memory memory_from_name(std::string_view name);
 
@@ -53,10 +53,10 @@ struct Turn {
 std::string to_line(const Turn& turn);
 Turn turn_from_line(std::string_view line);
 
-/// What a rank says after a turn.
+/// What a rank reports after a turn.
 struct Answer {
   std::vector<double> us_per_call{};  // one per batch
-  std::int64_t wrong = 0;             // elements of the last batch that are not what they must be
+  std::int64_t wrong = 0;             // elements of the last batch with a wrong value
   std::string trouble{};              // why there are no times
   friend bool operator==(const Answer&, const Answer&) = default;
 };

@@ -1,4 +1,4 @@
-// command.cpp: the words of `tutti bench` and `tutti tune`.
+// command.cpp: the options of `tutti bench` and `tutti tune`.
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/command.hpp"
 
@@ -77,7 +77,7 @@ void add_bench(CLI::App& tutti) {
   bench->add_flag("--out-of-place", words->out_of_place,
                   "two arrays; together with --in-place: both, one after the other");
   bench->add_option("--memory", words->memory,
-                    "heap, or empty: memory that neighbours read without a copy (default: heap)");
+                    "heap, or empty: memory that local peers read without a copy (default: heap)");
   bench
       ->add_option("--against", options.against,
                    fmt::format("libraries to compare with: {}", fmt::join(peer_names, ", ")))
@@ -120,7 +120,7 @@ void add_tune(CLI::App& tutti) {
   tune->callback([options] { unless_interrupted([&] { run_tune(*options); }); });
 }
 
-// What `tutti bench` starts; nobody types it.
+// The command that `tutti bench` starts as its ranks; users do not type it.
 void add_rank(CLI::App& tutti) {
   CLI::App* rank = tutti.add_subcommand("bench-rank", "A rank of tutti bench")->group("");
   auto options = std::make_shared<TuttiRankOptions>();

@@ -1,8 +1,9 @@
 // comparison.hpp: the libraries side by side: each case is measured in turns, library after library, again and again.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Turns interleave so that whatever else happens on the machine hits all libraries alike. The time of a batch is that of its slowest
-// rank; of a turn the median of its batches counts, of a library the median of its turns. p99 is over all batches of all turns.
+// Turns interleave so that other load on the machine affects all libraries equally. The time of a batch is that of its
+// slowest rank; a turn counts by the median of its batches, a library by the median of its turns. p99 is over all
+// batches of all turns.
 #pragma once
 
 #include <functional>
@@ -35,8 +36,9 @@ const Measurement* best_peer(const Row& row);
 
 /// How many calls and batches fill a turn, if one call takes this long.
 Turn turn_of(const BenchCase& bench_case, double us_per_call);
-/// What finds out, at the beginning of each turn: short, and of large arrays it needs one set only. The speed may have changed since the
-/// last turn: on a busy machine a call takes 1 µs or 4 ms, depending on where the scheduler puts the ranks.
+/// A short turn at the beginning of each turn, which measures that; for large arrays it needs one set of arrays only.
+/// The speed may have changed since the last turn: on a busy machine a call takes 1 µs or 4 ms, depending on where the
+/// scheduler puts the ranks.
 Turn first_turn_of(const BenchCase& bench_case);
 
 class Comparison {
@@ -47,9 +49,9 @@ class Comparison {
   void add_peer(JobStart start);
   /// "openmpi: Open MPI v4.1.4", one for each library.
   [[nodiscard]] std::vector<std::string> descriptions() const;
-  /// A peer that crashes is started anew for the next case; one that does not answer in time stays away from then on. Either
-  /// way the reason stands in its place. Tutti's own failure is thrown.
-  /// `after_round` is called each time that everyone had a turn.
+  /// A peer that crashes is restarted for the next case; one that does not answer in time is not used again. Either way
+  /// the reason is reported in its place. Tutti's own failure is thrown. `after_round` is called each time that every
+  /// library had a turn.
   std::vector<Measurement> measure(
       const BenchCase& bench_case, const std::function<void()>& after_round = [] {});
 

@@ -24,8 +24,8 @@ JobStart tutti_job(const Coordinator& coordinator, const TuttiStart& start);
 
 inline constexpr std::string_view peer_names[] = {"openmpi", "mpich", "gloo"};
 
-/// The faces of a peer, the best of which counts (Open MPI has three sets of collectives). Throws Unsupported with the reason where it is
-/// not installed, InvalidArgument for a name that is not known.
+/// The variants of a peer, the best of which counts (Open MPI has three sets of collectives). Throws Unsupported with
+/// the reason if it is not installed, InvalidArgument for a name that is not known.
 std::vector<JobStart> peer_jobs(const Coordinator& coordinator, std::string_view peer, int ranks);
 
 }  // namespace tutti::bench

@@ -99,7 +99,8 @@ Answer LibraryJob::run(const Turn& turn, TimePoint deadline) {
   return all;
 }
 
-// What the ranks printed, shortened, once all have had a moment to say it: the first to end need not be the one that knows why.
+// The tail of the output of all ranks, after a short wait: the first rank to end need not be the one that knows the
+// reason.
 std::string LibraryJob::output_tail() const {
   constexpr std::size_t characters_max = 1000;
   const TimePoint deadline = steady_clock().now() + 1s;

@@ -1,4 +1,4 @@
-// library_job.hpp: the coordinator's side: starts the ranks of each library, hands out turns, collects the answers.
+// library_job.hpp: the coordinator's side: starts the ranks of each library, assigns turns, collects the results.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,12 +21,13 @@ struct JobStart {
   std::vector<ProcessStart> processes{};
 };
 
-/// SIGINT or SIGTERM came: whoever catches it ends with 128 + signal.
+/// SIGINT or SIGTERM was received: the program that catches this exits with 128 + signal.
 struct Interrupted {
   int signal = 0;
 };
 
-/// What all jobs of a run share: a private folder, the socket in it, and an ear for signals. All of it is gone afterwards.
+/// What all jobs of a run share: a private folder, the socket in it, and a descriptor for signals. All of it is removed
+/// afterwards.
 class Coordinator {
  public:
   Coordinator();
@@ -46,17 +47,17 @@ class Coordinator {
   sigset_t previous_mask_{};
 };
 
-/// A library at work. When it goes, its ranks do: they end when the coordinator hangs up.
+/// A running library. Its ranks end with it: they exit when the coordinator closes the socket.
 class LibraryJob {
  public:
-  /// Returns when all ranks are there; throws Error with the end of what they printed if they do not come.
+  /// Returns when all ranks have connected; throws Error with the tail of their output if they do not.
   LibraryJob(const Coordinator& coordinator, JobStart start);
 
   [[nodiscard]] const JobStart& start() const { return start_; }
-  /// What the library says of itself.
+  /// How the library describes itself.
   [[nodiscard]] const std::string& description() const { return description_; }
-  /// Each batch with the time of its slowest rank. Trouble of any rank is the trouble of all; once one has not answered
-  /// by the deadline, the job is of no more use.
+  /// Each batch with the time of its slowest rank. A failure of one rank is the failure of all; once a rank has not
+  /// answered by the deadline, the job cannot be used any more.
   Answer run(const Turn& turn, TimePoint deadline);
 
  private:

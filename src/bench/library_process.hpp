@@ -23,7 +23,7 @@ class LibraryProcess {
   explicit LibraryProcess(const ProcessStart& start);
   LibraryProcess(LibraryProcess&& other) noexcept;
   LibraryProcess& operator=(LibraryProcess&&) = delete;
-  /// Gives it a moment to end by itself, then ends its whole process group.
+  /// Waits a short time for the process to end by itself, then ends its whole process group.
   ~LibraryProcess();
   /// Becomes readable when it has ended.
   [[nodiscard]] int fd() const { return pid_fd_.get(); }

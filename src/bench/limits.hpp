@@ -1,10 +1,11 @@
 // limits.hpp: what this machine allows: how fast a cache line gets from core to core, and how fast memory is.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The limit of a case is measured, not computed: threads of one process that share all arrays do the least a verb can do, which is to
-// read every input once and to write every output once, each thread its part, without waiting for each other. As in the
-// benchmark the inputs are written first, each by its owner, so that they lie in the caches where they would lie. Stores go through the
-// caches or past them, whichever is faster. No call is faster than a cache line from one core to another.
+// The limit of a case is measured, not computed: threads of one process that share all arrays do the least that a verb
+// can do. They read every input once and write every output once, each thread its part, without waiting for each other.
+// As in the benchmark, each input is written by its owner first, so that it lies in the same caches. Stores are
+// ordinary or non-temporal, whichever is faster. No call is faster than the transfer of a cache line from one core to
+// another.
 #pragma once
 
 #include <memory>

@@ -10,8 +10,8 @@
 
 namespace tutti::bench {
 
-/// Time over bytes: one curve for each library that has times, ours first, and one for the limit where it was measured. Rows without
-/// bytes (barrier) have no place in it.
+/// Time over bytes: one curve for each library that has times, ours first, and one for the limit if it was measured.
+/// Rows without bytes (barrier) are not shown.
 sim::Plot plot_of(const std::vector<Row>& rows, const std::string& title, const std::string& subtitle);
 
 /// "out.svg" for the first picture, "out-2.svg" for the second, …

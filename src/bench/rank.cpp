@@ -39,7 +39,7 @@ void Workplace::reserve(int calls) {
     Slot slot;
     if (counts_.in > 0) slot.in = library_.allocate(counts_.in * element_bytes, bench_case_.memory);
     slot.out = counts_.out > 0 ? library_.allocate(counts_.out * element_bytes, bench_case_.memory) : slot.in;
-    // Touched before it is timed: a page fault is not the library's doing.
+    // Accessed before it is timed, so that page faults are not counted.
     if (counts_.out > 0) own_.write(slot.out.get(), counts_.out, 0);
     slots_.push_back(std::move(slot));
   }
@@ -94,7 +94,7 @@ Answer Workplace::run(const Turn& turn) {
 
 namespace {
 
-// Only the thread that calls: what a library does in others is nobody's business here.
+// Only the calling thread is bound; the library's own threads are not.
 void keep_to_one_processor(int rank) {
   cpu_set_t usable;
   if (std::getenv(bind_variable) == nullptr || sched_getaffinity(0, sizeof usable, &usable) != 0) return;

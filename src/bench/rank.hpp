@@ -1,8 +1,9 @@
-// rank.hpp: the rank of any library: told what to do by the coordinator, it runs a turn and answers with its times.
+// rank.hpp: the rank of any library: runs turns as the coordinator tells it, and reports its times.
 // SPDX-License-Identifier: Apache-2.0
 //
-// All libraries in C++ share this code, so that arrays, changes, clocks and checks are the same for all of them. Between turns a
-// rank sleeps in read(), with no call of its library pending, so that a library that polls does not disturb the next.
+// All libraries in C++ share this code, so that arrays, changes, clocks and checks are the same for all of them.
+// Between turns a rank sleeps in read(), with no call of its library pending, so that a library that polls does not
+// disturb the next.
 #pragma once
 
 #include <memory>
@@ -26,7 +27,7 @@ class Library {
  public:
   virtual ~Library() = default;
   [[nodiscard]] virtual RankPosition position() const = 0;
-  /// Its version, and what else tells one run from another.
+  /// Its version, and what else distinguishes one run from another.
   [[nodiscard]] virtual std::string describe() const = 0;
   /// Called before the first turn of a case; throws Unsupported where it cannot do it.
   virtual void prepare(const BenchCase& bench_case) = 0;
@@ -35,7 +36,7 @@ class Library {
   virtual void call(const TimedCall& call) = 0;
 };
 
-/// The rank whose turn it is to be root: each in turn, so that a root that runs ahead does not hide what a call takes.
+/// The root of a call: the ranks in turn, so that a root that runs ahead does not hide the time of a call.
 constexpr int root_of_call(std::int64_t number, int ranks) { return static_cast<int>(number % ranks); }
 
 /// The arrays of one case, kept from turn to turn.
@@ -64,8 +65,8 @@ class Workplace {
   std::int64_t batch_ = 0;  // the inputs' shift, and the first root
 };
 
-/// Connects to the coordinator's socket, says who it is, and serves turns until the coordinator hangs up.
-// "core" in the environment of a rank of any library: it keeps to one processor, that of its number.
+/// Connects to the coordinator's socket, identifies itself, and serves turns until the coordinator closes the socket.
+// "core" in the environment of a rank of any library: it is bound to the processor with its number.
 inline constexpr const char* bind_variable = "TUTTI_BENCH_BIND";
 
 void serve(Library& library, const std::string& socket_path, const std::string& name);

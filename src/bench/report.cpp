@@ -14,7 +14,7 @@ namespace tutti::bench {
 
 namespace {
 
-/// Three to four digits, however large: a column of them can be read.
+/// Three to four digits, however large the value, so that a column can be read.
 std::string time_text(double us) {
   if (us < 10) return fmt::format("{:.3f}", us);
   return us < 100 ? fmt::format("{:.2f}", us) : fmt::format("{:.1f}", us);

@@ -120,7 +120,7 @@ class Session {
     output_.print(fmt::format("\n# {}; {}\n{}", what, how, table_head(shape)));
     std::vector<Row> rows;
     for (const BenchCase& bench_case : bench_cases) {
-      std::vector<double> limits;  // in turns, too: the machine may change its pace meanwhile
+      std::vector<double> limits;  // in turns, too: the machine's speed may change meanwhile
       const auto measure_limit = [&] {
         if (limits_) limits.push_back(limits_->us_of(bench_case));
       };

@@ -1,4 +1,4 @@
-// statistics.cpp: what remains of many samples.
+// statistics.cpp: statistics of samples.
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/statistics.hpp"
 

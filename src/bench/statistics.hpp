@@ -1,4 +1,4 @@
-// statistics.hpp: what remains of many samples.
+// statistics.hpp: statistics of samples.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

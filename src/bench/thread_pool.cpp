@@ -1,4 +1,4 @@
-// thread_pool.cpp: threads on cores of their own.
+// thread_pool.cpp: threads bound to a core each.
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/thread_pool.hpp"
 

@@ -1,4 +1,4 @@
-// thread_pool.hpp: threads on cores of their own that do the same thing at the same time.
+// thread_pool.hpp: threads bound to a core each, which do the same thing at the same time.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,7 +13,7 @@ namespace tutti::bench {
 /// The cores that this process may use.
 std::vector<int> allowed_cores();
 
-/// Every thread waits for every other; they spin a while, then let others run.
+/// A barrier of threads; they spin for a while, then yield.
 class SpinBarrier {
  public:
   explicit SpinBarrier(int threads) : threads_(threads) {}
@@ -35,7 +35,8 @@ class SpinBarrier {
   alignas(64) std::atomic<unsigned> round_{0};
 };
 
-/// Runs `work(thread)` on that many threads, each on a core of its own as far as they go, and returns when all have.
+/// Runs `work(thread)` on that many threads, each on a core of its own as far as there are cores, and returns when all
+/// have ended.
 void run_on_cores(int threads, const std::function<void(int)>& work);
 
 }  // namespace tutti::bench

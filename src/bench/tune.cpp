@@ -1,4 +1,4 @@
-// tune.cpp: the races of `tutti tune`.
+// tune.cpp: the comparisons of `tutti tune`.
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/tune.hpp"
 
@@ -102,7 +102,8 @@ class Tuning {
     table_ = tables[winner];
   }
 
-  // One contender for each algorithm, with the segments that the cost model thinks best; the model's own choice goes first.
+  // One contender for each algorithm, with the segments that the cost model thinks best; the model's own choice goes
+  // first.
   void settle(Verb verb) {
     std::vector<std::vector<Choice>> contenders;
     std::vector<BenchCase> bench_cases;
@@ -173,7 +174,7 @@ void check(const TuneOptions& options) {
     if (backend == "shm" || backend == "native") continue;
     throw InvalidArgument(fmt::format("--backend {}: there are choices to make in shm and native", backend));
   }
-  // Minutes of measuring are not to end with a folder that cannot be written.
+  // Checked first: minutes of measuring must not end with a folder that cannot be written.
   const std::filesystem::path folder = std::filesystem::absolute(options.output_path).parent_path();
   if (access(folder.c_str(), W_OK) != 0 || std::filesystem::is_directory(options.output_path)) {
     throw InvalidArgument(fmt::format("--output {}: cannot be written", options.output_path));

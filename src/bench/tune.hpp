@@ -1,10 +1,10 @@
-// tune.hpp: `tutti tune`: which way is fastest on this machine, found out by races between tables.
+// tune.hpp: `tutti tune`: finds by measurement which path is fastest on this machine.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nothing is measured behind anybody's back: the table that comes out is a file, which rank 0 of a job reads if TUTTI_TABLE names
-// it. Jobs that differ in their table only take turns on the same work; a change is taken if it makes that work faster by
-// more than machines vary by themselves. Limits of shared memory are settled one after the other, algorithms over TCP verb
-// by verb.
+// Nothing is measured implicitly: the resulting table is a file, which rank 0 of a job reads if TUTTI_TABLE names it.
+// Jobs that differ in their table only take turns on the same work; a change is accepted if it makes that work faster
+// by more than the noise of the machine. Limits of shared memory are determined one after the other, algorithms over
+// TCP verb by verb.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ std::vector<Question> questions_about_shared_memory(int ranks, bool oversubscrib
 /// The limit of that name.
 std::int64_t& limit_of(SharedLimits& limits, std::string_view name);
 
-/// What was measured: for each contender, the time of each case. The first is what holds so far, the second a copy of it: by how
-/// much those two differ is chance.
+/// What was measured: for each contender, the time of each case. The first is the current table, the second a copy of
+/// it: the difference of those two is noise.
 using Times = std::vector<std::vector<double>>;
 struct Standing {
   std::vector<double> speeds{};  // how much faster than the first, in geometric mean over the cases; without the copy
@@ -47,9 +47,9 @@ Standing standing_of(const Times& times);
 /// The fastest; the first unless another is faster by this factor beyond the noise.
 std::size_t winner_of(const Standing& standing, double worth_a_change);
 
-/// The sizes at which algorithms comparison; each stands for those around it.
+/// The sizes at which algorithms are compared; each stands for those around it.
 inline constexpr std::int64_t compared_bytes[] = {64, 1 << 10, 16 << 10, 256 << 10, 4 << 20};
-/// Rows for one verb and number of ranks, one choice for each of raced_bytes; neighbours that are alike become one row.
+/// Rows for one verb and number of ranks, one choice for each of compared_bytes; adjacent equal choices become one row.
 std::vector<TableRow> rows_of(Verb verb, int ranks, const std::vector<Choice>& choices);
 
 /// Prints as it measures, and writes the file.

@@ -1,4 +1,4 @@
-// tune_questions.cpp: what `tutti tune` asks, and how it reads the answers.
+// tune_questions.cpp: what `tutti tune` measures, and how it evaluates the results.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>

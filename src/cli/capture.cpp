@@ -1,4 +1,4 @@
-// capture.cpp: what another program prints, within a time limit.
+// capture.cpp: runs another program and captures its output, within a time limit.
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/capture.hpp"
 
@@ -69,7 +69,7 @@ bool read_all(int fd, TimePoint deadline, std::string& output) {
   }
 }
 
-// Whether it ended by the deadline. Whoever has closed its output ends soon, but nobody waits for that without a limit.
+// Whether it ended by the deadline. A program that has closed its output ends soon, but the wait for it is limited.
 bool ends_by(pid_t child, TimePoint deadline) {
   const UniqueFd handle(static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
   pollfd waiting{.fd = handle.get(), .events = POLLIN, .revents = 0};

@@ -1,4 +1,4 @@
-// capture.hpp: what another program prints, within a time limit.
+// capture.hpp: runs another program and captures its output, within a time limit.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

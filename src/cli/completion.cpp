@@ -1,4 +1,4 @@
-// completion.cpp: `tutti completion`, and what the programs say about themselves.
+// completion.cpp: `tutti completion`, from the help of the programs.
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/completion.hpp"
 

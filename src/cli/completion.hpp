@@ -1,4 +1,4 @@
-// completion.hpp: shell completion, written from what the programs say about themselves.
+// completion.hpp: shell completion, generated from the help of the programs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

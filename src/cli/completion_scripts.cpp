@@ -1,4 +1,4 @@
-// completion_scripts.cpp: the same knowledge in the languages of three shells.
+// completion_scripts.cpp: completion scripts for three shells.
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-// doctor.hpp: `tutti doctor`: what is there, which backends work, and why the others do not.
+// doctor.hpp: `tutti doctor`: what this machine has, which backends work, and why the others do not.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// explain_text.cpp: what `tutti explain` says, as text.
+// explain_text.cpp: the output of `tutti explain`, as text.
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -11,7 +11,7 @@ namespace tutti::cli {
 
 /// More columns do not fit a terminal.
 inline constexpr int text_picture_ranks_max = 16;
-/// What an eye can still follow in a drawing.
+/// The most messages that a drawing can show legibly.
 inline constexpr int svg_ranks_max = 64;
 inline constexpr std::size_t svg_messages_max = 4000;
 

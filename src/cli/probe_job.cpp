@@ -33,15 +33,15 @@ struct DescribeRendezvous {
     return fmt::format("rank 0 listens on {}, at one of the ports {} to {}", point.host, point.first_port,
                        point.first_port + point.ports - 1);
   }
-  std::string operator()(const RecordInFile& point) const { return "a note in " + point.path; }
+  std::string operator()(const RecordInFile& point) const { return "a record in " + point.path; }
   std::string operator()(const RecordInPrivateFile& point) const {
-    return fmt::format("a note in the user's own folder, {}", point.name);
+    return fmt::format("a record in the user's own folder, {}", point.name);
   }
   std::string operator()(const RecordInAgentStore& point) const {
-    return "a note in the store of torchrun's agent at " + point.where.text();
+    return "a record in the store of torchrun's agent at " + point.where.text();
   }
-  std::string operator()(const RecordInPmi&) const { return "a note in PMI's key-value space"; }
-  std::string operator()(const RecordInPmix&) const { return "a note in PMIx's key-value space"; }
+  std::string operator()(const RecordInPmi&) const { return "a record in PMI's key-value space"; }
+  std::string operator()(const RecordInPmix&) const { return "a record in PMIx's key-value space"; }
 };
 
 bool brings_its_own_secret(const RendezvousPoint& meeting) {
@@ -55,7 +55,7 @@ std::string describe_secret(const Environment& environment, const RendezvousPoin
     return "TUTTI_SECRET";
   }
   if (std::holds_alternative<NoRendezvous>(meeting)) return "none needed";
-  if (brings_its_own_secret(meeting)) return "made by rank 0, in the note";
+  if (brings_its_own_secret(meeting)) return "made by rank 0, in the record";
   const auto path = wire::default_key_path(environment);
   struct stat status {};
   const bool there = stat(path.c_str(), &status) == 0;

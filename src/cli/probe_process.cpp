@@ -1,4 +1,4 @@
-// probe_process.cpp: what the kernel lets a process do: shared memory, reading a peer's memory, telling the time.
+// probe_process.cpp: what the kernel permits a process: shared memory, reading a peer's memory, reading the clock.
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -27,8 +27,8 @@ namespace {
 
 std::string problem_with(const char* call) { return fmt::format("{}: {}", call, std::strerror(errno)); }
 
-// Runs `attempt` in a child, as a rank would meet its neighbour: a process of the same user that is not above it. The child
-// starts when `prepare` is done here, and gives back 0, an errno, or `wrong_bytes`.
+// Runs `attempt` in a child, which is to this process as a local peer: a process of the same user that is not an
+// ancestor. The child starts when `prepare` is done here, and gives back 0, an errno, or `wrong_bytes`.
 constexpr int wrong_bytes = 255;
 template <class Prepare, class Attempt>
 std::string try_in_child(const char* call, Prepare prepare, Attempt attempt) {
@@ -54,7 +54,7 @@ std::string try_in_child(const char* call, Prepare prepare, Attempt attempt) {
   return code == 0 ? "" : fmt::format("{}: {}", call, std::strerror(code));
 }
 
-// As the library makes its arenas, and as neighbours map them.
+// As the library makes its arenas, and as local peers map them.
 std::string try_memfd() {
   constexpr std::size_t bytes = 1 << 16;
   const UniqueFd file(memfd_create("tutti-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -74,7 +74,7 @@ std::string try_memfd() {
       return seen == 'T' ? 0 : wrong_bytes;
     };
     problem = try_in_child(
-        "opening a neighbour's memfd", [&] { *last = 'T'; }, open_it);
+        "opening a local peer's memfd", [&] { *last = 'T'; }, open_it);
   }
   munmap(memory, bytes);
   return problem;

@@ -57,7 +57,7 @@ std::vector<std::string> known_commands(const CLI::App& app) {
   return names;
 }
 
-// CLI11's own words, but for a word nobody knows: there the nearest known one helps more.
+// CLI11's own message, except for an unknown word: there the nearest known one helps more.
 std::string message_of(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& at = *innermost(app);
   const std::vector<std::string> unknown = at.remaining();
@@ -88,7 +88,8 @@ std::unique_ptr<CLI::App> make_program() {
   tutti->get_formatter()->column_width(30);
   tutti->get_formatter()->label("SUBCOMMAND", "COMMAND");
   tutti->set_version_flag("--version", "tutti " TUTTI_VERSION);
-  // The launcher reads its words itself: what follows the program is not ours to parse. Here it has its place in the help.
+  // The launcher parses its own arguments: what follows the program is not parsed here. The command exists for the
+  // help.
   tutti->add_subcommand("run", "Start a program as several ranks; the same as tuttirun");
   add_doctor(*tutti);
   add_explain(*tutti);

@@ -1,4 +1,4 @@
-// report.hpp: the facts of `tutti doctor` for people and for programs.
+// report.hpp: the facts of `tutti doctor` as text and as JSON.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,7 +9,8 @@
 
 namespace tutti::cli {
 
-/// One screen: sections, each fact on a line with a mark: ✓ works, · for your information, ! could be better, ✗ init would fail.
+/// One screen: sections, each fact on a line with a mark: ✓ works, · for your information, ! could be better, ✗ init
+/// would fail.
 std::string to_text(const Facts& facts, const Style& style);
 /// One JSON object; the names are those of facts.hpp.
 std::string to_json(const Facts& facts);

@@ -1,4 +1,4 @@
-// report_json.cpp: the facts of `tutti doctor` for programs.
+// report_json.cpp: the facts of `tutti doctor` as JSON.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 

@@ -72,7 +72,7 @@ TEST(Report, IsOnePageWithAMarkOnEachLine) {
             "  · memory       8 GiB, 6 GiB available\n"
             "  ! cgroup       at most 4 GiB, 1 GiB in use\n"
             "  · limits       locked 8 MiB · address space unlimited · open files 1024\n"
-            "  ✓ memfd        made, mapped and sealed; a neighbour can open it\n"
+            "  ✓ memfd        made, mapped and sealed; a local peer can open it\n"
             "  ✓ /dev/shm     64 MiB, 32 MiB free\n"
             "  ! peer memory  process_vm_readv: Operation not permitted (ptrace_scope 1: parents only)\n"
             "  ✓ clock        tsc, resolution 1 ns, steps of 20 ns\n"

@@ -1,4 +1,4 @@
-// report_text.cpp: the facts of `tutti doctor` for people, on one screen.
+// report_text.cpp: the facts of `tutti doctor` as text, on one screen.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -104,7 +104,7 @@ std::string scope_text(const std::optional<int>& scope) {
 
 void add_processes(Page& page, const Facts& facts) {
   const SharedMemoryFacts& shared = facts.shared_memory;
-  page.check("memfd", shared.memfd_problem, "made, mapped and sealed; a neighbour can open it");
+  page.check("memfd", shared.memfd_problem, "made, mapped and sealed; a local peer can open it");
   page.check("/dev/shm", shared.shm_problem,
              fmt::format("{}, {} free", format_bytes(shared.shm_total), format_bytes(shared.shm_available)));
   const std::string scope = scope_text(facts.cross_memory.ptrace_scope);
@@ -145,7 +145,7 @@ void add_network(Page& page, const NetworkFacts& network) {
   if (count < shown.size()) page.line(Mark::plain, "…", fmt::format("{} more", shown.size() - count));
 }
 
-// Neighbours in the table that are missing for the same reason share a line.
+// Adjacent rows of the table that are missing for the same reason share a line.
 void add_backends(Page& page, const std::vector<BackendFacts>& backends) {
   page.section("Backends");
   for (std::size_t i = 0; i < backends.size();) {

@@ -1,4 +1,4 @@
-// abort_test.cpp: aborts, refusals, closings and probes reach those they are for, and all report the same cause.
+// abort_test.cpp: aborts, rejected calls, closings and probes reach their addressees, and all report the same cause.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -44,7 +44,7 @@ TEST(Abort, with_several_causes_at_once_ends_with_the_same_one_everywhere) {
         world.cluster.wake(rank);
       });
     }
-    if (random.chance(0.5)) {  // late messages to somebody
+    if (random.chance(0.5)) {  // late messages to some rank
       const int late = static_cast<int>(random.below(static_cast<std::uint64_t>(size)));
       world.cluster.inject(
           {.kind = Fault::Kind::delay_rank, .a = late, .duration = Duration(random.between(0, 80'000'000))});

@@ -1,4 +1,4 @@
-// cause.hpp: why a group broke, in a form that every member can report alike.
+// cause.hpp: why a group broke, in a form that every member reports in the same words.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,8 +10,9 @@
 namespace tutti::control {
 
 struct Cause {
-  // In the order in which they are believed when ranks report several at once: what explains the others comes first. A
-  // missed deadline is what everybody else sees of any of them. The values travel: never renumber them.
+  // In order of precedence when ranks report several causes at once: a cause that explains the others comes first. A
+  // missed deadline comes last, because the other ranks see one after any other cause. The values travel: never
+  // renumber them.
   enum class Kind : std::uint8_t { mismatch = 0, lost = 1, refused = 2, aborted = 3, timeout = 4 };
   Kind kind = Kind::aborted;
   std::vector<int> culprits;   // ranks in the world, lowest first; may be empty

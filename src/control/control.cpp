@@ -1,4 +1,4 @@
-// control.cpp: what the group layer calls, and what is told to it.
+// control.cpp: the interface for the group layer: its calls and its notifications.
 // SPDX-License-Identifier: Apache-2.0
 #include "control/control.hpp"
 
@@ -162,7 +162,7 @@ bool Control::decide(TimePoint now) {
   return decided;
 }
 
-// A rank that has announced its leave can still be lost, with what it had yet to send.
+// A rank that has announced that it leaves can still be lost, with data that it had yet to send.
 void Control::lose(int rank, const Cause& cause) {
   if (lost_.contains(rank) || parted_.contains(rank)) return;
   lost_.emplace(rank, cause);
@@ -170,7 +170,7 @@ void Control::lose(int rank, const Cause& cause) {
   remove_rank(rank, cause);
 }
 
-// It starts no more calls and decides nothing any more; its links stay until it closes them.
+// The rank starts no more calls and decides nothing any more; its links stay until it closes them.
 void Control::retire(int rank, std::span<const Position> positions) {
   if (rank == rank_ || lost_.contains(rank)) return;
   const Cause cause = cause_of_leaving(rank);
@@ -185,13 +185,14 @@ void Control::retire(int rank, std::span<const Position> positions) {
   if (closed_.contains(rank)) part_from(rank);
 }
 
-// Its goodbye may still be on its way, over others, and before that what it has decided: until then it counts as the decider.
+// The rank's goodbye, and before it its decisions, may still be on their way over other ranks: until then it counts as
+// the decider.
 void Control::link_parted(int peer) {
   if (peer == rank_ || lost_.contains(peer) || !closed_.insert(peer).second) return;
   quiet_.erase(peer);
   goodbye_awaits_.erase(peer);
   links_.ban(peer);
-  // Often everybody leaves at once: links that would be given up again in a moment are not worth their handshakes. Floods that
+  // Often all ranks leave at once. Links that would be closed again soon are not worth their handshakes. Floods that
   // are missed meanwhile come with the new link.
   mend_at_ = std::min(mend_at_, clock_->now() + options_.mend);
   if (left_.contains(peer)) return part_from(peer);

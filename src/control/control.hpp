@@ -1,38 +1,40 @@
 // control.hpp: the small network beside the data: aborts, losses, goodbyes, probes, group creation.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every rank keeps control links to the ranks 1, 2, 4, … away in both directions: O(log n) links. What concerns everybody
-// is *flooded*: each rank hands each message on once, over all its links. What concerns one rank is *routed* over links
-// that come closer to it. A question that is not answered goes straight the next time, because a rank on the way may be stuck; among many
-// ranks only after a while. When a rank is gone, each of its neighbours opens a link to the next living rank beyond it and repeats the
-// recent floods there; the links to the nearest living ranks on both sides always form a ring.
+// Every rank keeps control links to the ranks 1, 2, 4, … away in both directions: O(log n) links. A message for all
+// ranks is *flooded*: each rank forwards it once, over all its links. A message for one rank is *routed* over links
+// that come closer to it. A question that is not answered is sent directly the next time, because a rank on the route
+// may be stuck; among many ranks only after a while. When a rank is gone, each rank linked to it opens a link to the
+// next living rank beyond it and repeats the recent floods there; the links to the nearest living ranks on both sides
+// always form a ring.
 //
 // Why all ranks name the same rank.
 //
-//  1. Floods of one origin arrive everywhere in the order in which they were sent: links keep order, ranks hand on in
+//  1. Floods of one origin arrive everywhere in the order in which they were sent: links keep order, ranks forward in
 //     order of arrival, and a new link starts with the recent floods, in order.
-//  2. Facts (who accuses whom, who is alive, who proposes to break which group) are flooded as they are found. The lowest
-//     living rank, the *decider*, collects them for the settle window, applies one rule, and floods its decision.
-//     Everybody, the decider too, acts on decisions only. By 1 all ranks see its decisions in the same order.
-//  3. The rule. Nobody answers for the accused: it is lost. It answers, and one rank accuses it: the link between the two
-//     is cut, and the higher one of them is lost, for one of the two must go and everybody must choose alike. It answers, and
-//     several accuse it, or it says itself that it was stopped: it is lost. A rank that is declared lost while it lives learns
-//     so itself, and is fenced off: its former neighbours no longer listen to it.
-//  4. The decider may be the one that failed. It is passed over when it was accused and was not heard of for the settle
-//     window and the takeover time. Two deciders can contradict each other only if the first one lives, lost a link, and its word
-//     took longer than both together; this is the one assumption about time. Two ranks whose only link is cut cannot be told
-//     apart from one that lost the other: there each names the other.
-//  5. A rank that leaves is not lost. It floods a goodbye with its positions, stays in the network until those it has links to have
-//     confirmed it, and closes its links afterwards. Who could not even connect to a rank is no *witness*: the rank may have left. Its
-//     accusation is not decided until a rank that had a link to the accused accuses it, or tells that it left (Departed). Ranks at the
-//     accused's places in the network are witnesses in any case, because a rank does not leave before those links are open.
-//  6. Silence is death only where nothing else can be known: `life` asks the system, any byte from the peer counts, and the limit grows
-//     with the lag that both ends have seen.
-//  7. Nothing waits for ever: a suspicion undecided for the silence limit, and an abort undecided for `patience`, are decided by
-//     each rank for itself, by the same rule over the same facts.
-//
-// Pure of I/O of its own: time, links and randomness are passed in, so that it runs in the simulator. One thread at a time
-// (the progress lock). The listener is called from poll() only, and may call any method of Control.
+//  2. Facts (which rank accuses which, which rank is alive, which rank proposes to break which group) are flooded as
+//     they are found. The lowest living rank, the *decider*, collects them for the settle window, applies one rule, and
+//     floods its decision. All ranks, the decider included, act on decisions only. By 1 all ranks see its decisions in
+//     the same order.
+//  3. The rule. If the accused does not answer, it is lost. If it answers and one rank accuses it, the link between the
+//     two is cut and the higher one of them is lost: one of the two has to go, and all ranks must choose the same one.
+//     If it answers and several ranks accuse it, or it reports that it was stopped, it is lost. A living rank that is
+//     declared lost learns it and is fenced off: the ranks linked to it ignore it from then on.
+//  4. The decider itself may have failed. It is passed over when it was accused and nothing was heard of it for the
+//     settle window and the takeover time. Two deciders can contradict each other only if the first one lives, lost a
+//     link, and its decision took longer than both times together; this is the only assumption about time. Two ranks
+//     whose only link is cut cannot be distinguished from a rank that lost the other: there each names the other.
+//  5. A rank that leaves is not lost. It floods a goodbye with its positions, stays in the network until the ranks it
+//     has links to have confirmed the goodbye, and closes its links afterwards. A rank that could not even connect to
+//     the accused is no *witness*: the accused may have left. Such an accusation is not decided until a rank that had a
+//     link to the accused accuses it, or reports that it left (Departed). Ranks at the accused's places in the network
+//     are witnesses in any case, because a rank does not leave before those links are open.
+//  6. Silence counts as death only where nothing else can be known: `life` asks the system, any byte from the peer
+//     counts, and the limit grows with the lag that both ends have seen.
+//  7. Nothing waits forever: if a suspicion is undecided for the silence limit, or an abort for `patience`, each rank
+//     decides it for itself, by the same rule over the same facts.
+// Does no I/O of its own: time, links and randomness are passed in, so that it runs in the simulator. One thread at a
+// time (the progress lock). The listener is called from poll() only, and may call any method of Control.
 #pragma once
 
 #include <cstddef>
@@ -61,20 +63,20 @@
 namespace tutti::control {
 
 enum class Life : std::uint8_t {
-  unknown,  // it runs on another machine, or out of sight
+  unknown,  // it runs on another machine, or in another process namespace
   running,
   stopped,  // by a signal or a debugger
   ended,
 };
 
 struct ControlOptions {
-  Duration beat = std::chrono::seconds(1);     // a link without other traffic carries a heartbeat this often
-  Duration silence = std::chrono::seconds(5);  // a peer that is not heard of for so long is looked at, and accused
-  Duration first_contact = std::chrono::seconds(30);  // … one of which nothing is known but that it does not answer yet
+  Duration beat = std::chrono::seconds(1);            // a link without other traffic carries a heartbeat this often
+  Duration silence = std::chrono::seconds(5);         // a peer that is silent for so long is checked, and accused
+  Duration first_contact = std::chrono::seconds(30);  // … a peer that has never answered yet
   VerdictTimes verdicts{};
   Duration retry = std::chrono::milliseconds(200);  // joins of a group under creation are repeated
   Duration mend =
-      std::chrono::milliseconds(50);  // links to ranks that left are replaced so much later: others may follow
+      std::chrono::milliseconds(50);  // delay before links to ranks that left are replaced: others may leave, too
   // What the system knows of a rank's process; without it, or where it answers `unknown`, silence counts as death.
   std::function<Life(int rank)> life{};
 };
@@ -91,12 +93,12 @@ struct Refusal {
 class ControlListener {
  public:
   virtual ~ControlListener() = default;
-  // The group broke; the same cause on every rank, once per group and epoch. Told to all ranks, members or not.
+  // The group broke; the same cause on every rank, once per group and epoch. All ranks are told, members or not.
   virtual void on_abort(std::uint64_t group, std::uint32_t epoch, const Cause& cause) = 0;
-  // A rank of the world is lost; the same cause on every rank, once per rank. `rank` may be this very rank: then the
-  // others have given it up.
+  // A rank of the world is lost; the same cause on every rank, once per rank. `rank` may be this rank: then the others
+  // have declared it lost.
   virtual void on_lost(int rank, const Cause& cause) = 0;
-  // A rank said goodbye: it takes part in no call beyond these. May be told again, with positions in further groups.
+  // A rank said goodbye: it takes part in no call beyond these. May be called again, with positions in further groups.
   virtual void on_left(int rank, std::span<const Position> positions) = 0;
   virtual void on_refusal(const Refusal& refusal) = 0;
   // A question; answer it with Control::answer(from, id, …), now or later or never.
@@ -109,42 +111,42 @@ class Control {
   // `random` makes group ids: seeded by the operating system's randomness, or by the seed of a simulation.
   Control(Transport& transport, const Clock& clock, Random random, const ControlOptions& options = {});
 
-  // Opens the links. The caller hands on what its TransportListener hears: control() → received(), lost() → link_lost(),
-  // unreachable() → link_refused(), parted() → link_parted().
+  // Opens the links. The caller forwards the calls of its TransportListener: control() → received(), lost() →
+  // link_lost(), unreachable() → link_refused(), parted() → link_parted().
   void start(ControlListener& listener);
   void received(int peer, std::span<const std::byte> message);
   void link_lost(int peer, std::string_view reason);
   void link_refused(int peer, std::string_view reason);
   void link_parted(int peer);
-  // Timers, decisions, and the listener's news; true if anything happened. To be called after every Transport::poll().
+  // Timers, decisions and calls of the listener; true if anything happened. Call it after every Transport::poll().
   bool poll();
-  // When poll() has something to do at the latest, if nothing comes in before.
+  // The latest time at which poll() has something to do, if nothing is received before.
   [[nodiscard]] TimePoint next_timer() const;
 
-  // Proposes to break a group. If others propose other causes at about the same time, one is chosen for all; it comes
-  // back by on_abort, here too. Ignored for a group that is broken already or about to be.
+  // Proposes to break a group. If other ranks propose other causes at about the same time, one is chosen for all;
+  // on_abort reports it on every rank, here too. Ignored for a group that is broken already or about to be.
   void abort(std::uint64_t group, std::uint32_t epoch, const Cause& cause);
   void refuse(std::uint64_t group, std::uint32_t epoch, std::uint64_t sequence, std::string_view text);
   // Asks another rank, at most probe_bytes_max; returns the question's id. Best effort: ask again if no answer comes.
   std::uint64_t probe(int to, std::span<const std::byte> question);
   void answer(int to, std::uint64_t id, std::span<const std::byte> answer);
-  // Starts making a group together with its other members; see creation.hpp. InvalidArgument for a list that is empty, has a
-  // rank twice or outside the world, or lacks this rank.
+  // Starts making a group together with its other members; see creation.hpp. InvalidArgument for a list that is empty,
+  // has a rank twice or outside the world, or lacks this rank.
   std::shared_ptr<const Creation> create(CreationRequest request);
-  // Says goodbye to everybody: this rank takes part in no call beyond these positions. It stays in the network, hears what is
-  // decided and hands on what others say, until leave().
+  // Says goodbye to all ranks: this rank takes part in no call beyond these positions. It stays in the network,
+  // receives decisions and forwards messages, until leave().
   void announce_leave(std::span<const Position> positions);
-  // Whether everybody this rank has a link to has its goodbye, and has compared the positions with its own; and the members of groups
-  // that this rank has made have heard of them.
+  // Whether every linked peer has this rank's goodbye and has compared the positions with its own, and the members of
+  // groups that this rank has made know of them.
   [[nodiscard]] bool goodbye_is_known() const { return goodbye_awaits_.empty() && !creations_.has_untaken(); }
-  // Whether somebody has proposed to break a group, and it is not decided yet.
+  // Whether a rank has proposed to break a group and that is not decided yet.
   [[nodiscard]] bool is_deciding() const { return verdicts_.has_proposals() || !news_.empty(); }
-  // Nothing is sent or told afterwards; close the transport next.
+  // Nothing is sent or reported afterwards; close the transport next.
   void leave();
 
   [[nodiscard]] bool has_left(int rank) const { return left_.contains(rank); }
   [[nodiscard]] bool is_lost(int rank) const { return lost_.contains(rank); }
-  // The cause told by on_lost; nullptr for a rank that is not lost.
+  // The cause reported by on_lost; nullptr for a rank that is not lost.
   [[nodiscard]] const Cause* loss(int rank) const;
   // The ranks this one has control links to, for reports.
   [[nodiscard]] std::vector<int> adjacent_ranks() const { return links_.peers(); }
@@ -170,7 +172,7 @@ class Control {
   [[nodiscard]] Duration silence_limit(const Links::Use& use) const;
   [[nodiscard]] std::string why_silent(int peer, Links::Use& use, TimePoint now);
 
-  // What becomes known.
+  // Facts that become known.
   bool decide(TimePoint now);
   void lose(int rank, const Cause& cause);
   void retire(int rank, std::span<const Position> positions);

@@ -49,7 +49,7 @@ std::shared_ptr<const Creation> Creations::start(TimePoint now, CreationRequest 
   return creation;
 }
 
-// Repeated less and less often; the first time early enough to learn who is missing before a near deadline.
+// Repeated less and less often; the first time soon enough to learn which ranks are missing before a near deadline.
 void Creations::join(const CreationName& name, Own& own, TimePoint now) {
   const bool first = own.wait == retry_;
   own.next_join = now + (first ? std::min(own.wait, (own.request.deadline - now) / 2) : own.wait);
@@ -132,7 +132,7 @@ void Creations::call_off(int member, const CreationName& name, const Cause& caus
   outside_.send(member, CalledOff{name, cause});
 }
 
-// Everybody who has joined is told; who joins later is told then.
+// All ranks that have joined are told now; a rank that joins later is told then.
 void Creations::fail_led(const CreationName& name, Led& led, const Cause& cause) {
   led.failed = cause;
   const std::set<int> joined = std::exchange(led.joined, {});
@@ -148,7 +148,7 @@ void Creations::end_own(const CreationName& name, const Cause& cause) {
   own.mapped().creation->state = Creation::State::failed;
 }
 
-// This rank waits no longer, and neither shall the others.
+// This rank gives up, and the other members must not wait for it.
 void Creations::give_up(const CreationName& name, const Cause& cause) {
   const int lowest = own_.at(name).lowest;
   end_own(name, cause);

@@ -1,13 +1,13 @@
-// creation.hpp: groups made by their members only.
+// creation.hpp: creation of groups by their members only.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each member tells the lowest one that it has joined. Once all have, the lowest makes the id, a number that nobody made
-// before, and hands it to all together with its blob. Joins are repeated until an answer comes, so that a message lost with
-// a dying rank on its way does no harm. Creations are told apart by the ordered members, the key, and by being the k-th
-// one with them that the rank has started: many may be under way, started in different orders on different ranks.
+// Each member tells the lowest member that it has joined. Once all have, the lowest member makes a unique id and sends
+// it to all, together with its blob. Joins are repeated until an answer comes, so that a message lost with a dying rank
+// does no harm. A creation is identified by the ordered members, the key, and its number among the creations with these
+// that the rank has started: many may be under way, started in different orders on different ranks.
 //
-// A creation that one member gave up fails for all: the lowest remembers, so that a member that comes late is told at once
-// and the counting stays the same everywhere. If the group was made just before, it is aborted.
+// A creation that one member gave up fails for all. The lowest member remembers it, so that a late member is told at
+// once and the numbers stay the same everywhere. If the group was made just before, it is aborted.
 #pragma once
 
 #include <cstddef>
@@ -62,13 +62,13 @@ class Creations {
   void on_taken(int from, const Taken& taken);
   void on_gave_up(int from, const GaveUp& given_up);
   void on_called_off(const CalledOff& called_off);
-  // The rank is lost, or has closed its links: what it leads is never made.
+  // The rank is lost, or has closed its links: groups whose lowest member it is are never made.
   void remove_rank(int rank, const Cause& cause);
-  // The rank has left. What it has joined before is still made; what it leads, it finishes before it goes.
+  // The rank has left. Groups that it has joined before are still made; it finishes those that it leads before it goes.
   void member_left(int rank, const Cause& cause);
-  // This rank leaves: it joins nothing any more.
+  // This rank leaves: it joins no further groups.
   void leave(const Cause& cause);
-  // Groups that this rank has made and that not all members have heard of.
+  // Groups that this rank has made and that not all members know of.
   [[nodiscard]] bool has_untaken() const;
   bool poll(TimePoint now);
   [[nodiscard]] TimePoint next_timer() const;
@@ -101,7 +101,7 @@ class Creations {
   void end_own(const CreationName& name, const Cause& cause);
   void give_up(const CreationName& name, const Cause& cause);
   void fail_without(const CreationName& name, int rank, const Cause& cause);
-  // Why a creation would fail now: as its lowest member knows it, and as this rank knows it.
+  // Why a creation would fail now, as far as its lowest member knows, and as far as this rank knows.
   [[nodiscard]] Cause missing(const CreationName& name, const Led& led) const;
   [[nodiscard]] Cause too_late(const CreationName& name, const Own& own) const;
   void retire(const CreationName& name);

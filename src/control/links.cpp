@@ -1,4 +1,4 @@
-// links.cpp: a circulant graph with detours.
+// links.cpp: a circulant graph that routes around ranks that are gone.
 // SPDX-License-Identifier: Apache-2.0
 #include "control/links.hpp"
 

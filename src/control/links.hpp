@@ -1,4 +1,4 @@
-// links.hpp: which ranks keep a control link, and over which of them a message comes closer.
+// links.hpp: which ranks keep a control link, and which link brings a message closer to its destination.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,8 +13,7 @@ namespace tutti::control {
 // The ranks 1, 2, 4, … away in both directions; where one of them is not usable, the next usable one beyond it.
 std::set<int> wanted_links(int rank, int size, const std::set<int>& unusable);
 
-// The links a rank has, and when each was last used. Peers that cannot be reached directly, for whatever reason, are
-// unusable for good.
+// The links of a rank, and when each was last used. A peer that cannot be reached directly stays unusable.
 class Links {
  public:
   Links(int rank, int size) : rank_(rank), size_(size) {}
@@ -23,7 +22,7 @@ class Links {
     TimePoint sent{};
     TimePoint heard{};
     bool spoke = false;  // anything was heard at all
-    Duration lag{};      // the peer says that it may be so late
+    Duration lag{};      // the lag that the peer has reported
   };
 
   [[nodiscard]] bool has(int peer) const { return uses_.contains(peer); }
@@ -32,19 +31,19 @@ class Links {
   [[nodiscard]] std::map<int, Use>& uses() { return uses_; }
   [[nodiscard]] const std::map<int, Use>& uses() const { return uses_; }
 
-  // A new link, heard of now; false if it was there.
+  // Adds a link, heard of now; false if it exists.
   bool add(int peer, TimePoint now);
-  // Never again this peer.
+  // Never uses this peer again.
   void ban(int peer);
-  // The links that are wanted now and not there.
+  // The links that are wanted now and do not exist.
   [[nodiscard]] std::vector<int> missing() const;
   void sent(int peer, TimePoint now);
   void heard(int peer, TimePoint now);
 
-  // The peer to hand a message for `to` to: itself where there is a link, otherwise the linked peer nearest to it on the
-  // circle, but not the one it came from. −1 if there is none.
+  // The peer to hand a message for `to` to: itself where there is a link, otherwise the linked peer nearest to it on
+  // the ring of ranks, but not the peer it came from. −1 if there is none.
   [[nodiscard]] int next_hop(int to, int came_from) const;
-  // Enough for a route around several dead ranks, few enough to end a loop soon.
+  // Enough for a route around several dead ranks, and small enough to end a loop soon.
   [[nodiscard]] int hops_max() const;
 
  private:

@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 using messages::Fault;
 using testing::HasSubstr;
 
-// What all ranks that run say was lost; nothing if they do not agree.
+// The lost ranks that all running ranks name; nothing if they do not agree.
 std::optional<std::vector<std::pair<int, Cause>>> agreed(SimulatedWorld& world, const std::set<int>& silent = {}) {
   std::optional<std::vector<std::pair<int, Cause>>> all;
   for (int rank = 0; rank < world.cluster.size(); ++rank) {

@@ -14,7 +14,7 @@ namespace tutti::control {
 
 namespace {
 
-// Texts are cut where they would not fit: a shortened explanation is better than none.
+// Long texts are truncated: a shortened explanation is better than none.
 class Writer {
  public:
   void u8(std::size_t value) { out_.u8(static_cast<std::uint8_t>(value)); }

@@ -1,8 +1,8 @@
-// message.hpp: what control messages say, and how they are written down.
+// message.hpp: the control messages and their encoding.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Beat, link, flooded or routed. Ranks that a message names are checked against the world's size when it is decoded; texts,
-// lists and blobs against the limits below, before memory is taken.
+// A message is a heartbeat, or on a link, flooded, or routed. When a message is decoded, ranks in it are checked
+// against the world's size, and texts, lists and blobs against the limits below, before memory is allocated.
 #pragma once
 
 #include <cstddef>
@@ -89,7 +89,8 @@ struct ProbeAnswer {
   friend bool operator==(const ProbeAnswer&, const ProbeAnswer&) = default;
 };
 
-// Which creation of a group: a hash of the ordered members and the caller's key, and how many the rank has started with it.
+// Which creation of a group: a hash of the ordered members and the caller's key, and how many the rank has started with
+// it.
 struct CreationName {
   std::uint64_t list = 0;
   std::uint64_t ordinal = 0;

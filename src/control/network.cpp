@@ -48,8 +48,8 @@ void Control::spread(const Flooded& message, int except) {
 void Control::send(int to, RoutedBody body) {
   if (silenced()) return;
   const bool asks = std::holds_alternative<Probe>(body) || std::holds_alternative<Join>(body);
-  // A rank on the way may be stuck. But among many ranks, not to be answered at once is what happens on a busy machine, where another
-  // connection for each pair of them would not help.
+  // A rank on the route may be stuck. Among many ranks, however, a late answer is usual on a busy machine, and another
+  // connection for each pair of ranks would not help.
   constexpr int few_ranks = 32;
   const TimePoint now = clock_->now();
   const auto [asked, is_first] = asks ? unanswered_.try_emplace(to, now) : std::pair(unanswered_.end(), true);
@@ -58,7 +58,7 @@ void Control::send(int to, RoutedBody body) {
   route({rank_, to, straight ? 0 : links_.hops_max(), std::move(body)}, rank_);
 }
 
-// Where no link comes closer, a direct message is tried; the transport opens connections as they are needed.
+// If no link comes closer, the message is sent directly; the transport opens connections on demand.
 void Control::route(Routed message, int came_from) {
   if (message.to == rank_) {
     unanswered_.erase(message.origin);
@@ -101,7 +101,7 @@ void Control::received(int peer, std::span<const std::byte> bytes) {
              message);
 }
 
-// A goodbye is confirmed to whom it comes from, once it is handed on and compared: it may have come over others before.
+// A goodbye is confirmed to its sender once it is forwarded and compared; it may have come over other ranks before.
 void Control::on_flooded(int peer, const Flooded& message) {
   if (floods_.is_new(message.origin, message.number)) {
     spread(message, peer);
@@ -153,11 +153,11 @@ void Control::on_routed(int origin, RoutedBody body) {
              body);
 }
 
-// One answer serves all accusers of the same moment. Who was stopped for long says so: then silence was its own fault, and
-// not that of the link to whoever noticed first.
+// One answer serves all accusers of the same time. A rank that was stopped for long says so: the silence was then its
+// own and not the fault of the link to the first accuser.
 void Control::on_suspect(int accuser, const Suspect& message) {
   const TimePoint now = clock_->now();
-  // Whoever could not even connect to a rank that has left hears so from those who had a link to it.
+  // A rank that could not connect to a rank that has left learns it from those that had a link to it.
   if (!message.is_witness && accuser != rank_ && parted_.contains(message.accused) &&
       wanted_links(message.accused, size_, {}).contains(rank_)) {
     flood(Departed{message.accused});
@@ -177,8 +177,9 @@ void Control::link_lost(int peer, std::string_view reason) {
   break_link(peer, true, reason);
 }
 
-// A rank does not leave before the links of its place in the network are open and carry its goodbye. So those who belong
-// at their other ends, and could not connect, know that it did not leave. Others do not know anything.
+// A rank does not leave before the links of its place in the network are open and carry its goodbye. So a rank that
+// belongs at the other end of such a link and could not connect knows that the peer did not leave. Other ranks do not
+// know.
 void Control::link_refused(int peer, std::string_view reason) {
   if (left_.contains(peer)) return part_from(peer);
   quiet_.erase(peer);
@@ -203,13 +204,13 @@ void Control::mend_links() {
   }
 }
 
-// A new link starts with the recent floods: its other end may have missed some while the network was in pieces.
+// A new link starts with the recent floods: the peer may have missed some while the network was partitioned.
 void Control::open_link(int peer) {
   if (!links_.usable(peer) || !links_.add(peer, clock_->now())) return;
   for (const auto& flood : floods_.recent()) post(peer, flood);
 }
 
-// How much later than it wanted this rank got to its links: what it has seen lately, and the less the longer ago.
+// The lag of this rank: how much later than intended it polled its links, with old values fading out.
 void Control::note_lag(TimePoint now) {
   const Duration gap = now - last_poll_;
   lag_ = std::max(gap - options_.beat, lag_ - gap / 64);
@@ -221,7 +222,7 @@ void Control::note_lag(TimePoint now) {
     use.heard = std::max(use.heard, now - options_.silence / 2);  // their beats may lie unread
 }
 
-// An overloaded machine, this one or the peer's, makes silences longer without anything being wrong.
+// On an overloaded machine, this one or the peer's, silences get longer although nothing is wrong.
 Duration Control::silence_limit(const Links::Use& use) const {
   constexpr int lags = 4;
   const bool can_ask = static_cast<bool>(options_.life);
@@ -229,7 +230,7 @@ Duration Control::silence_limit(const Links::Use& use) const {
   return std::max(limit, lags * (lag_ + use.lag));
 }
 
-// Empty for a peer that is known to live. Where the system knows, its word counts and silence does not.
+// Empty for a peer that is known to live. The system's answer, where there is one, counts more than silence.
 std::string Control::why_silent(int peer, Links::Use& use, TimePoint now) {
   const Life life = options_.life ? options_.life(peer) : Life::unknown;
   const double seconds = std::chrono::duration<double>(now - use.heard).count();

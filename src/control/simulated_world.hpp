@@ -13,7 +13,7 @@
 
 namespace tutti::control {
 
-// One rank: hands on what its transport hears, and writes down what its control network tells.
+// One rank: forwards what its transport reports, and records what its control network reports.
 class SimulatedMember final : public TransportListener, public ControlListener {
  public:
   SimulatedMember(messages::SimulatedCluster& cluster, int rank, std::uint64_t seed, const ControlOptions& options)

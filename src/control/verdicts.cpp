@@ -1,4 +1,4 @@
-// verdicts.cpp: the rule by which facts become a decision, and who decides.
+// verdicts.cpp: the rule that turns facts into a decision, and which rank decides.
 // SPDX-License-Identifier: Apache-2.0
 #include "control/verdicts.hpp"
 
@@ -55,8 +55,8 @@ bool Verdicts::proposed(std::uint64_t group, std::uint32_t epoch) const {
   return aborts_.contains({group, epoch}) || settled_.contains({group, epoch});
 }
 
-// A rank may have answered shortly before the accusation was heard here: floods of two origins keep no order. That it spoke of
-// something else before says nothing: it may have died since.
+// A rank may have answered shortly before the accusation arrived here: floods of two origins have no common order. An
+// earlier message about something else proves nothing: the rank may have died since.
 const Verdicts::Sign* Verdicts::answer(int accused, const Suspicion& suspicion) const {
   const auto sign = signs_.find(accused);
   if (sign == signs_.end()) return nullptr;
@@ -119,17 +119,18 @@ std::optional<Verdicts::Decision> Verdicts::decide(TimePoint now) const {
   const bool for_all = decides(now);
   for (const auto& [accused, suspicion] : suspicions_) {
     if (now < suspicion.since + times_.settle) continue;
-    // Nobody who accuses it had a link to it: it may have left, which those who had one will tell.
+    // No accuser had a link to the accused: it may have left, which ranks with a link to it will report.
     const bool is_certain = suspicion.is_witnessed || answer(accused, suspicion) != nullptr;
     if (!is_certain && now < suspicion.since + times_.backstop) continue;
     if (for_all || now >= suspicion.since + times_.backstop) return Decision{judge(accused, suspicion), for_all};
   }
   for (const auto& [group, abort] : aborts_) {
-    // A loss that is about to be decided explains more than what it made others propose.
+    // A loss that is about to be decided explains more than the proposals that it caused.
     const bool wait_for_loss = !suspicions_.empty() && now < abort.since + times_.patience / 2;
     const bool ripe = for_all && !wait_for_loss && now >= abort.since + times_.settle;
     if (ripe || now >= abort.since + times_.patience)
-      // Where the decider is silent, the one whose cause it is tells the others: a rank that comes back later hears of it.
+      // If the decider is silent, the rank with the winning cause tells the others, so that a rank that comes back
+      // later learns it.
       return Decision{Broken{group.first, group.second, abort.cause}, for_all || abort.origin == rank_};
   }
   return {};

@@ -1,4 +1,4 @@
-// verdicts.hpp: from what ranks accuse each other of to one answer for all. control.hpp has the argument.
+// verdicts.hpp: turns the accusations of ranks into one decision for all. control.hpp has the argument.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -24,33 +24,33 @@ struct VerdictTimes {
   Duration backstop = std::chrono::seconds(5);         // a loss undecided for so long: each rank for itself
 };
 
-// Collects facts and decides. Pure: the time comes with each call.
+// Collects facts and decides. Does no I/O; the time is passed to each call.
 class Verdicts {
  public:
   Verdicts(int rank, int size, const VerdictTimes& times);
 
-  // Facts, as they are heard; of this rank, too.
+  // Facts, as they arrive; those of this rank, too.
   void suspect(TimePoint now, int accuser, const Suspect& suspect);
   void alive(TimePoint now, int rank, Duration away);
   void propose(TimePoint now, int origin, Proposal proposal);
   // The rank is about to leave: it no longer decides. It can still be lost.
   void retire(int rank) { retired_.insert(rank); }
-  // The rank was decided to be lost, or left: nothing about it or by it is open any more.
+  // The rank was decided to be lost, or left: nothing about it or from it is pending any more.
   void remove(int rank);
   // This group's cause is known; false if it was before.
   bool settle(std::uint64_t group, std::uint32_t epoch);
 
-  // True if somebody, perhaps this rank, has proposed to break this group already or it is broken.
+  // True if a rank, perhaps this one, has proposed to break this group already, or it is broken.
   [[nodiscard]] bool proposed(std::uint64_t group, std::uint32_t epoch) const;
 
   [[nodiscard]] bool has_proposals() const { return !aborts_.empty(); }
-  // What this rank is to decide now, one at a time: as the decider for all, or for itself when nobody decides.
+  // What this rank has to decide now, one at a time: as the decider for all, or for itself if no rank decides.
   struct Decision {
     std::variant<Lost, Broken> verdict;
     bool for_all = true;
   };
   [[nodiscard]] std::optional<Decision> decide(TimePoint now) const;
-  // When decide() may have an answer that it has not now.
+  // The next time at which decide() may return something.
   [[nodiscard]] TimePoint next_timer(TimePoint now) const;
 
  private:

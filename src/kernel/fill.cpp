@@ -1,4 +1,4 @@
-// fill.cpp: memory full of zeros or of the value that changes nothing.
+// fill.cpp: fills memory with zeros or with the identity of a reduction.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <complex>

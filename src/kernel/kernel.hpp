@@ -21,8 +21,8 @@
 
 namespace tutti::kernel {
 
-/// to[i] = a[i] ⊕ b[i]. mean and premul add; divide and scale do the rest. Integers wrap around. min and max give NaN if
-/// either side is NaN, and take −0 for less than +0. Any byte but 0 is true; bools come out as 0 or 1, and sum and
+/// to[i] = a[i] ⊕ b[i]. mean and premul add; divide and scale do the rest. Integers wrap around. min and max give NaN
+/// if either side is NaN, and take −0 for less than +0. Any byte but 0 is true; bools come out as 0 or 1, and sum and
 /// product of them are "or" and "and".
 void reduce(Op::Kind op, DType dtype, void* to, const void* a, const void* b, std::int64_t count);
 
@@ -40,13 +40,13 @@ void divide(DType dtype, void* to, const void* from, double divisor, std::int64_
 /// Between any two real floating-point types, rounded once; the same type is a copy. No overlap otherwise.
 void cast(DType to_type, void* to, DType from_type, const void* from, std::int64_t count);
 
-/// The value that changes nothing: 0 for sum, 1 for product, the largest for min (infinity, or NaN's neighbour 448 in
+/// The identity: 0 for sum, 1 for product, the largest value for min (infinity, or 448 in
 /// float8_e4m3), the lowest for max, all ones for band.
 void fill_identity(Op::Kind op, DType dtype, void* to, std::int64_t count);
 void fill_zero(DType dtype, void* to, std::int64_t count);
 
-/// Elements of a view in row-major order into contiguous memory, and back. Axes that lie together are moved together, so
-/// that runs are copied whole. Reading through strides of 0 repeats elements; writing through them is refused.
+/// Elements of a view in row-major order into contiguous memory, and back. Axes that lie together are moved together,
+/// so that runs are copied whole. Reading through strides of 0 repeats elements; writing through them is refused.
 void pack(const View& from, void* to);
 void unpack(const void* from, const View& to);
 /// Between two views of the same shape and dtype that do not overlap.

@@ -1,10 +1,10 @@
 // pack.cpp: elements from one strided layout to another.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every move is brought to the same form first: axes of length 1 vanish, neighbours that lie together on both sides
-// become one axis, and strides count bytes. What is left is the innermost axis, which is copied as a run, gathered, or
-// transposed in tiles, and an odometer over the axes around it. Cost: bytes read and written once; layouts without runs
-// pay per element.
+// Every move is normalised first: axes of length 1 vanish, adjacent axes that are contiguous on both sides become one,
+// and strides count bytes. What is left is the innermost axis, which is copied as a run, gathered, or transposed in
+// tiles, and an odometer over the axes around it. Cost: bytes read and written once; layouts without runs pay per
+// element.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -42,7 +42,7 @@ Strides row_major(std::span<const std::int64_t> shape) {
   return strides;
 }
 
-// Appends an axis inside those there are, merging it with its neighbour where both sides go on without a jump.
+// Appends an innermost axis, merging it with the one before where both sides are contiguous.
 void append(Move& move, Axis inner) {
   if (inner.extent == 1) return;
   if (move.axes > 0) {

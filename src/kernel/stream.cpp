@@ -1,4 +1,4 @@
-// stream.cpp: copies past the caches.
+// stream.cpp: copies with non-temporal stores.
 // SPDX-License-Identifier: Apache-2.0
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernel/stream.cpp"

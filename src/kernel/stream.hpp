@@ -1,4 +1,4 @@
-// stream.hpp: copies past the caches, for what is larger than they are.
+// stream.hpp: copies with non-temporal stores, for arrays larger than the caches.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace tutti::kernel {
 
-/// Like memcpy, but the destination is not brought into the caches, nor read before it is written. What is read from `from`
-/// best lies in them. Written before any later store of this thread, as with memcpy.
+/// Like memcpy, but the destination is neither read nor brought into the caches. The source is best in the caches.
+/// Ordered before any later store of this thread, as with memcpy.
 void copy_streaming(void* to, const void* from, std::size_t bytes);
 
 }  // namespace tutti::kernel

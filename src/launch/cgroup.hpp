@@ -1,4 +1,4 @@
-// cgroup.hpp: a control group of the job's own, where this machine lets us have one.
+// cgroup.hpp: a control group for the job, where this machine permits one.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace tutti::launch {
 
-// With cgroup v2, one write ends every process of a group at once, even those that fork faster than one can look. Where
-// our own group is not writable (nobody delegated it), everything here does nothing and the process tree has to do.
+// With cgroup v2, one write ends every process of a group at once, even processes that fork quickly. Where our own
+// group is not writable (not delegated), everything here does nothing and the process tree is used instead.
 class Cgroup {
  public:
   Cgroup() = default;
@@ -30,8 +30,8 @@ class Cgroup {
   UniqueFd folder_;
 };
 
-// Where the version-2 hierarchy is mounted ("" if nowhere), from the text of /proc/self/mountinfo; our own group in it, from
-// that of /proc/self/cgroup.
+// Where the version-2 hierarchy is mounted ("" if nowhere), from the text of /proc/self/mountinfo; our own group in it,
+// from that of /proc/self/cgroup.
 std::string find_cgroup_mount(std::string_view mountinfo);
 std::string find_own_cgroup(std::string_view cgroup);
 

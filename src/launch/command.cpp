@@ -1,4 +1,4 @@
-// command.cpp: what the commands of `tutti` have in common.
+// command.cpp: what the commands of `tutti` share.
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/command.hpp"
 

@@ -1,16 +1,16 @@
-// command.hpp: what the commands of `tutti` have in common.
+// command.hpp: what the commands of `tutti` share.
 // SPDX-License-Identifier: Apache-2.0
 //
 // A command is a function `void add_command(CLI::App& tutti)` in the namespace of its layer, declared in its
-// `command.hpp`. It keeps to this:
+// `command.hpp`. It follows these rules:
 //  1. It adds a subcommand: a description of one line, options whose descriptions say the unit and the default, and
 //     `footer(examples({…}))`. Option names are written with a dash; `--json` means the same everywhere.
 //  2. It runs in the subcommand's `callback`, when everything is parsed. Its variables live in a shared_ptr that the
 //     callback holds, because add_command returns before it runs.
 //  3. Results go to standard output; whatever is not the result (progress, warnings) goes to standard error.
-//  4. What goes wrong is thrown. main prints "tutti: MESSAGE" and ends with 2 for the caller's mistakes
-//     (InvalidArgument, CLI::ParseError, to which it adds the nearest option or command), and with 1 for the others.
-//     To end with another status and no further message: `throw CLI::RuntimeError(status)`.
+//  4. Errors are thrown. main prints "tutti: MESSAGE" and exits with 2 for the caller's mistakes (InvalidArgument,
+//     CLI::ParseError, to which it adds the nearest option or command), and with 1 for others.
+//     To exit with another status and without a message: `throw CLI::RuntimeError(status)`.
 #pragma once
 
 #include <initializer_list>

@@ -1,4 +1,4 @@
-// cores.cpp: counting, dealing and describing processors.
+// cores.cpp: counts, assigns and describes processors.
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/cores.hpp"
 

@@ -1,4 +1,4 @@
-// dry_run.hpp: what would be started, for a person.
+// dry_run.hpp: prints what would be started.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,7 +16,7 @@ namespace tutti::launch {
 std::string describe_start(const Program& program, const Placement& placement, const Variables& common,
                            const std::vector<cpu_set_t>& processors);
 
-// A word as a shell would want it.
+// A word, quoted for a shell.
 std::string quoted(const std::string& word);
 
 }  // namespace tutti::launch

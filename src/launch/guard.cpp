@@ -1,4 +1,4 @@
-// guard.cpp: tuttirun's end of the guard, and how the guard comes into being.
+// guard.cpp: tuttirun's side of the guard, and how the guard is started.
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/guard.hpp"
 

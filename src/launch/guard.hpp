@@ -1,13 +1,14 @@
 // guard.hpp: the process between tuttirun and its ranks.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The guard starts the ranks, so they are its children; it adopts whatever they leave behind, and nobody but the guard
-// reaps them, so that no signal ever goes to a process id that has been given to somebody else meanwhile.
+// The guard starts the ranks, so they are its children. It adopts the processes that they leave behind, and only the
+// guard reaps them. So no signal ever goes to a process id that was reused meanwhile.
 //
-// 1. tuttirun dies, however: the guard sees its socket close, and ends the ranks (SIGTERM, grace, SIGKILL).
-// 2. The guard dies, however: the kernel kills the ranks (PDEATHSIG), and tuttirun, which adopts the rest, kills that.
-// 3. The guard is out of reach of the terminal, blocks every signal that can be blocked, and does not bear tuttirun's name
-//    or arguments, so that one `pkill` does not hit both.
+// 1. If tuttirun dies for any reason, the guard sees its socket close and ends the ranks (SIGTERM, grace, SIGKILL).
+// 2. If the guard dies for any reason, the kernel kills the ranks (PDEATHSIG), and tuttirun, which adopts the rest,
+//    kills that.
+// 3. The guard has no terminal, blocks every signal that can be blocked, and does not have tuttirun's name or
+//    arguments, so that one `pkill` does not hit both.
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-// guard_loop.cpp: start the ranks, report their endings, pass signals on, leave nothing behind.
+// guard_loop.cpp: starts the ranks, reports their ends, forwards signals, and leaves no process behind.
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/guard_loop.hpp"
 
@@ -65,7 +65,7 @@ class GuardLoop {
     }
   }
 
-  // Whoever waits for the end of tuttirun's output, or for its store's port, must not wait for us.
+  // A process that waits for the end of tuttirun's output, or for its store's port, must not wait for the guard.
   void close_all_but_control() const {
     const auto control = static_cast<unsigned>(control_);
     if (control > 0) syscall(SYS_close_range, 0U, control - 1, 0U);
@@ -93,8 +93,8 @@ class GuardLoop {
   bool reap() {
     std::vector<GuardMessage> ended;
     const bool has_children = reap_children([&](pid_t id, int status) { note_ended(id, status, ended); });
-    // Of those that ended at the same moment, the one that a signal killed is the likelier cause: the others may have
-    // noticed that they lost it.
+    // Of ranks that ended at the same time, one that a signal killed is the likelier cause: the others may have failed
+    // because they lost it.
     std::stable_partition(ended.begin(), ended.end(), [](const GuardMessage& one) { return WIFSIGNALED(one.value); });
     for (const GuardMessage& message : ended) report(message);
     return has_children;
@@ -122,7 +122,7 @@ class GuardLoop {
     if (signal != SIGKILL) signal_all(signal);
   }
 
-  // Without /proc there is no tree to be seen, but the ranks and their groups are known.
+  // Without /proc the process tree cannot be read, but the ranks and their groups are known.
   void signal_all(int signal) const {
     if (signal_descendants(getpid(), signal) == 0) signal_rank_groups(signal);
   }

@@ -1,4 +1,4 @@
-// guard_loop.hpp: the life of the guard process.
+// guard_loop.hpp: the main loop of the guard process.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// hwloc_topology.hpp: what hwloc knows of this machine, given back when nobody needs it any more.
+// hwloc_topology.hpp: the topology of this machine from hwloc, freed with its last user.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -72,7 +72,7 @@ class Job {
     if (is_timed && std::chrono::steady_clock::now() >= deadline) time_out();
   }
 
-  // Notes the first cause and has the guard end everything.
+  // Records the first cause and has the guard end all processes.
   void end_for(Cause cause, int signal = SIGTERM) {
     if (cause_.kind != Cause::Kind::none) return;
     cause.after = std::chrono::steady_clock::now() - started_at_;
@@ -133,7 +133,7 @@ class Job {
     end_for(std::move(cause));
   }
 
-  // The kernel has killed the ranks with it; what they have started is ours now.
+  // The kernel has killed the ranks with the guard; processes that they started are now our children.
   void lose_guard() {
     is_guard_gone_ = true;
     end_for({.kind = Cause::Kind::guard_lost, .process = guard_.id()});
@@ -161,7 +161,7 @@ class Job {
     }
   }
 
-  // A second Ctrl-C, or the same signal again, means now.
+  // A second Ctrl-C, or the same signal again, ends the job at once.
   void be_asked_to_end(int signal) {
     if (is_guard_gone_) _exit(cause_.kind == Cause::Kind::none ? 128 + signal : status());  // only output is waited for
     const bool is_first = cause_.kind == Cause::Kind::none;
@@ -191,7 +191,7 @@ class Job {
     printer_.flush();
   }
 
-  // The last lines of the rank that matters, then the cause: whoever looks at the end of the output sees why.
+  // The last lines of the rank that matters, then the cause: the end of the output says why.
   void report() {
     if (cause_.kind == Cause::Kind::none) return;
     if (cause_.rank >= 0 && cause_.kind != Cause::Kind::not_started) {
@@ -204,7 +204,7 @@ class Job {
     say(describe(cause_, {.world_size = plan_.world_size, .program = plan_.options.program}));
   }
 
-  // Ranks that take a signal as a reason to end well have ended well.
+  // Ranks that exit with 0 after a signal have succeeded.
   [[nodiscard]] int status() const {
     const bool ended_well = cause_.kind == Cause::Kind::asked && !has_failed_;
     return ended_well ? 0 : exit_status(cause_);

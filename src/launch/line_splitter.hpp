@@ -1,4 +1,4 @@
-// line_splitter.hpp: bytes as they come out of a pipe, made into whole lines.
+// line_splitter.hpp: splits the bytes of a pipe into whole lines.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,11 +19,11 @@ class LineSplitter {
   };
   using Take = std::function<void(std::string_view text, Piece piece)>;
 
-  // A line may be so long; a longer one comes in pieces, so that memory is bounded.
+  // Maximum length of a line; a longer one is passed on in parts, so that memory is bounded.
   explicit LineSplitter(std::size_t line_bytes_max = std::size_t{1} << 20) : line_bytes_max_(line_bytes_max) {}
 
   void add(std::string_view bytes, const Take& take);
-  // The stream has ended: what was left without a newline gets one.
+  // The stream has ended: a last line without a newline gets one.
   void finish(const Take& take);
 
  private:

@@ -1,4 +1,4 @@
-// options.cpp: tuttirun's command line: its own words, torchrun's words, and where the program begins.
+// options.cpp: tuttirun's command line: its own options, torchrun's options, and where the program begins.
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/options.hpp"
 

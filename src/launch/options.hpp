@@ -1,4 +1,4 @@
-// options.hpp: what tuttirun was asked for, as a value.
+// options.hpp: the options of tuttirun, as a value.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -38,13 +38,13 @@ struct RunOptions {
   std::vector<std::string> arguments = {};  // the program's own
 };
 
-// A mistake in what was asked for: status 2. The message is a whole sentence without the program's name.
+// A mistake on the command line: status 2. The message is a whole sentence without the program's name.
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// What the words ask for; text to print instead where they ask for help or the version.
+// The parsed options; or text to print instead, for help or the version.
 struct Parsed {
   RunOptions options = {};
   std::string text = {};

@@ -17,9 +17,9 @@ namespace tutti::launch {
 
 enum class Stream { output, error };
 
-// A thread does the writing, which may block for as long as a pager likes. What waits to be written is bounded: while
-// there is no room the supervisor reads nothing, and the ranks' own writes block. What is written to one stream stays in order,
-// and so do the two streams among each other.
+// A separate thread writes, and may block for as long as a pager does. The amount of queued text is bounded: while
+// there is no room, the supervisor reads nothing, and the ranks' own writes block. Text of one stream stays in order,
+// and so do the two streams with respect to each other.
 //
 // Thread rule: everything is called by one thread; the other is the printer's own.
 class Printer {

@@ -1,4 +1,4 @@
-// process_tree.hpp: finding and ending everything that descends from this process.
+// process_tree.hpp: finds and ends all descendants of this process.
 // SPDX-License-Identifier: Apache-2.0
 //
 // A process that is a subreaper (PR_SET_CHILD_SUBREAPER) adopts whatever its descendants leave behind, daemons with
@@ -40,11 +40,11 @@ using Reaped = std::function<void(pid_t id, int status)>;
 // Reaps what has ended. Whether there are children left.
 bool reap_children(const Reaped& reaped);
 
-// What SIGKILL does not end by then, the kernel does not let go of.
+// If SIGKILL does not end a process by then, the kernel holds it.
 inline constexpr Duration unkillable_after = std::chrono::seconds(10);
 
-// SIGKILL to everything below this process, again and again until nothing is left. SIGCHLD must be blocked. What is still
-// there at the deadline (a process that the kernel does not let go of) is returned.
+// Sends SIGKILL to all descendants, again and again until none is left. SIGCHLD must be blocked. Returns the processes
+// that still exist at the deadline (those that the kernel holds).
 std::vector<ProcessInfo> kill_descendants(const Cgroup& cgroup, TimePoint deadline, const Reaped& reaped);
 
 }  // namespace tutti::launch

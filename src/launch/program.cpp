@@ -74,7 +74,7 @@ Program python_program(const RunOptions& options, const Environment& environment
       throw UsageError(fmt::format("cannot start {}: it is not readable", options.program));
   }
   const std::string python = find_python(environment);
-  // Unbuffered, as torchrun does it: a rank that is killed has said what it had to say.
+  // Unbuffered, as torchrun does it: the output of a killed rank is complete.
   Program program{.path = python, .words = {python, "-u"}};
   if (options.is_module) program.words.emplace_back("-m");
   program.words.push_back(options.program);

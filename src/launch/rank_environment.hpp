@@ -11,7 +11,7 @@
 
 namespace tutti::launch {
 
-// Everything that is decided at the start of a job and that its ranks are told.
+// What is decided at the start of a job and passed to its ranks.
 struct Placement {
   int ranks_here = 1;
   int nodes = 1;
@@ -33,7 +33,7 @@ using Variables = std::vector<std::pair<std::string, std::string>>;
 Variables common_variables(const Placement& placement, const RunOptions& options, const Environment& environment);
 Variables own_variables(const Placement& placement, int local_rank);
 
-// Whether a variable belongs to another launcher's rank, which this job's ranks must not take for theirs.
+// Whether a variable belongs to a rank of another launcher, which this job's ranks must not use.
 bool is_foreign(std::string_view name);
 
 // All of it, as execve wants it: the environment without what is foreign or replaced, then what is set.

@@ -69,7 +69,7 @@ void RankOutput::open_pipes(std::size_t rank) {
   }
 }
 
-// In a folder that others can write, /tmp above all, a file of that name may be a trap: a link to something of the user's.
+// In a folder that others can write, such as /tmp, a file of that name may be a symbolic link to a file of the user's.
 void RankOutput::open_log(std::size_t rank) {
   if (rank == 0) open_log_folder();
   const auto number = static_cast<std::size_t>(options_.first_rank) + rank;
@@ -92,7 +92,7 @@ void RankOutput::open_log(std::size_t rank) {
   ranks_[rank].log = std::move(file);
 }
 
-// Looked for before it is made: not even a folder is made behind a link of somebody else's.
+// Checked before it is created: no folder is created behind a link of another user's.
 void RankOutput::open_log_folder() {
   std::error_code failed;
   try {

@@ -1,4 +1,4 @@
-// run.cpp: from the words on the command line to the exit status.
+// run.cpp: from the command line to the exit status.
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/run.hpp"
 
@@ -82,7 +82,7 @@ void fill_standard_streams() {
   }
 }
 
-// Says each thing once. On the store's thread, which ranks wait for: a stderr that nobody reads does not stop it.
+// Reports each message once. Runs on the store's thread, which ranks wait for: a full stderr does not stop it.
 std::function<void(const std::string&)> tell_troubles(std::string_view name) {
   return [name = std::string(name), told = std::vector<std::string>()](const std::string& sentence) mutable {
     constexpr std::size_t told_max = 8;

@@ -1,4 +1,4 @@
-// run.hpp: the door of the launcher: `tuttirun`, and `tutti run`.
+// run.hpp: the entry point of the launcher: `tuttirun`, and `tutti run`.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -50,16 +50,16 @@ std::string encode(const Call& call);
 /// Throws InvalidArgument for anything `encode` does not write.
 Call decode_call(std::string_view text);
 
-/// The request to make of it.
+/// The request of this call.
 Request request_of(const Call& call, const View& input, const View& output);
 
-/// Off their root, `reduce` and `gather` give the caller's array back.
+/// Off their root, `reduce` and `gather` return the caller's array.
 bool gives_input_back(const Call& call, int rank);
-/// Whether the result's shape is learned from the other ranks: the call says "uneven" and no sizes.
+/// Whether the result's shape depends on the other ranks: the call is "uneven" and has no sizes.
 bool learns_sizes(const Call& call);
 
-/// The shape of what the caller gets, for an array of `shape`. Broadcast and scatter: `shape` is the root's, on every rank.
-/// Throws InvalidArgument as the call itself would.
+/// The shape of what the caller gets, for an array of `shape`. Broadcast and scatter: `shape` is the root's, on every
+/// rank. Throws InvalidArgument as the call itself would.
 std::vector<std::int64_t> output_shape(const Call& call, std::span<const std::int64_t> shape, int rank, int size);
 
 }  // namespace tutti::parallel

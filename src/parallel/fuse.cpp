@@ -1,4 +1,4 @@
-// fuse.cpp: which arrays of a nest travel together.
+// fuse.cpp: which arrays of a tree travel together.
 // SPDX-License-Identifier: Apache-2.0
 #include "parallel/fuse.hpp"
 

@@ -1,4 +1,4 @@
-// fuse.hpp: which arrays of a nest travel together.
+// fuse.hpp: which arrays of a tree travel together.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,9 +11,9 @@
 namespace tutti::parallel {
 
 struct FuseLimits {
-  /// An array of more bytes goes by itself: two copies would cost more than a call.
+  /// A larger array is sent by itself: two copies would cost more than a call.
   std::int64_t array_bytes = std::int64_t{64} << 10;
-  /// Arrays that travel together are as many bytes at most: what is packed should still be in the cache when it is sent.
+  /// Upper limit for arrays that travel together: packed data should still be in the cache when it is sent.
   std::int64_t message_bytes = std::int64_t{1} << 20;
 
   /// Of ranks in shared memory, whose calls take less than a microsecond.
@@ -22,8 +22,8 @@ struct FuseLimits {
   }
 };
 
-/// The messages that items become, by the places of the items, in the order of each message's first item: those of one dtype
-/// together, within the limits. The same on every rank, as it follows from the items alone. Pure.
+/// The messages that items become, by the places of the items, in the order of each message's first item: those of one
+/// dtype together, within the limits. The same on every rank, as it follows from the items alone. Pure.
 std::vector<std::vector<int>> plan_fused(std::span<const BucketItem> items, const FuseLimits& limits = {});
 
 }  // namespace tutti::parallel

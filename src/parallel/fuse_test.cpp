@@ -1,4 +1,4 @@
-// fuse_test.cpp: which arrays of a nest travel together.
+// fuse_test.cpp: which arrays of a tree travel together.
 // SPDX-License-Identifier: Apache-2.0
 #include "parallel/fuse.hpp"
 

@@ -1,4 +1,4 @@
-// mesh.cpp: where ranks stand in a grid, and their groups along its axes.
+// mesh.cpp: the positions of ranks in a grid, and their groups along its axes.
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,9 +1,9 @@
 // bruck.cpp: all-to-all in ⌈log₂ p⌉ rounds, for many ranks and small blocks (Bruck).
 // SPDX-License-Identifier: Apache-2.0
 //
-// Vocabulary: *way* j stands for the block that has to travel j ranks onward: at first the own block for rank + j. In the
-// round of bit k every way whose bit k is set goes on by 2ᵏ ranks, all of them in one message; after all rounds way j holds
-// the block that came from rank − j.
+// Vocabulary: *way* j stands for the block that has to travel j ranks onward: at first the own block for rank + j. In
+// the round of bit k every way whose bit k is set goes on by 2ᵏ ranks, all of them in one message; after all rounds way
+// j holds the block that came from rank − j.
 #include <vector>
 
 #include "plan/algorithms.hpp"
@@ -12,7 +12,7 @@ namespace tutti::algorithm {
 
 namespace {
 
-// Copies pieces to consecutive places; neighbours in memory are copied in one step.
+// Copies pieces to consecutive places; pieces that are adjacent in memory are copied in one step.
 class Packer {
  public:
   Packer(PlanBuilder& b, Piece to) : b_(b), to_(to) {}

@@ -7,7 +7,7 @@
 
 namespace tutti::algorithm {
 
-/// Block i of every `source`, reduced, ends in `result` at position i of the circle.
+/// Block i of every `source`, reduced, ends in `result` at position i of `ranks`.
 void circulant_reduce_scatter_phase(PlanBuilder& b, const RotatedRanks& ranks, const Blocks& blocks, Piece source,
                                     Piece result);
 /// Position i contributes block i, which already lies in `whole`; in the end every position has all blocks there.

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Each algorithm has a row of *facts*: rounds, messages and bytes, and `fill`, the bytes that pass before a pipeline is
-// full. Time is made of them in one place. cost_test compares the facts with what the plans really do, and the time with a
-// simulation.
+// full. Time is made of them in one place. cost_test compares the facts with what the plans really do, and the time
+// with a simulation.
 #include "plan/cost.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ Cost flat_cost(const CatalogRow& row, const Shape& shape, std::int64_t segment, 
                   row.segments ? segment : 0);
   const Facts facts = facts_of(row.verb, row.algorithm, x);
   const CostModel::Link& link = where.nodes > 1 ? model.between : model.inside;
-  // The ranks of a node share its link, unless only neighbours talk.
+  // The ranks of a node share its link, unless only adjacent ranks communicate.
   const int streams = where.nodes > 1 && !facts.adjacent_only ? where.local_max : 1;
   const double moved =
       static_cast<double>(std::max(facts.sent, facts.received)) * streams + static_cast<double>(facts.fill);
@@ -89,7 +89,7 @@ std::vector<LevelCost> level_costs(Verb verb, std::int64_t n, const Topology& wh
   return parts;
 }
 
-// In k segments: the first passes through both levels, and from then on the slower level sets the pace.
+// In k segments: the first passes through both levels, and from then on the slower level determines the throughput.
 Cost hierarchical_cost(const CatalogRow& row, const Shape& shape, std::int64_t segment, const CostModel& model) {
   const bool cuts = row.segments && segment > 0 && segment < shape.bytes;
   const std::int64_t pieces = cuts ? (shape.bytes + segment - 1) / segment : 1;
@@ -123,7 +123,8 @@ Topology Topology::of(int size, const std::vector<int>& node_of) {
 
 bool serves(const CatalogRow& row, const Shape& shape) {
   if (row.verb != shape.verb || (row.even_only && shape.uneven)) return false;
-  // With one node, or one rank per node, two levels are one; a part of a hierarchical plan is never hierarchical itself.
+  // With one node, or one rank per node, two levels are one; a part of a hierarchical plan is never hierarchical
+  // itself.
   return row.algorithm != Algorithm::hierarchical || (shape.topology.nodes > 1 && shape.topology.local_max > 1);
 }
 

@@ -1,8 +1,8 @@
-// direct.cpp: everyone sends at once to whom it concerns.
+// direct.cpp: every rank sends at once to all ranks concerned.
 // SPDX-License-Identifier: Apache-2.0
 //
-// One step, but up to p−1 messages at the busiest rank: for few ranks, or where nothing can be shared anyway. Peers are
-// visited from the next rank on, so that not everyone begins with rank 0.
+// One step, but up to p−1 messages at the busiest rank: for few ranks, or where nothing can be shared. Peers are
+// visited from the next rank on, so that not all ranks start with rank 0.
 #include "plan/algorithms.hpp"
 
 namespace tutti::algorithm {

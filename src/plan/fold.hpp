@@ -1,9 +1,9 @@
-// fold.hpp: any number of ranks made a power of two.
+// fold.hpp: reduces any number of ranks to a power of two.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Of p ranks, the first 2·extra stand in pairs (even, odd), where extra = p − power. The even one of a pair hands its
-// part to the odd one and is given the result in the end; the odd ones and the rest take part, at positions 0 … power−1.
-// Positions are in the order of ranks, so that the ranks behind a run of positions are a run of ranks.
+// part to the odd one and is given the result in the end; the odd ones and the rest take part, at positions 0 …
+// power−1. Positions are in the order of ranks, so that the ranks behind a run of positions are a run of ranks.
 #pragma once
 
 #include "plan/builder.hpp"
@@ -25,7 +25,7 @@ struct Fold {
   [[nodiscard]] int first_rank(int position) const { return position < extra ? 2 * position : position + extra; }
 };
 
-/// Partial results of two neighbouring runs of ranks, reduced with the lower ranks' first, so that both sides get the same.
+/// Partial results of two adjacent runs of ranks, reduced with the lower ranks' first, so that both sides get the same.
 inline void reduce_in_rank_order(PlanBuilder& b, bool own_is_lower, Piece own, Piece other, Piece to) {
   if (own_is_lower) {
     b.reduce(own, other, to);

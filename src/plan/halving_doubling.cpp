@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // In each round a rank exchanges half of what it still works on with one other: it keeps one half and adds what the other
-// had for it. All-reduce begins with neighbours, which exchange most and are likely on one node; reduce-scatter has to begin
+// had for it. All-reduce begins with adjacent ranks, which exchange most and are likely on one node; reduce-scatter has to begin
 // with the farthest, so that the halves end at the ranks they belong to. Sizes that are no power of two are folded.
 #include <vector>
 

@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The array is cut into one *slice* per lane (nodes.hpp). Inside a node, the ranks of the lanes get their slices; the
-// lanes work between the nodes side by side, each on its slice; inside the node the slices come together again. A node's
-// links so carry each element once, however many ranks it has. With one lane (some node has one rank) its members are
-// leaders. Large arrays go in segments, one of them inside while another is between the nodes. The parts are requests on subgroups, which any backend may serve: shared memory inside, a fast network between.
+// lanes work between the nodes side by side, each on its slice; inside the node the slices come together again. A
+// node's links so carry each element once, however many ranks it has. With one lane (some node has one rank) its
+// members are leaders. Large arrays go in segments, one of them inside while another is between the nodes. The parts
+// are requests on subgroups, which any backend may serve: shared memory inside, a fast network between.
 #include <vector>
 
 #include "plan/algorithms.hpp"
@@ -53,9 +54,9 @@ struct Segment {
   [[nodiscard]] std::int64_t slice_count() const { return levels.in_lane ? slices.count(levels.local) : 0; }
 };
 
-// Every segment goes through two stages: `out` ends with its calls between the nodes, `back` is inside again. Neighbours carry
-// their calls out in the order of the plan, so a segment comes back after the next one has gone out: while the one travels
-// between the nodes, the other is at work inside.
+// Every segment goes through two stages: `out` ends with its calls between the nodes, `back` is inside the node again.
+// Local peers carry out their calls in the order of the plan, so a segment comes back after the next one has gone out:
+// while one of them travels between the nodes, the other is processed inside.
 template <typename Out, typename Back>
 void in_a_pipeline(const Spec& spec, const Levels& levels, Out out, Back back) {
   std::vector<Segment> segments;
@@ -99,8 +100,8 @@ void share_inside(PlanBuilder& b, const Segment& segment) {
 
 }  // namespace
 
-// steps and bytes of: reduce-scatter inside, all-reduce of n/lanes between the nodes, all-gather inside; in k segments the
-// slower of the two levels k times, and the other one once
+// steps and bytes of: reduce-scatter inside, all-reduce of n/lanes between the nodes, all-gather inside; in k segments
+// the slower of the two levels k times, and the other one once
 void hierarchical_all_reduce(PlanBuilder& b) {
   const Levels levels(b.spec(), -1);
   const auto out = [&](const Segment& segment, std::size_t) {
@@ -114,8 +115,8 @@ void hierarchical_all_reduce(PlanBuilder& b) {
   in_a_pipeline(b.spec(), levels, out, [&](const Segment& segment, std::size_t) { share_inside(b, segment); });
 }
 
-// steps and bytes of: reduce-scatter inside, reduce of n/lanes between the nodes, gather inside the root's node; in a pipeline,
-// likewise
+// steps and bytes of: reduce-scatter inside, reduce of n/lanes between the nodes, gather inside the root's node; in a
+// pipeline, likewise
 void hierarchical_reduce(PlanBuilder& b) {
   const Spec& spec = b.spec();
   const Levels levels(spec, spec.root);

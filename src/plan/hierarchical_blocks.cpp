@@ -71,7 +71,7 @@ class Packing {
   }
 
   enum class Way { pack, unpack };
-  // Copies between rank order and packed order; neighbours in both go together.
+  // Copies between rank order and packed order; blocks that are adjacent in both go together.
   void reorder(PlanBuilder& b, Piece by_rank, Piece packed, Way way) const {
     if (in_order_) return;
     const int size = static_cast<int>(at_.size());

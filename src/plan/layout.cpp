@@ -1,4 +1,4 @@
-// layout.cpp: which elements belong to whom.
+// layout.cpp: which elements belong to which rank.
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/layout.hpp"
 

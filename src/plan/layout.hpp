@@ -1,4 +1,4 @@
-// layout.hpp: which elements belong to whom: blocks of an array, sizes of input and output, and what in_place means.
+// layout.hpp: which elements belong to which rank: blocks of an array, sizes of input and output, in_place.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,9 +1,9 @@
 // select.hpp: which algorithm serves a request: a pure function of facts that all ranks share.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ranks must choose alike without talking. So the choice may depend only on what is in the request's signature, on the
-// group's topology, and on the table that rank 0 hands to all when the group is made; never on the root, on in_place, on
-// addresses, or on anything measured by one rank.
+// Ranks must make the same choice without communication. So the choice may depend only on what is in the request's
+// signature, on the group's topology, and on the table that rank 0 hands to all when the group is made; never on the
+// root, on in_place, on addresses, or on anything measured by one rank.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct Choice {
   friend bool operator==(const Choice&, const Choice&) = default;
 };
 
-/// A user's word: for this verb, these numbers of ranks and these bytes (both ends included), take this.
+/// A user's override: for this verb, these numbers of ranks and these bytes (both ends included), use this.
 struct TableRow {
   Verb verb = Verb::all_reduce;
   int ranks_min = 1;
@@ -37,8 +37,8 @@ struct TableRow {
   friend bool operator==(const TableRow&, const TableRow&) = default;
 };
 
-/// Rows go first, the first that fits and serves; then the cost model decides. Between neighbours in shared memory nothing is
-/// selected; there the limits say how bytes move.
+/// Rows take precedence, the first that fits and serves; then the cost model decides. Nothing is selected for local
+/// peers in shared memory; there the limits decide how bytes move.
 struct Table {
   CostModel model{};
   std::vector<TableRow> rows{};
@@ -58,7 +58,8 @@ struct Candidate {
 /// Every algorithm that serves, each with its best segment, the cheapest first.
 std::vector<Candidate> candidates(const Shape& shape, const Table& table);
 
-/// Always an algorithm that serves. An uneven all_to_all is served by pairwise, whose ranks need not know each other's counts.
+/// Always an algorithm that serves. An uneven all_to_all is served by pairwise, whose ranks need not know each other's
+/// counts.
 Choice select(const Shape& shape, const Table& table);
 
 }  // namespace tutti

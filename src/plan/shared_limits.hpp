@@ -1,4 +1,4 @@
-// shared_limits.hpp: the sizes by which shared memory chooses its way. Part of the table, the same on every rank of a group.
+// shared_limits.hpp: the sizes by which shared memory chooses its path; part of the table, the same on every rank.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,39 +12,40 @@ inline constexpr std::int64_t inline_room_bytes = 560;  // what fits beside a fl
 
 /// They change how bytes move, never the order of a reduction.
 struct SharedLimits {
-  /// Messages of two ranks lie beside their flag up to here. 0: as the processor is; the faster lines go from core to core, the more.
+  /// Upper limit for messages in inline slots, between two ranks. 0: decided by the processor; the faster cache lines
+  /// move between cores, the larger.
   std::int64_t inline_bytes_max = 0;
-  std::int64_t slot_bytes =
-      128 << 10;  // of each of a rank's slots, four or eight; the largest piece that moves at once
-  std::int64_t chunk_bytes = 128 << 10;  // arrays are cut into pieces of about this size, some in flight at a time
-  /// … but for what goes to a root or comes from it: in pieces of this size at most both sides are at it sooner, and stay in
+  std::int64_t slot_bytes = 128 << 10;   // of each of a rank's slots, four or eight; the largest chunk
+  std::int64_t chunk_bytes = 128 << 10;  // arrays are cut into chunks of about this size, several in flight
+  /// … for rooted verbs, at most: with smaller chunks root and leaves start to overlap sooner, and the chunks stay in
   /// their caches.
   std::int64_t one_way_chunk_bytes = 64 << 10;
-  std::int64_t alternating_chunk_bytes = 32 << 10;  // … and for what two ranks exchange
-  /// Up to here, in bytes of all ranks together, everyone reads what all others left; beyond, lines of a slot go to one reader,
-  /// who reduces what is there with that of the other slots, and answers in the same place.
+  std::int64_t alternating_chunk_bytes = 32 << 10;  // … and for exchanges of two ranks (alternating buffers)
+  /// Up to here, in bytes of all ranks together, every rank reads what all others published (one-shot). Beyond, each
+  /// slice of a slot goes to one reader, which reduces it with the same slice of the other slots and writes the result
+  /// back (two-shot).
   std::int64_t one_shot_bytes_max = 4 << 10;
-  std::int64_t one_shot_bytes_max_alternating = 64 << 10;  // … of two ranks, who write where they have read last
+  std::int64_t one_shot_bytes_max_alternating = 64 << 10;  // … of two ranks, with alternating buffers
   std::int64_t one_shot_bytes_max_oversubscribed =
-      128 << 10;  // … where ranks share cores: to wait for others costs most there
-  /// From here on members first tell each other where their arrays lie, and then read (and, in arenas, write) them there.
-  std::int64_t direct_copy_bytes_min = 64 << 10;  // what one member takes of another
-  /// … out of memory that is not in an arena: larger, slots are faster, whose content is taken out of the caches.
+      128 << 10;  // … where ranks share cores: waiting for others costs most there
+  /// From here on members first exchange where their arrays lie, and then read (and, in arenas, write) them in place.
+  std::int64_t direct_copy_bytes_min = 64 << 10;  // what one member reads from another
+  /// … from memory outside the arenas: for larger arrays slots are faster, as their content comes from the caches.
   std::int64_t read_bytes_max = 8 << 20;
-  /// … but for scatter: by several ranks only if the root's array is not smaller, and however large it is.
+  /// … for scatter: by several ranks only if the root's array is at least this large, without an upper limit.
   std::int64_t read_scattered_bytes_min = 2 << 20;
-  /// … and by the two ranks of an all_gather, all_to_all or scatter only if a block is not smaller. 0: as the processor is; where
-  /// lines go from core to core faster than the kernel copies, never.
+  /// … by the two ranks of an all_gather, all_to_all or scatter only if a block is at least this large. 0: decided by
+  /// the processor; never, where cache lines move between cores faster than the kernel copies.
   std::int64_t read_by_two_bytes_min = 0;
   std::int64_t direct_reduce_bytes_min = 256 << 10;  // of a reduction, when all arrays lie in arenas
-  /// Larger results are written past the caches, but for those in place and of broadcast. 0: if the arrays of all ranks fill more
-  /// than half of the last cache.
+  /// Larger results are written with non-temporal stores, except those in place and of broadcast. 0: if the arrays of
+  /// all ranks fill more than half of the last-level cache.
   std::int64_t stream_bytes_min = 0;
-  std::int64_t stream_gather_bytes_min = 8 << 20;  // … of gather: its root is the only one who writes
+  std::int64_t stream_gather_bytes_min = 8 << 20;  // … of gather, where only the root writes
   friend bool operator==(const SharedLimits&, const SharedLimits&) = default;
 };
 
-/// Each limit by the name it has in a table's text, and what may be asked of it.
+/// Each limit by its name in a table's text, and its valid range.
 struct SharedLimit {
   std::string_view name;
   std::int64_t SharedLimits::*value;

@@ -57,9 +57,9 @@ class AgentBoard : public Board {
     append(message, std::uint64_t{1});
     append_text(message, key_);
     say(message, deadline);
-    if (hear<std::uint8_t>(deadline) != 0) throw_agent("it cancelled the wait for rank 0's note");
+    if (hear<std::uint8_t>(deadline) != 0) throw_agent("it cancelled the wait for rank 0's record");
     if (auto record = RendezvousRecord::parse(get(deadline))) return *std::move(record);
-    throw_agent("rank 0's note is none of this version; check that all ranks use the same Tutti");
+    throw_agent("rank 0's record is of another version; check that all ranks use the same Tutti");
   }
 
   [[nodiscard]] std::string describe() const override { return "the store of torchrun's agent at " + where_.text(); }

@@ -1,4 +1,4 @@
-// boards.hpp: the launchers' own places for a record. Each throws RendezvousError where its launcher does not answer.
+// boards.hpp: where a record is published under each launcher; RendezvousError if the launcher does not answer.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace tutti::rendezvous {
 
-// A key-value space that belongs to one job. `key` tells one record from the next, the same on every rank.
+// A key-value space that belongs to one job. `key` distinguishes successive records and is the same on every rank.
 struct BoardKey {
   int rank = 0;
   int size = 1;
@@ -20,11 +20,11 @@ struct BoardKey {
 // PMI-1 over an inherited descriptor: MPICH's hydra, Intel MPI, srun --mpi=pmi2.
 std::unique_ptr<Board> make_pmi_board(int fd, BoardKey key);
 
-// PMIx from the library that the launcher brings: Open MPI, srun --mpi=pmix. Unsupported, with the reason, in a build
-// without PMIx headers or where there is no library.
+// PMIx from the launcher's library: Open MPI, srun --mpi=pmix. Unsupported, with the reason, in a build without PMIx
+// headers or where there is no library.
 std::unique_ptr<Board> make_pmix_board(BoardKey key);
 
-// The store of torchrun's agent, in the simple part of its protocol.
+// The store of torchrun's agent, by a subset of its protocol.
 std::unique_ptr<Board> make_agent_board(wire::HostPort where, BoardKey key);
 
 }  // namespace tutti::rendezvous

@@ -1,4 +1,4 @@
-// connect.cpp: detect, meet, call the roll, find the place.
+// connect.cpp: detects the launcher, finds the store, checks membership, determines node and local rank.
 // SPDX-License-Identifier: Apache-2.0
 #include "rendezvous/connect.hpp"
 
@@ -25,7 +25,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// No socket, no file, no secret that anybody else would know.
+// No socket, no file, and a secret that no other process knows.
 std::unique_ptr<Connector> connect_alone(const Detected& detected, const HostIdentity& host) {
   const NodeTable table{.node_of_rank = {0}};
   return std::make_unique<StoreConnector>(
@@ -36,7 +36,7 @@ std::unique_ptr<Connector> connect_alone(const Detected& detected, const HostIde
                             .secret = wire::make_secret()});
 }
 
-// Another rank 0 that left its record over ours has the others, or some of them, in another store: tell both.
+// Another rank 0 that overwrote our record leads some ranks to another store: tell both.
 void check_for_another_root(Met& met, Membership& membership, const MemberRecord& record, const Clock& clock) {
   if (!met.board) return;
   const auto found_record = met.board->overwritten_by();
@@ -51,12 +51,12 @@ void check_for_another_root(Met& met, Membership& membership, const MemberRecord
     const auto other = join_store(found_record->where, met.secret, soon);
     Membership(*other, record, clock, soon).spoil(why);
   } catch (const Error&) {
-    // It has left already, or it is not of this job: nobody there to tell.
+    // The other rank 0 has left already, or is not of this job.
   }
   throw RendezvousError(why);
 }
 
-// Whoever waits for others hears at once that one of them, perhaps, was turned away.
+// A rank that waits for others learns at once that one of them may have been rejected.
 void tell_troubles(const Met& met, const Log& log) {
   if (!met.troubles) return;
   for (const std::string& sentence : met.troubles->take_new()) log.warn("waiting at {}: {}", met.where, sentence);
@@ -89,7 +89,7 @@ std::string describe(const Detected& detected, const Met& met) {
   return fmt::format("{}: met at {}; secret from {}", detected.launcher, met.where, met.secret_source);
 }
 
-// Rank 0 serves the store, and is its own first client. The others need loopback where that is the way to the store.
+// Rank 0 serves the store and is its first client. The others need loopback if the store is reached through it.
 bool needs_loopback(const Detected& detected, const Environment& environment) {
   const auto is_here = [](const wire::HostPort& where) {
     const auto address = wire::Address::from_numeric(where.host, 1);
@@ -104,7 +104,7 @@ bool needs_loopback(const Detected& detected, const Environment& environment) {
 
 std::unique_ptr<Connector> connect_to_others(Detected detected, const HostIdentity& host,
                                              const Surroundings& surroundings, TimePoint deadline) {
-  // Before anybody waits: a loopback that is down does not come up by itself.
+  // Before any rank waits: a loopback interface that is down does not come up by itself.
   if (needs_loopback(detected, surroundings.environment)) wire::require_loopback();
   Met met = meet(detected, surroundings, deadline);
   const MemberRecord record{.rank = detected.rank,
@@ -156,7 +156,7 @@ std::unique_ptr<Connector> connect(const InitOptions& options, const Surrounding
 namespace tutti {
 
 std::unique_ptr<Connector> connect(const InitOptions& options) {
-  // Meetings are counted per process: ranks hold equally many, though a rank may also be alone in between.
+  // Counted per process: all ranks call it equally often, although a rank may also be alone in between.
   static std::atomic<std::uint64_t> meetings{0};
   const Environment environment = Environment::of_process();
   const rendezvous::Detected detected = rendezvous::read_options(options, environment);
@@ -164,7 +164,7 @@ std::unique_ptr<Connector> connect(const InitOptions& options) {
                                                  .clock = steady_clock(),
                                                  .earlier_connects = detected.size == 1 ? 0 : meetings.fetch_add(1),
                                                  .log = Log(Log::level_from(environment)).for_rank(detected.rank)});
-  if (detected.size > 1) Environment::conceal_secret_of_process();  // it has served; whoever is alone did not use it
+  if (detected.size > 1) Environment::conceal_secret_of_process();  // no longer needed; a process alone did not use it
   return connector;
 }
 

@@ -1,4 +1,4 @@
-// connect.hpp: tutti::connect with everything passed in.
+// connect.hpp: tutti::connect with all dependencies passed in.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace tutti::rendezvous {
 
-// What the options and the environment say together. A pure function. InvalidArgument where they contradict each other.
+// Combines the options and the environment. No side effects. InvalidArgument if they contradict each other.
 Detected read_options(const InitOptions& options, const Environment& environment);
 
 std::unique_ptr<Connector> connect(const InitOptions& options, const Surroundings& surroundings);

@@ -14,8 +14,8 @@
 namespace tutti::rendezvous {
 namespace {
 
-// Inner launchers come before those they may run inside of (torchrun under srun, mpirun in a Slurm allocation). What a
-// person set by hand comes before Slurm, whose variables are there in every shell of an allocation.
+// Inner launchers come before those they may run in (torchrun under srun, mpirun in a Slurm allocation). Variables that
+// a user set by hand come before Slurm, whose variables exist in every shell of an allocation.
 constexpr std::array detectors = {
     Detector{"tuttirun", detect_tuttirun},
     Detector{"torchrun", detect_torchrun},
@@ -46,7 +46,7 @@ struct RankAndSize {
   int rank, size;
 };
 
-// The two variables everything hangs on, checked against each other.
+// The two variables that everything depends on, checked against each other.
 RankAndSize read_world(const Environment& environment, std::string_view launcher, std::string_view rank_name,
                        std::string_view size_name) {
   const int size = required(environment, launcher, size_name, 1);
@@ -112,8 +112,8 @@ std::optional<Detected> detect_tuttirun(const Environment& environment) {
                   .job = environment.get("TUTTI_JOB").value_or("")};
 }
 
-// torchrun's agent listens on MASTER_PORT itself, so that port is never ours to bind. One machine meets through a file;
-// several through the agent's own store.
+// torchrun's agent listens on MASTER_PORT itself, so that port is not free. Ranks of one machine meet through a file,
+// those of several machines through the agent's store.
 std::optional<Detected> detect_torchrun(const Environment& environment) {
   const auto run_id = environment.get("TORCHELASTIC_RUN_ID");
   if (!run_id) return std::nullopt;
@@ -125,7 +125,8 @@ std::optional<Detected> detect_torchrun(const Environment& environment) {
                     .local_size = number(environment, "LOCAL_WORLD_SIZE", 1),
                     .node_rank = number(environment, "GROUP_RANK"),
                     .node_count = number(environment, "GROUP_WORLD_SIZE", 1)};
-  // The run id alone is no name: without --rdzv-id it is "none" for every job. A restarted job must not meet its past.
+  // The run id is not unique: without --rdzv-id it is "none" for every job. A restarted job must not meet its earlier
+  // attempt.
   const wire::HostPort master = read_master(environment, "torchrun");
   detected.job =
       fmt::format("{}/{}/{}", *run_id, master.text(), environment.get("TORCHELASTIC_RESTART_COUNT").value_or("0"));
@@ -185,8 +186,8 @@ std::optional<Detected> detect_by_hand(const Environment& environment) {
   return read_plain_environment(environment);
 }
 
-// Only what srun sets for a step: in a batch script or an allocation's shell SLURM_NTASKS speaks of tasks that nobody
-// has started.
+// Only variables that srun sets for a step: in a batch script or an allocation's shell SLURM_NTASKS describes tasks
+// that were not started.
 std::optional<Detected> detect_slurm(const Environment& environment) {
   if (!set(environment, "SLURM_STEP_ID") || !set(environment, "SLURM_STEP_NUM_TASKS")) return std::nullopt;
   const auto [rank, size] = read_world(environment, "Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS");
@@ -210,7 +211,7 @@ std::optional<Detected> detect_slurm(const Environment& environment) {
   return detected;
 }
 
-// Half of what env:// needs: somebody meant to start several ranks, and running alone would hide the mistake.
+// Half of what env:// needs: the user meant to start several ranks, and running alone would hide the mistake.
 std::optional<Detected> detect_incomplete(const Environment& environment) {
   if (!set(environment, "RANK") && !set(environment, "WORLD_SIZE")) return std::nullopt;
   return read_plain_environment(environment);

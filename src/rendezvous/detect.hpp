@@ -1,9 +1,9 @@
-// detect.hpp: which launcher started this process, and what it says about rank, size and meeting point.
+// detect.hpp: which launcher started this process, and the rank, size and rendezvous point that it provides.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A detector is a pure function over the environment: it recognises its launcher or gives nothing, and throws
-// InvalidArgument, naming the variable, where the launcher's variables contradict themselves. docs/rendezvous.md has the
-// same knowledge as a table.
+// A detector is a pure function of the environment: it recognises its launcher or returns nothing, and throws
+// InvalidArgument, naming the variable, if the launcher's variables contradict each other. docs/rendezvous.md has the
+// same information as a table.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@
 
 namespace tutti::rendezvous {
 
-// Where the ranks meet. In all but the first two, rank 0 serves the store; they differ in how the others learn where.
+// Where the ranks meet. In all but the first two, rank 0 serves the store; they differ in how the others learn its
+// address.
 struct NoRendezvous {};  // a process alone
 struct LauncherStore {
   wire::HostPort where;  // served by the launcher
@@ -48,7 +49,7 @@ struct RecordInPmix {};
 using RendezvousPoint = std::variant<NoRendezvous, LauncherStore, FixedAddress, PortWindow, RecordInFile,
                                      RecordInPrivateFile, RecordInAgentStore, RecordInPmi, RecordInPmix>;
 
-// What a detector found. The optional fields are left to be computed where the launcher does not tell.
+// What a detector found. Optional fields are computed if the launcher does not provide them.
 struct Detected {
   std::string launcher;  // as people call it
   int rank = 0;
@@ -60,7 +61,7 @@ struct Detected {
   RendezvousPoint meeting = NoRendezvous{};
   std::string job{};  // tells this job, and this attempt of it, from others that meet at the same place
 
-  // Whether the launcher promises that all ranks run on this machine.
+  // Whether the launcher guarantees that all ranks run on this machine.
   [[nodiscard]] bool on_one_node() const { return node_count == 1 || (local_size && *local_size == size); }
 };
 
@@ -78,14 +79,14 @@ struct Detector {
   std::optional<Detected> (*detect)(const Environment&);
 };
 
-// In the order in which they are asked; the last one always answers.
+// In order of precedence; the last one always answers.
 std::span<const Detector> all_detectors();
 Detected detect(const Environment& environment);
 
-// env://: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, whatever else is set. Says which of them is missing.
+// env://: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, whatever else is set. Names the variable that is missing.
 Detected read_plain_environment(const Environment& environment);
 
-// The port of PyTorch's habit, where MASTER_PORT is not set.
+// PyTorch's default port, if MASTER_PORT is not set.
 inline constexpr std::uint16_t default_master_port = 29500;
 
 }  // namespace tutti::rendezvous

@@ -1,4 +1,4 @@
-// file_board.cpp: leaving and finding a record in a file.
+// file_board.cpp: publishes and finds a record in a file.
 // SPDX-License-Identifier: Apache-2.0
 #include "rendezvous/file_board.hpp"
 
@@ -72,14 +72,14 @@ class FileBoard : public Board {
     posted_nonce_ = record.nonce;
   }
 
-  // A file has no bell to ring, least of all on a network file system: look again, ever more rarely.
+  // A file cannot notify its readers, least of all on a network file system: poll it, ever more rarely.
   RendezvousRecord fetch(TimePoint deadline) override {
     for (milliseconds pause(1);; pause = std::min(pause * 2, milliseconds(50))) {
       if (auto record = read()) return *std::move(record);
       const TimePoint now = std::chrono::steady_clock::now();
       if (now >= deadline) {
         throw RendezvousError(
-            fmt::format("rank 0 left no note in {}; check that rank 0 was started, with the same path "
+            fmt::format("rank 0 left no record in {}; check that rank 0 was started, with the same path "
                         "and on the same file system",
                         path_));
       }
@@ -97,12 +97,13 @@ class FileBoard : public Board {
     if (record && record->nonce == posted_nonce_) unlink(path_.c_str());
   }
 
-  [[nodiscard]] std::string describe() const override { return "a note in " + path_; }
+  [[nodiscard]] std::string describe() const override { return "a record in " + path_; }
 
  private:
   static constexpr std::size_t record_bytes_max = 1024;
 
-  // A record leads this rank to whom it meets, so that nobody else may have written it. What is no record leads nowhere.
+  // A record tells this rank where to connect, so no other user may have written it. A file that is no record is
+  // ignored.
   [[nodiscard]] std::optional<std::string> contents() const {
     const UniqueFd file = wire::open_trusted(path_);
     if (!file && errno == ENOENT) return std::nullopt;

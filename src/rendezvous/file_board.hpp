@@ -9,9 +9,9 @@
 
 namespace tutti::rendezvous {
 
-// The file appears complete, by rename. What an earlier job left there is replaced, and its readers find out by the
-// nonce; a file that is neither empty nor a record is not touched: RendezvousError.
-// A record that another user wrote or could have changed is not followed: AuthenticationError.
+// The file appears complete, by rename. A record of an earlier job is replaced; its readers detect it by the nonce. A
+// file that is neither empty nor a record is not touched: RendezvousError. A record that another user wrote or could
+// have changed is not followed: AuthenticationError.
 std::unique_ptr<Board> make_file_board(std::filesystem::path path);
 
 }  // namespace tutti::rendezvous

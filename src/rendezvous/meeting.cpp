@@ -1,4 +1,4 @@
-// meeting.cpp: meeting at the launcher's store or at an address agreed on beforehand.
+// meeting.cpp: rendezvous at the launcher's store or at an address known beforehand.
 // SPDX-License-Identifier: Apache-2.0
 #include "rendezvous/meeting.hpp"
 
@@ -36,7 +36,7 @@ wire::Address Rendezvous::reachable_address(std::optional<wire::Address> meeting
   return wire::choose_address(wire::list_interfaces(), wish);
 }
 
-// The key file serves ranks on one machine, so it does where rank 0's address is one of this machine's.
+// The key file is valid for ranks on one machine, so it is used if rank 0's address is one of this machine's.
 FoundSecret Rendezvous::secret_for(const std::vector<wire::Address>& addresses) const {
   if (auto given = given_secret(around_.environment)) return *std::move(given);
   if (!std::ranges::any_of(addresses, is_local)) {
@@ -54,7 +54,7 @@ Met Rendezvous::operator()(const LauncherStore& point) const {
   const auto addresses = wire::resolve(point.where, deadline_);
   const FoundSecret secret = secret_for(addresses);
   auto store = join_store(point.where, secret.secret, deadline_);
-  // That store outlives this call, and perhaps this attempt at the job: keys of another life must not be met.
+  // That store outlives this call, and perhaps this attempt at the job: keys of an earlier attempt must not be found.
   auto own = prefix_store(std::move(store), fmt::format("job/{}/{}", detected_.job, around_.earlier_connects));
   Met met = make_met(secret, std::move(own), addresses.front());
   met.where = "the launcher's store at " + point.where.text();
@@ -68,7 +68,7 @@ Met Rendezvous::operator()(const FixedAddress& point) const {
   return join_at(point, addresses.front(), secret);
 }
 
-// The server of an earlier init of this very job may still be there: it has another name, or goes while we talk to it.
+// The server of an earlier init of this job may still be there: it has another name, or ends while we talk to it.
 Met Rendezvous::join_at(const FixedAddress& point, const wire::Address& address, const FoundSecret& secret) const {
   const TimePoint patience = within(seconds(2));
   for (;;) {
@@ -105,7 +105,8 @@ Met Rendezvous::serve_at(const FixedAddress& point, const std::vector<wire::Addr
     } catch (const RendezvousError& error) {
       why = error.what();
     }
-    // Another rank 0 of this job, perhaps, in which case the roll call names both; or somebody on the way out.
+    // Perhaps another rank 0 of this job, in which case the membership check names both; or a server that is about to
+    // end.
     try {
       auto store = join_store(*mine, secret.secret, within(milliseconds(300)));
       if (store->get(nonce_key, within(milliseconds(300))) == meeting_name())
@@ -114,7 +115,7 @@ Met Rendezvous::serve_at(const FixedAddress& point, const std::vector<wire::Addr
     } catch (const AuthenticationError&) {
       why = fmt::format("port {} of {} is held by something that is not of this job", point.where.port, mine->host());
     } catch (const Error&) {
-      // It left while we asked: the next round will tell.
+      // The server ended meanwhile: try again.
     }
     if (around_.clock.now() >= patience) {
       throw RendezvousError(

@@ -1,4 +1,4 @@
-// meeting.hpp: from a meeting point to a store that all ranks share, and the secret that guards it.
+// meeting.hpp: from a rendezvous point to a store that all ranks share, and the secret that protects it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -20,17 +20,17 @@
 
 namespace tutti::rendezvous {
 
-// What a process is given from outside.
+// The environment of a process, passed in.
 struct Surroundings {
   const Environment& environment;
   const Clock& clock;
-  // How many times this process has met others before. Ranks do so equally often, so the number tells one meeting from
-  // the last at the same place.
+  // How many times this process has connected before. All ranks do so equally often, so the number distinguishes one
+  // rendezvous from the previous one at the same place.
   std::uint64_t earlier_connects = 0;
   Log log{};
 };
 
-// A store that this rank and all others talk to.
+// The store that all ranks share.
 struct Met {
   std::shared_ptr<Store> store;  // with a prefix of this job's own where the store is not
   wire::Secret secret;

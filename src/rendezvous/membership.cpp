@@ -1,4 +1,4 @@
-// membership.cpp: signing in, and the verdict.
+// membership.cpp: registration, and the verdict.
 // SPDX-License-Identifier: Apache-2.0
 #include "rendezvous/membership.hpp"
 
@@ -39,11 +39,11 @@ std::string encode_verdict(const NodeTable& table) {
 }
 
 NodeTable decode_verdict(std::string_view text) {
-  ByteReader reader = reader_of(text, "the verdict of a roll call");
+  ByteReader reader = reader_of(text, "the verdict on membership");
   if (reader.u8() == bad) throw RendezvousError(printable_text(reader.string(text_bytes_max)));
   NodeTable table{.node_of_rank = {}, .one_machine = reader.u8() != 0};
   const std::uint32_t size = reader.u32();
-  if (size != reader.remaining() / 4) throw MalformedMessage("the verdict of a roll call is cut off");
+  if (size != reader.remaining() / 4) throw MalformedMessage("the verdict on membership is cut off");
   table.node_of_rank.reserve(size);
   for (std::uint32_t i = 0; i < size; ++i) table.node_of_rank.push_back(reader.u32());
   return table;
@@ -174,7 +174,7 @@ void Membership::linger(TimePoint until) {
       if (rank != record_.rank) store_.wait(fmt::format("rendezvous/read/{}", rank), until);
     }
   } catch (const Error&) {
-    // Somebody did not come to read it, and will find that nobody listens instead.
+    // A rank did not come to read the verdict, and will find that no process listens.
   }
 }
 

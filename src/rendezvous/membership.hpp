@@ -1,9 +1,9 @@
-// membership.hpp: every rank signs in at the store, and all learn the same verdict: the job is complete, or why not.
+// membership.hpp: every rank registers in the store, and all get the same verdict: the job is complete, or why not.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each rank writes its record under its rank, then counts itself; whoever makes the count complete publishes the list.
-// Whoever finds a contradiction publishes that instead, so that everyone who waits learns it at once. O(1) messages per
-// rank, and one per rank more for the last to arrive.
+// Each rank writes its record under its rank and increments a counter; the rank that completes the count publishes the
+// list. A rank that finds a contradiction publishes that instead, so that every waiting rank learns it at once. O(1)
+// messages per rank, and one more per rank for the last one.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace tutti::rendezvous {
 
-// What a rank says about itself.
+// A rank's registration.
 struct MemberRecord {
   int rank = 0;
   int size = 1;
@@ -25,7 +25,7 @@ struct MemberRecord {
   std::string machine;  // the real one, whatever `node` was set to
   std::string host;     // as people call it
   std::int64_t pid = 0;
-  std::string token;  // of this call: two processes, or threads, that claim one rank differ in it
+  std::string token;  // random; distinguishes two processes, or threads, that claim one rank
 
   [[nodiscard]] std::string who() const;  // "pid 4711 on host a"
   [[nodiscard]] std::string encode() const;
@@ -42,7 +42,7 @@ NodeTable number_nodes(const std::vector<MemberRecord>& records);
 
 class Membership {
  public:
-  // Keys live in `store` under "rendezvous/". `clock` and `deadline` bound everything.
+  // Keys are in `store` under "rendezvous/". `clock` and `deadline` limit every wait.
   Membership(Store& store, MemberRecord record, const Clock& clock, TimePoint deadline)
       : store_(store), record_(std::move(record)), clock_(clock), deadline_(deadline) {}
 
@@ -50,10 +50,10 @@ class Membership {
   void sign_in();
   // The verdict, if there is one by `until`. Throws RendezvousError where it is a bad one.
   std::optional<NodeTable> verdict(TimePoint until);
-  // What to throw when the deadline passed without a verdict: names the missing ranks, adds what else is
-  // known, and tells the others.
+  // What to throw when the deadline passed without a verdict: names the missing ranks, adds what else is known, and
+  // tells the others.
   [[noreturn]] void give_up(std::string_view where, std::string_view also = {});
-  // Makes every rank that waits throw RendezvousError with this text.
+  // Makes every waiting rank throw RendezvousError with this text.
   void spoil(std::string_view why);
   // For the rank that serves the store: waits until all the others have read a bad verdict, or `until`.
   void linger(TimePoint until);

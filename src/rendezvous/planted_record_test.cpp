@@ -1,4 +1,4 @@
-// planted_record_test.cpp: a record that a stranger left, in a file or in an open store, leads no rank to the stranger.
+// planted_record_test.cpp: a record planted by another user, in a file or in an open store, leads no rank to that user.
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -25,11 +25,11 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-// Somebody who wants ranks to come to a store of their own: with its secret in the record, as rank 0 would write it where
-// the launcher keeps secrets.
-class PlantedNote : public testing::Test {
+// Somebody who wants ranks to come to a store of their own: with its secret in the record, as rank 0 would write it
+// where the launcher keeps secrets.
+class PlantedRecord : public testing::Test {
  protected:
-  PlantedNote() {
+  PlantedRecord() {
     record_.where = {.host = "127.0.0.1", .port = trap_.address.port()};
     record_.secret = planted_;
     trap_.store->set(nonce_key, record_.nonce, soon());
@@ -54,7 +54,7 @@ class PlantedNote : public testing::Test {
   RendezvousRecord record_ = RendezvousRecord::by("nobody");
 };
 
-// What torchrun's agent answers to a rank that waits for a record: whoever reaches its port may have set it.
+// What torchrun's agent answers to a rank that waits for a record: any process that reaches its port may have set it.
 class OpenStore {
  public:
   explicit OpenStore(std::string value) : value_(std::move(value)) {}
@@ -100,7 +100,7 @@ class OpenStore {
   std::jthread thread_{[this] { serve(); }};
 };
 
-TEST_F(PlantedNote, InAFileDoesNotOverruleTheSecretThatWasGiven) {
+TEST_F(PlantedRecord, InAFileDoesNotOverruleTheSecretThatWasGiven) {
   plant();
   Caller caller = by_file(1);
   caller.environment.set("TUTTI_SECRET", std::string(64, 'a'));
@@ -108,13 +108,13 @@ TEST_F(PlantedNote, InAFileDoesNotOverruleTheSecretThatWasGiven) {
   expect_nobody_came();
 }
 
-TEST_F(PlantedNote, InAFileDoesNotOverruleTheKeyFile) {
+TEST_F(PlantedRecord, InAFileDoesNotOverruleTheKeyFile) {
   plant();
   EXPECT_THAT(connect_as(by_file(1)).error, StartsWith("RendezvousError: rank 1 of 2: "));
   expect_nobody_came();
 }
 
-TEST_F(PlantedNote, InAnOpenStoreDoesNotOverruleTheSecretThatWasGiven) {
+TEST_F(PlantedRecord, InAnOpenStoreDoesNotOverruleTheSecretThatWasGiven) {
   const OpenStore agent(record_.text());
   const Caller caller{.environment = Environment({{"TORCHELASTIC_RUN_ID", "x"},
                                                   {"TORCHELASTIC_USE_AGENT_STORE", "True"},
@@ -131,7 +131,7 @@ TEST_F(PlantedNote, InAnOpenStoreDoesNotOverruleTheSecretThatWasGiven) {
   expect_nobody_came();
 }
 
-TEST_F(PlantedNote, ThatOthersCouldHaveWrittenIsRefusedAtOnceByEveryRank) {
+TEST_F(PlantedRecord, ThatOthersCouldHaveWrittenIsRefusedAtOnceByEveryRank) {
   plant(0666);
   for (const int rank : {0, 1}) {
     EXPECT_THAT(connect_as(by_file(rank)).error,
@@ -140,7 +140,7 @@ TEST_F(PlantedNote, ThatOthersCouldHaveWrittenIsRefusedAtOnceByEveryRank) {
   }
 }
 
-TEST_F(PlantedNote, OfAnotherUserIsRefusedAtOnceByEveryRank) {
+TEST_F(PlantedRecord, OfAnotherUserIsRefusedAtOnceByEveryRank) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
   plant();
   ASSERT_EQ(chown(path().c_str(), 12345, static_cast<gid_t>(-1)), 0);
@@ -151,7 +151,7 @@ TEST_F(PlantedNote, OfAnotherUserIsRefusedAtOnceByEveryRank) {
   }
 }
 
-TEST_F(PlantedNote, BehindALinkIsRefusedAtOnceByEveryRank) {
+TEST_F(PlantedRecord, BehindALinkIsRefusedAtOnceByEveryRank) {
   plant();
   std::filesystem::rename(path(), folder_.path() / "elsewhere");
   std::filesystem::create_symlink("elsewhere", path());
@@ -161,7 +161,7 @@ TEST_F(PlantedNote, BehindALinkIsRefusedAtOnceByEveryRank) {
   }
 }
 
-TEST_F(PlantedNote, DoesNotWriteToTheTerminal) {
+TEST_F(PlantedRecord, DoesNotWriteToTheTerminal) {
   std::ofstream(path()) << fmt::format(
                                "tutti-note-1,127.0.0.1:{},{},-,pid\x1b]0;owned\x07\xc2\x9b"
                                "2J",
@@ -185,7 +185,7 @@ class SomeBoard : public Board {
   bool keeps_secrets_;
 };
 
-TEST_F(PlantedNote, CountsOnlyWhereTheBoardKeepsSecretsAndNoneWasGiven) {
+TEST_F(PlantedRecord, CountsOnlyWhereTheBoardKeepsSecretsAndNoneWasGiven) {
   const SomeBoard closed(true), open(false);
   const FoundSecret given{.secret = wire::make_secret(), .source = "TUTTI_SECRET"};
   EXPECT_EQ(secret_of(record_, closed, std::nullopt).secret, planted_);

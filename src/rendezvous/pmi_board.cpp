@@ -68,7 +68,7 @@ class PmiBoard : public Board {
     fenced_ = true;
     if (auto record = RendezvousRecord::parse(client.get(key_.key, deadline))) return *std::move(record);
     throw RendezvousError(
-        fmt::format("what rank 0 left in the launcher's key-value space under \"{}\" is no note of this "
+        fmt::format("what rank 0 left in the launcher's key-value space under \"{}\" is no record of this "
                     "version; check that all ranks use the same Tutti",
                     key_.key));
   }

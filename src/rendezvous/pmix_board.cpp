@@ -155,7 +155,7 @@ class PmixBoard : public Board {
     fenced_ = true;
     if (auto record = RendezvousRecord::parse(session_.get_of_rank_0(key_.key))) return *std::move(record);
     throw RendezvousError(
-        fmt::format("what rank 0 left in PMIx under \"{}\" is no note of this version; check that all "
+        fmt::format("what rank 0 left in PMIx under \"{}\" is no record of this version; check that all "
                     "ranks use the same Tutti",
                     key_.key));
   }

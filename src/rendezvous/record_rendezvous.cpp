@@ -107,8 +107,8 @@ FoundSecret secret_of(const RendezvousRecord& record, const Board& board, const 
       "rank 0 was given its secret in TUTTI_SECRET, this rank was not; give it to all ranks, or to none");
 }
 
-// A record of an earlier run leads to a port where nobody, a stranger or another job listens: look again until rank 0 has
-// replaced it.
+// A record of an earlier run leads to a port where nothing, another program or another job listens: read it again until
+// rank 0 has replaced it.
 Met Rendezvous::follow_record(Board& board, const std::optional<FoundSecret>& given) const {
   for (Duration patience = milliseconds(250);; patience = std::min<Duration>(patience * 2, seconds(10))) {
     const RendezvousRecord record = board.fetch(deadline_);

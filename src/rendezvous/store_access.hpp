@@ -41,8 +41,8 @@ struct ServedStore {
 // Throws RendezvousError where the address cannot be listened on.
 ServedStore serve_store(const wire::Address& address, const wire::Secret& secret, TimePoint deadline);
 
-// Tries again while nobody listens. Throws RendezvousError by the deadline, AuthenticationError if whoever listens does
-// not know the secret.
+// Tries again while nobody listens. Throws RendezvousError by the deadline, AuthenticationError if the listening
+// process does not know the secret.
 std::shared_ptr<Store> join_store(const wire::HostPort& where, const wire::Secret& secret, TimePoint deadline);
 std::shared_ptr<Store> join_store(const wire::Address& address, const wire::Secret& secret, TimePoint deadline);
 

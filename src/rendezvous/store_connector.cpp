@@ -1,10 +1,11 @@
 // store_connector.cpp: barrier, broadcast and exchange over a store.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every call has a number, which is part of its keys. In a meeting (barrier, exchange) each rank writes its value and
-// counts itself; whoever completes the count publishes the result. Once a rank has left meeting n, every rank has
-// entered it, and so has left all calls before: their keys can go. Whoever has read a result counts itself out; the rank
-// that serves the store stays until the readers of its last calls have done so.
+// Every call has a number, which is part of its keys. In a barrier or exchange each rank writes its value and
+// increments a counter; the rank that completes the count publishes the result. Once a rank has returned from call n,
+// every rank has entered it and so has returned from all earlier calls: their keys can be removed. A rank that has read
+// a result decrements the counter; the rank that serves the store stays until the readers of its last calls have done
+// so.
 #include "rendezvous/store_connector.hpp"
 
 #include <fmt/format.h>
@@ -54,8 +55,8 @@ void StoreConnector::wait_for_readers() noexcept {
   } catch (const std::exception&) {}
 }
 
-// Every rank but the one that published the result reads it. The server may be gone before it has answered the last word:
-// that is what it waited for.
+// Every rank but the one that published the result reads it. The server may be gone before it has answered the last
+// word: that is what it waited for.
 void StoreConnector::count_out(const std::string& prefix, TimePoint deadline) {
   if (parts_.store->add(prefix + "readers", 1, deadline) < parts_.place.size - 1) return;
   try {

@@ -67,7 +67,7 @@ TEST_F(Trouble, WithoutRankZeroTheOthersSayWhereTheyWaited) {
   EXPECT_THAT(connect_as(by_hand(1, 2, 300ms)).error,
               AllOf(StartsWith("RendezvousError: rank 1 of 2: "), HasSubstr(fmt::format("127.0.0.1:{}", port_))));
   EXPECT_THAT(connect_as(by_file(1, 2, 300ms)).error,
-              AllOf(StartsWith("RendezvousError: rank 1 of 2: rank 0 left no note in "), HasSubstr("meeting")));
+              AllOf(StartsWith("RendezvousError: rank 1 of 2: rank 0 left no record in "), HasSubstr("meeting")));
 }
 
 TEST_F(Trouble, ARankStartedTwiceIsNamedToEveryone) {

@@ -1,8 +1,8 @@
 // atomics.hpp: the machine's atomics as a policy, so that a protocol can also be run on a model of memory.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Protocols between ranks are templates on this. In the tests they run on interleave.hpp's Atomics instead, which tries
-// every order that the language permits, not only those that this machine shows.
+// Protocols between ranks are templates on this policy. The tests run them on interleave.hpp's atomics instead, which
+// try every order that the C++ memory model permits, not only those that this machine shows.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace tutti::shm {
 
-/// Fetches a line that is about to be written, away from those who have read it. Nothing waits for it.
+/// Prefetches a cache line for writing, which invalidates it in the readers' caches. Does not wait.
 inline void expect_write(const void* line) {
 #if defined(__x86_64__)
   asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
@@ -38,8 +38,8 @@ struct MachineAtomics {
     T value_{};
   };
 
-  /// Between a store and a later load of something else: one of two ranks that do this with exchanged roles sees the
-  /// other's store.
+  /// Full fence between a store and a later load of another word: of two ranks that do this with exchanged roles, at
+  /// least one sees the other's store.
   static void fence() {
 #if TUTTI_THREAD_SANITIZER
     // It knows no fences. It needs none either, as every datum is published by a release store; but the processor does,

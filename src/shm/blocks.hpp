@@ -20,13 +20,13 @@ struct Range {
   friend bool operator==(const Range&, const Range&) = default;
 };
 
-/// Ranges that neither overlap nor touch: local peers are joined.
+/// Ranges that neither overlap nor touch: adjacent ranges are joined.
 class RangeSet {
  public:
   void add(Range range);
   /// A part of one range of the set.
   void remove(Range part);
-  /// Where `bytes` fit at a multiple of `alignment`, in the smallest range that has the room.
+  /// Best fit: where `bytes` fit at a multiple of `alignment`, in the smallest range that is large enough.
   [[nodiscard]] std::optional<std::uint64_t> best_fit(std::uint64_t bytes, std::uint64_t alignment) const;
   [[nodiscard]] std::optional<std::uint64_t> first_fit(std::uint64_t bytes, std::uint64_t alignment) const;
   [[nodiscard]] const std::map<std::uint64_t, std::uint64_t>& by_offset() const { return bytes_at_; }
@@ -40,7 +40,7 @@ class RangeSet {
 class Blocks {
  public:
   static constexpr std::uint64_t granule =
-      128;  // two cache lines: neighbouring blocks share none, nor a prefetched pair
+      128;  // two cache lines: adjacent blocks share neither a line nor a prefetched pair
   static constexpr std::uint64_t page = 4096;
   static constexpr std::uint64_t huge_page = 2u << 20;
 
@@ -49,7 +49,7 @@ class Blocks {
 
   /// A block out of the free set; nothing where none fits.
   std::optional<std::uint64_t> take(std::uint64_t bytes, std::uint64_t alignment);
-  /// Returns it to the free set, and how large it was. Nothing where no block begins there.
+  /// Returns the block to the free set and its size. Nothing if no block begins there.
   std::optional<std::uint64_t> give(std::uint64_t offset);
 
   /// Pages to commit so that a block of this size fits; nothing where the room is too small or too scattered. Large

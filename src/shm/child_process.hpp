@@ -1,4 +1,4 @@
-// child_process.hpp: for tests: a forked process with a line to its parent, ended with the test at the latest.
+// child_process.hpp: for tests: a forked process with a socket to its parent; it ends with the test at the latest.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace tutti::shm {
 
-// Short texts, in order, to the other side and from it.
+// Sends and receives short texts, in order.
 class Line {
  public:
   explicit Line(UniqueFd socket) : socket_(std::move(socket)) {}
@@ -74,7 +74,7 @@ class ChildProcess {
   [[nodiscard]] Line& line() { return line_; }
   [[nodiscard]] pid_t process() const { return process_; }
   void signal(int number) const { kill(process_, number); }
-  // Stopped for certain when it returns.
+  // When it returns, the child is stopped.
   void stop() const {
     signal(SIGSTOP);
     int status = 0;

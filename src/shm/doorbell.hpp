@@ -1,17 +1,18 @@
-// doorbell.hpp: sleeping until a local peer has news, and waking one that sleeps.
+// doorbell.hpp: how a rank sleeps until a local peer has news, and how a peer wakes it.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rank that finds nothing to do announces that it sleeps, looks once more, and waits on its doorbell (a futex in its own
-// arena). A rank that published something looks whether those it concerns sleep, and notifies only then: a line that is
-// hardly ever written and so stays in the reader's cache.
+// A rank without work announces that it sleeps, polls once more, and waits on its doorbell (a futex in its own arena).
+// A rank that has published something reads the `asleep` word of each peer concerned and notifies the peer only if it
+// is set. That word is hardly ever written, so it stays in the reader's cache.
 //
-//   sleeper: prepare() · look at everything again · sleep(until), or leave()
-//   waker:   publish (release) · ring(header)
+//   sleeper: prepare() · poll everything again · sleep(until), or leave()
+//   waker:   publish (release) · notify(header)
 //
-// The fence between "publish" and "look who sleeps", and between "I sleep" and "look again", makes one of the two see the
-// other. doorbell_protocol_test.cpp tries every order of it.
+// Both sides have a full fence: the waker between publishing and reading `asleep`, the sleeper between setting `asleep`
+// and polling again. So at least one of them sees the other. doorbell_protocol_test.cpp tries every interleaving.
 //
-// Thread rule: one thread uses a Bell at a time; anyone notifies. A ring may come late and wake for nothing: look again.
+// Thread rule: one thread at a time uses a Doorbell; any thread notifies. A notification may come late and wake a rank
+// without need: poll again.
 #pragma once
 
 #include <atomic>
@@ -23,7 +24,7 @@
 
 namespace tutti::shm {
 
-/// What is said over the two words, on any atomics. Waiting on the word and waking are the caller's.
+/// The protocol on the two words, for any atomics. The caller does the futex wait and wake.
 template <class Atomics>
 struct DoorbellProtocol {
   using Word = typename Atomics::Word;
@@ -32,11 +33,11 @@ struct DoorbellProtocol {
   static std::uint32_t announce(Word& doorbell, Word& asleep) {
     asleep.store(1, std::memory_order_relaxed);
     Atomics::fence();
-    // A ring that is counted here was for something published before it: acquire lets the look that follows see that.
+    // A notification that is counted here follows what it announces: acquire lets the next poll see the published data.
     return doorbell.load(std::memory_order_acquire);
   }
   static void leave(Word& asleep) { asleep.store(0, std::memory_order_relaxed); }
-  /// After the fence: whether the waker has to count a ring and wake.
+  /// After the fence: whether the waker has to count a notification and wake the rank.
   static bool is_asleep(const Word& asleep) { return asleep.load(std::memory_order_relaxed) != 0; }
   static void count_notification(Word& doorbell) { doorbell.fetch_add(1, std::memory_order_release); }
 };
@@ -44,7 +45,8 @@ struct DoorbellProtocol {
 class Doorbell {
  public:
   explicit Doorbell(ArenaHeader& own) : own_(own) {}
-  /// Announces the sleep. What was published before a ring that this call does not see is seen by a look after it.
+  /// Announces the sleep. A poll after this call sees whatever was published before a notification that this call
+  /// missed.
   void prepare();
   /// Sleeps until notified, `until`, or at once if it was notified since prepare(). Ends the announcement.
   void sleep(TimePoint until);
@@ -57,7 +59,7 @@ class Doorbell {
 
 inline void fence_before_notify() { MachineAtomics::fence(); }
 
-/// Wakes the rank, which was seen asleep.
+/// Wakes a rank whose `asleep` was set.
 void wake(ArenaHeader& peer);
 
 /// After publishing and one fence_before_notify() for any number of peers: wakes the rank if it sleeps.

@@ -25,12 +25,12 @@ struct WithoutFence : ModelAtomics {
 struct Desk {
   ModelAtomics::Word doorbell, asleep;
   Desk(const std::string& owner) {
-    doorbell.called(owner + "'s bell");
+    doorbell.called(owner + "'s doorbell");
     asleep.called(owner + "'s asleep");
   }
 };
 
-// As Bell and those who use it do: sleeps until `look` finds something.
+// As Doorbell and its users do: sleeps until `look` finds something.
 template <class Atomics, class Look>
 void sleep_until(Desk& own, Look look) {
   using Protocol = DoorbellProtocol<Atomics>;
@@ -78,7 +78,7 @@ TEST(DoorbellProtocol, no_notification_is_slept_through) {
 }
 
 TEST(DoorbellProtocol, without_either_fence_a_notification_is_slept_through) {
-  const auto slept_through = HasSubstr("rank 0 sleeps on sleeper's bell for ever");
+  const auto slept_through = HasSubstr("rank 0 sleeps on sleeper's doorbell for ever");
   EXPECT_THAT((one_message<WithoutFence, ModelAtomics>().failure), slept_through);
   EXPECT_THAT((one_message<ModelAtomics, WithoutFence>().failure), slept_through);
 }

@@ -224,7 +224,7 @@ void Checker::observe(Rank& rank, const Location& location, std::size_t choice) 
   (acquires(rank.next.order) ? rank.seen : rank.relaxed).join(view);
 }
 
-// `continued`: the view of the write that a read-modify-write read: its release reaches whoever reads this one.
+// `continued`: the view of the write that a read-modify-write read: its release also reaches readers of this write.
 Value Checker::write(State& state, std::size_t rank, Value value, const View* continued) {
   Rank& mover = state.ranks[rank];
   Location& location = state.locations[mover.next.location];

@@ -2,16 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Memory is a history of writes per location, and what a rank must have seen of it is a view: for each location, the
-// oldest write it may still read. A load takes any write from there on; acquire and release pass views on; a fence joins
-// the rank's view with that of all fences before it. So a store is seen late, loads and stores to different locations
-// pass each other, and two ranks see two writes in different orders, as C++ permits. Not modelled: loads that see stores
-// of the future, and plain stores of several ranks to one location in another order than the one tried (give a location
-// one writer, or use read-modify-write).
+// oldest write it may still read. A load takes any write from there on; acquire and release pass views on; a fence
+// joins the rank's view with that of all fences before it. So a store is seen late, loads and stores to different
+// locations pass each other, and two ranks see two writes in different orders, as C++ permits. Not modelled: loads that
+// see stores of the future, and plain stores of several ranks to one location in another order than the one tried (give
+// a location one writer, or use read-modify-write).
 //
 //   Checker checker;                                  // first; words made while it lives belong to it
 //   ModelAtomics::Word flag; ModelAtomics::Plain<int> data;
 //   const Verdict verdict = checker.run({[&] { data.set(1); flag.store(1, std::memory_order_release); },
-//                                        [&] { checker.poll_until([&] { return flag.load(std::memory_order_acquire) == 1; });
+//                                        [&] { checker.poll_until([&] { return flag.load(std::memory_order_acquire) ==
+//                                        1; });
 //                                              checker.require(data.get() == 1, "data"); }});
 //   EXPECT_EQ(verdict.failure, "");
 //
@@ -80,7 +81,7 @@ class Checker {
   ~Checker();
   Checker(const Checker&) = delete;
   Checker& operator=(const Checker&) = delete;
-  /// The one that lives in this thread.
+  /// The checker of this thread.
   static Checker& current();
 
   using Program = std::function<void()>;
@@ -89,8 +90,9 @@ class Checker {
 
   // Called by programs.
   void require(bool condition, const std::string& what) const;
-  /// Repeats `look` until it is true; a false one must leave the program's state as it was. Tried again only when there
-  /// is news in what it read: ranks that poll for something that never comes are found as ranks that all wait.
+  /// Repeats `look` until it returns true; when it returns false it must not have changed the program's state. It is
+  /// tried again only when a word that it read has changed, so that ranks which poll for something that never comes are
+  /// found as a deadlock.
   template <class Look>
   void poll_until(Look&& look) {
     for (;;) {
@@ -99,8 +101,8 @@ class Checker {
       go_back(Operation::Kind::pause, mark);
     }
   }
-  /// The same for a look that does more than read, such as to sleep: tried again at once. One that goes round for ever
-  /// without sleeping is not noticed.
+  /// The same for a `look` that does more than read, such as sleep: tried again at once. An endless loop without a
+  /// sleep is not detected.
   template <class Look>
   void repeat_until(Look&& look) {
     for (;;) {

@@ -1,9 +1,9 @@
 // limits.hpp: how much memory and address space this process may still take.
 // SPDX-License-Identifier: Apache-2.0
 //
-// What counts is the smallest of several limits that know nothing of each other: the machine's free memory, each control
-// group from this process's up to the root (version 1 and 2), the shell's limits. Passing a control group's limit means
-// the kernel kills the process: so the limits are read before memory is taken, never found out by taking it.
+// The smallest of several independent limits counts: the machine's free memory, each control group from this process's
+// up to the root (version 1 and 2), and the limits of the shell. The kernel kills a process that exceeds the limit of a
+// control group. The limits are therefore read before memory is allocated.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@ namespace tutti::shm {
 using ReadFile = std::function<std::optional<std::string>(const std::string& path)>;
 std::optional<std::string> read_system_file(const std::string& path);
 
-/// So many bytes, and who says so.
+/// A number of bytes, and the limit that it comes from.
 struct Allowance {
   std::uint64_t bytes = std::numeric_limits<std::uint64_t>::max();
   std::string source = "no limit";
 };
 
-/// Memory that can be committed without harm: the smallest of MemAvailable and what the control groups leave. Page cache
+/// Memory that can be committed safely: the minimum of MemAvailable and of what the control groups leave. Page cache
 /// that a control group can drop counts as free.
 Allowance memory_left(const ReadFile& read = read_system_file);
 /// RAM, used or not.
@@ -41,8 +41,8 @@ Allowance file_bytes_max();
 /// "MemAvailable:   24109068 kB" of /proc/meminfo, in bytes.
 std::optional<std::uint64_t> meminfo_bytes(std::string_view meminfo, std::string_view field);
 
-/// The control group that accounts this process's memory, as a folder that exists here: its mount point, and the folders
-/// from the process's own up to the mount point, innermost first.
+/// The control group that accounts this process's memory, as a folder that exists here: its mount point, and the
+/// folders from the process's own up to the mount point, innermost first.
 struct MemoryGroups {
   int version = 0;  // 0: there is none
   std::vector<std::string> folders{};

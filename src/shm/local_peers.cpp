@@ -34,7 +34,7 @@ std::string why_not_opened(const ArenaAddress& address, int error) {
                      wire::describe_system_error(error));
 }
 
-// Looked at before it is opened: to open a pipe or a device of a stranger could have effects.
+// Checked before it is opened: opening a pipe or a device of an unrelated process could have side effects.
 std::string why_not_an_arena(const struct stat& status, const ArenaAddress& address) {
   if (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) != address.bytes) {
     return fmt::format("descriptor {} of process {} is not its shared memory", address.descriptor, address.process);

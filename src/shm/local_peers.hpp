@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A peer's arena is opened through /proc/PID/fd/N (same user, same process namespace); its token proves that it is the
-// right one. Whoever cannot be reached is told with the reason, so that all ranks can agree to do without. A mapping
-// stays until the LocalPeers are destroyed, also when its owner is gone.
+// right one. For a rank that cannot be reached, why_not() has the reason, so that all ranks can agree not to share
+// memory. A mapping stays until the LocalPeers are destroyed, even if its owner has ended.
 //
 // Thread rule: everything is const after construction.
 #pragma once
@@ -20,8 +20,8 @@ namespace tutti::shm {
 
 class LocalPeers {
  public:
-  /// `addresses[r]` is world rank r's; those with another host id are not looked at. Their owners must live until all
-  /// ranks have constructed theirs.
+  /// `addresses[r]` is that of world rank r; addresses with another host id are ignored. The owners must live until all
+  /// ranks have constructed their LocalPeers.
   LocalPeers(std::shared_ptr<Arena> own, int rank, const std::vector<ArenaAddress>& addresses);
   ~LocalPeers();
   LocalPeers(const LocalPeers&) = delete;
@@ -32,7 +32,8 @@ class LocalPeers {
   [[nodiscard]] bool reaches(int world_rank) const { return peer(world_rank).base != nullptr; }
   /// Why that rank is not reached, as the end of a sentence; empty where it is.
   [[nodiscard]] const std::string& why_not(int world_rank) const { return peer(world_rank).reason; }
-  /// An address in that rank's arena (this rank's own included). The offset came from it and is checked against its size.
+  /// An address in that rank's arena (this rank's own included). The offset came from it and is checked against its
+  /// size.
   [[nodiscard]] std::byte* at(int world_rank, std::uint64_t offset, std::uint64_t bytes) const;
   [[nodiscard]] ArenaHeader& header(int world_rank) const;
   [[nodiscard]] std::int64_t process_of(int world_rank) const { return peer(world_rank).process; }

@@ -105,7 +105,7 @@ TEST(LocalPeers, the_parent_is_permitted_to_read_only_where_yama_asks_for_it) {
 
 TEST(LocalPeers, whoever_cannot_be_reached_is_told_with_the_reason) {
   auto mine = make_arena();
-  const int memory = memfd_create("stranger", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  const int memory = memfd_create("unrelated", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   const UniqueFd closed_at_end(memory);
   ASSERT_EQ(ftruncate(memory, 16 * mib), 0);
   const auto reason = [&](auto change) {
@@ -165,7 +165,7 @@ TEST(LocalPeers, leave_no_descriptor_and_no_mapping_behind) {
     EXPECT_EQ(holds("memfd:tutti").size(), 3U)
         << "one descriptor and one mapping of its own, one mapping of the other's";
     ChildProcess grandchild([&](Line&) { return holds("memfd:tutti").size() == 2 ? 0 : 1; });
-    EXPECT_EQ(grandchild.wait(), 0) << "a forked child gets this rank's own memory and not the neighbour's";
+    EXPECT_EQ(grandchild.wait(), 0) << "a forked child gets this rank's own memory and not the local peer's";
   }
   EXPECT_TRUE(holds("memfd:tutti").empty());
 }

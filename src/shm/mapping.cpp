@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t huge_page = 2u << 20;
 
-// The one thing below the public door that belongs to the process and not to a rank, because the address space does.
+// The only state below the public API that belongs to the process and not to a rank: the address space does, too.
 struct Announced {
   std::mutex mutex;
   std::map<std::uint64_t, std::weak_ptr<Mapping>> by_token;

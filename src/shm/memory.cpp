@@ -45,7 +45,7 @@ bool Memory::expose(const void* data, const std::shared_ptr<const Ledger>& ledge
     known->seq = seq;
     return true;
   }
-  // Circles come and go, and a long-lived block would remember all of them.
+  // Groups are created and destroyed, and a long-lived block would otherwise keep the ledgers of all of them.
   take_out_done(block, over);
   block.exposures.push_back({.ledger = ledger, .seq = seq});
   return true;
@@ -72,7 +72,8 @@ std::uint64_t Memory::quarantined_bytes() const {
 }
 
 void Memory::give_back(std::byte* block) {
-  // A forked child drops what it inherited; the memory is its parent's, and the lock may be held by a thread it has not.
+  // A forked child drops what it inherited; the memory is its parent's, and the lock may be held by a thread it has
+  // not.
   if (getpid() != arena_->address().process) return;
   std::vector<Exposure> over;
   const std::lock_guard lock(mutex_);

@@ -1,9 +1,10 @@
 // memory.hpp: blocks of an arena for users, which are not recycled while a peer may still touch them.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Vocabulary. A block is *offered* when a call tells its address to peers; the *ledger* of that call's circle says who is
-// done with it. A block whose last owner is gone goes into *quarantine* and leaves it when every peer it was offered to
-// is done or has ended. A stopped process is not done and has not ended: when it wakes up, it may go on writing.
+// A block is *exposed* when a call tells its address to peers. The *ledger* of the call's group says which peers are
+// done with it. A block whose last owner is gone goes into *quarantine* and leaves it when every peer that it was
+// exposed to is done or has ended. A stopped process is not done and has not ended: once it continues, it may still
+// write.
 //
 // Thread rule: any thread.
 #pragma once
@@ -21,14 +22,14 @@
 
 namespace tutti::shm {
 
-/// Who is done with what it was offered. One for each circle of ranks that number their calls together.
+/// Which peers are done with the blocks that were exposed to them. One per group.
 class Ledger {
  public:
   virtual ~Ledger() = default;
-  /// The ranks in the world that get to know what is offered here, without this one.
+  /// The world ranks, without this one, that learn the addresses exposed here.
   [[nodiscard]] virtual std::span<const int> peers() const = 0;
-  /// Whether that peer will never again touch what was offered up to `seq`. Reads with acquire order: what the peer
-  /// wrote before it was done comes before whatever is done with the memory afterwards.
+  /// Whether that peer will never again access what was exposed up to `seq`. Reads with acquire order: what the peer
+  /// wrote before happens before any reuse of the memory.
   [[nodiscard]] virtual bool is_done(int world_rank, std::uint64_t seq) const = 0;
 };
 
@@ -48,7 +49,7 @@ class Memory : public std::enable_shared_from_this<Memory> {
   /// Sequence numbers of one ledger only grow. False: the address is in no block from take().
   bool expose(const void* data, const std::shared_ptr<const Ledger>& ledger, std::uint64_t seq);
 
-  /// That rank's process has ended: it is certain, not only silent.
+  /// That rank's process has ended for certain; it is not merely silent.
   void ended(int world_rank);
 
   /// Frees what has served its quarantine. take() does it by itself.

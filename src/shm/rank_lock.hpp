@@ -1,8 +1,8 @@
 // rank_lock.hpp: the lock of one rank, which is nearly always free.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A call of a few bytes takes it and gives it back within 200 ns: it is inlined, and giving it back is a full fence, so that
-// whoever has published something need not make another one before looking who sleeps (doorbell.hpp).
+// A call of a few bytes holds it for less than 200 ns, so it is inlined. Unlocking is a full fence: a rank that has
+// published something needs no other fence before it reads who sleeps (doorbell.hpp).
 #pragma once
 
 #include <atomic>
@@ -38,7 +38,7 @@ class RankLock {
  private:
   static constexpr std::uint32_t free = 0, held = 1, awaited = 2;
 
-  // Whoever has waited cannot know that nobody else does.
+  // A thread that has waited cannot know whether another one still waits, so it leaves the lock in the state `awaited`.
   void wait() {
     while (state_.exchange(awaited, std::memory_order_acquire) != free) state_.wait(awaited, std::memory_order_relaxed);
   }

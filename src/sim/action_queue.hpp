@@ -1,4 +1,4 @@
-// action_queue.hpp: what a rank has to do, in the order in which it came up.
+// action_queue.hpp: the pending actions of a rank, in order.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -36,7 +36,7 @@ class ActionQueue {
   std::size_t head_ = 0;
 };
 
-/// How long a core takes for a job.
+/// How long a core takes for an action.
 inline double seconds_of(Action action, const Task& task, const Cluster& cluster) {
   switch (action) {
     case Action::enter: return cluster.call;

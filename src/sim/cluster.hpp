@@ -1,9 +1,9 @@
-// cluster.hpp: the machine that is simulated: how ranks lie on hosts, and how fast everything is.
+// cluster.hpp: the simulated machine: how ranks are placed on hosts, and how fast everything is.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rank is one thread: what it does for messages, copies and reductions happens one after the other on its core. Hosts
-// have a network card that all ranks of the host share, one message after the other and each direction for itself. Bytes
-// flow through: the receiver works on the first of them while the last are still on their way.
+// A rank is one thread: its messages, copies and reductions are processed one after the other on its core. A host has a
+// network card that all its ranks share, one message after the other in each direction. Bytes are pipelined: the
+// receiver processes the first of them while the last are still in flight.
 #pragma once
 
 #include <algorithm>
@@ -26,13 +26,13 @@ struct Cluster {
   int ranks = 8;
   int ranks_per_host = 8;  // consecutive ranks; the last host may have fewer
   int cores = 0;           // per host, for the ranks to share; 0: one for each rank
-  CostModel speed{};       // for the bytes that a core moves and reduces itself, the paces below count
+  CostModel speed{};       // for the bytes that a core moves and reduces itself, the throughputs below count
   double call = 0;         // that a rank spends on a call before it begins with its plan
   ThroughputCurve inside{
       CostModel{}.inside.seconds_per_byte};  // of a core, at each end of a message; between hosts the card besides
-  /// The same for messages that are sent at once, if they differ. The ends of a longer one wait for each other now and then: their
-  /// cores work as long per byte as for short ones, and are free for other messages for the rest of the throughput above. Where
-  /// ranks share cores somebody always has work, and the throughput above is all work.
+  /// The same for eager messages, if different. The two ends of a longer message wait for each other now and then:
+  /// their cores work as long per byte as for eager messages, and are free for other messages for the rest of the time
+  /// above. Where ranks share cores there is always other work, and all of the time above counts as work.
   std::optional<ThroughputCurve> inside_eager{};
   ThroughputCurve reduce{CostModel{}.reduce_seconds_per_byte};
   ThroughputCurve copy{1 / 8e9};
@@ -44,7 +44,7 @@ struct Cluster {
   std::vector<SlowRank> slow{};
   int dead = -1;  // a rank that does nothing at all
 
-  /// At which a core puts in, or takes out, a message of so many bytes.
+  /// At which a core sends or receives a message of so many bytes.
   [[nodiscard]] const ThroughputCurve& throughput_of(std::int64_t message_bytes) const {
     return inside_eager && (message_bytes <= eager_bytes_max || !shares_cores()) ? *inside_eager : inside;
   }
@@ -58,11 +58,11 @@ struct Cluster {
   [[nodiscard]] int host_of(int rank) const { return rank / ranks_per_host; }
   [[nodiscard]] bool shares_cores() const { return cores > 0 && cores < ranks_per_host; }
   [[nodiscard]] std::vector<int> node_of() const;
-  /// Every rank and every host is like the others, so that ranks which act alike need not all be simulated.
+  /// All ranks and hosts are equal, so that of ranks with the same program only some are simulated.
   [[nodiscard]] bool uniform() const { return slow.empty() && dead < 0 && ranks % ranks_per_host == 0; }
 };
 
-/// InvalidArgument that names the option which makes no sense.
+/// InvalidArgument that names the invalid option.
 void check(const Cluster& cluster);
 
 /// "4096 ranks on 512 hosts of 8; between hosts 25 µs and 1.2 GB/s, …".

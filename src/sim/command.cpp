@@ -1,4 +1,4 @@
-// command.cpp: `tutti sim`: what the plans of a collective do on a cluster that one does not have.
+// command.cpp: `tutti sim`: what the plans of a collective do on a simulated cluster.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/command.hpp"
 

@@ -1,11 +1,11 @@
-// cores.hpp: which ranks of a host have a core, where there are fewer cores than ranks.
+// cores.hpp: which ranks of a host have a core, if there are fewer cores than ranks.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rank keeps its core as long as it has something to do. Then it yields, and the rank that has waited longest for this core
-// gets it, after `turn`. If nobody waits, it looks around a few times more (Runtime::poll_or_sleep) and sleeps. Its core then
-// is idle; it takes `wake` until an idle core runs a rank. A rank that slept runs on an idle core if its own is in use; one that is
-// awake stays where it is, for a while: systems move only those that wait for long, so an idle core takes over who still waits
-// for another one after `wake`.
+// A rank keeps its core as long as it has work. Then it yields, and the rank that has waited longest for this core gets
+// it, after `turn`. If no rank waits, it polls a few times more (Runtime::poll_or_sleep) and sleeps. Its core is then
+// idle; it takes `wake` until an idle core runs a rank. A rank that slept runs on an idle core if its own is in use. A
+// rank that is awake stays on its core for a while: systems move only ranks that wait for long, so an idle core steals
+// a rank that still waits for another core after `wake`.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace tutti::sim {
 
 class Cores {
  public:
-  /// `ranks`: those that are simulated.
+  /// `ranks`: the number of simulated ranks.
   Cores(const Cluster& cluster, int ranks) : cluster_(cluster), shared_(cluster.shares_cores()) {
     if (!shared_) return;
     const int hosts = (ranks + cluster.ranks_per_host - 1) / cluster.ranks_per_host;
@@ -47,7 +47,7 @@ class Cores {
     core.used = true;
     return Dispatch{rank, now <= core.idle_from ? now : now + cluster_.wake};
   }
-  /// The rank has nothing more to do. Who gets its core, if anybody waits.
+  /// The rank has no more work. Returns the rank that gets its core, if one waits.
   std::optional<Dispatch> release(std::uint32_t rank, double now) {
     if (!shared_) return std::nullopt;
     Place& place = places_[rank];
@@ -62,12 +62,12 @@ class Cores {
     core.waiting.pop_front();
     return next;
   }
-  /// When the core of a rank that has released it looks for another rank, unless somebody uses it again.
+  /// When the idle core of a rank that has released it steals another rank, unless it is used again before.
   [[nodiscard]] std::optional<double> steals_at(std::uint32_t rank) const {
     if (!shared_) return std::nullopt;
     return steals_at(cores_[places_[rank].core]);
   }
-  /// That moment has come: the core takes over a rank that waits for another one.
+  /// Steals a rank that waits for another core, at that time.
   std::optional<Dispatch> steal(std::uint32_t rank, double now) {
     const std::size_t own = places_[rank].core, first = first_core(static_cast<int>(rank));
     if (cores_[own].used || steals_at(cores_[own]) != now) return std::nullopt;
@@ -83,7 +83,7 @@ class Cores {
   }
 
  private:
-  static constexpr double patience = 1;  // a few looks around and the way to sleep take about as long as a message
+  static constexpr double patience = 1;  // a few polls and going to sleep take about as long as a message
   static constexpr double turns = 4;     // of the others, a message each, before a rank sleeps
 
   struct Core {
@@ -96,7 +96,7 @@ class Cores {
     double awake_until = 0;
   };
   [[nodiscard]] double steals_at(const Core& core) const { return core.idle_from + cluster_.wake; }
-  // Who only enters has come from the call before, and had the core for that.
+  // A rank that only enters comes from the call before, and had the core for that.
   [[nodiscard]] Dispatch turn_of(std::uint32_t rank, double now) const {
     return {rank, places_[rank].awake_until > 0 ? now + cluster_.turn : now};
   }

@@ -1,4 +1,4 @@
-// event_queue.hpp: what happens next: a heap with four children per node, which is flatter than the usual one.
+// event_queue.hpp: the next event: a heap with four children per node, which is flatter than a binary one.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,14 +9,14 @@
 namespace tutti::sim {
 
 enum class Happening : std::uint8_t {
-  action_ended,  // the rank's core is done with its job
+  action_ended,  // the rank's core is done with its action
   at_core,       // bytes for `rank` come to the network's core
   at_card,       // … to the network card of its host
   arrived,       // … to the rank itself: the first of them
   announced,     // a long message waits at its sender
   cts_received,  // … and may be sent: `task` is the sender's
   landed,        // the last bytes are there, and taken
-  core_steals,   // the core that the rank had is idle, and looks for a rank that waits for another one
+  core_steals,   // the idle core of the rank steals a rank that waits for another core
 };
 
 struct Event {

@@ -1,4 +1,4 @@
-// expanded_plan.cpp: a plan with its sub-requests written out.
+// expanded_plan.cpp: a plan with its sub-collectives expanded.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/expanded_plan.hpp"
 
@@ -15,7 +15,8 @@ namespace tutti::sim {
 
 namespace {
 
-// Where a piece lies, comparable with those of all sub-requests: input and output are one memory when the call is in place.
+// Where a piece lies, comparable with those of all sub-requests: input and output are one memory when the call is in
+// place.
 struct Address {
   int memory = 0;
   std::int64_t offset = 0;
@@ -43,7 +44,7 @@ std::int64_t memory_of(const Plan& plan) {
   return plan.scratch_count + (place.shared ? place.shared_count : input_count(plan.spec) + output_count(plan.spec));
 }
 
-// The request that the engine makes of a call (Execution::begin_call), with the algorithm that it would choose.
+// The request that the engine makes of a call (PlanExecution::begin_call), with the algorithm that it would choose.
 Spec chosen_spec_of(const Plan& plan, const SubCollective& call, const Spaces& spaces, const Table& table,
                     std::int64_t element_bytes) {
   Spec spec = spec_of(plan.spec, call);
@@ -68,8 +69,8 @@ class Writer {
   Writer(const Plan& plan, std::int64_t element_bytes, const Table& table, ExpandedPlan& expanded)
       : element_bytes_(element_bytes), memory_(memory_of(plan)), table_(table), expanded_(expanded) {}
 
-  // `world_of`: rank in the plan's group → rank in the world; empty: the same. The plan of a sub-request begins at `entry`
-  // and ends at a join of its own, `exit`.
+  // `world_of`: rank in the plan's group → rank in the world; empty: the same. The plan of a sub-request begins at
+  // `entry` and ends at a join of its own, `exit`.
   void write(const Plan& plan, const std::vector<int>& world_of, const Spaces& spaces, std::uint32_t entry,
              std::uint32_t* exit) {
     std::vector<std::uint32_t> first(plan.steps.size()), last(plan.steps.size());
@@ -113,7 +114,7 @@ class Writer {
       default: return {.work = Work::local, .bytes = to_bytes, .bytes_since = since};
     }
   }
-  // Since the pieces of a step were touched last, on average; what this call has not touched yet, the one before has.
+  // Reuse distance of the pieces of a step, on average; what this call has not used yet was used by the call before.
   std::int64_t bytes_since(const Step& step, const Spaces& spaces) {
     std::int64_t sum = 0, pieces = 0;
     const auto touch = [&](const Piece& piece) {
@@ -142,8 +143,8 @@ class Writer {
   int scratches_ = 2;
 };
 
-// What a node waits for and what waits for it, as sums that do not depend on the order: equal sets have equal sums; that
-// different ones do not is left to 128 bits.
+// What a node waits for and what waits for it, as sums that do not depend on the order: equal sets have equal sums, and
+// different sets have different sums with 128-bit probability.
 struct DependencySums {
   std::uint64_t before = 0, after = 0;
   friend bool operator==(const DependencySums&, const DependencySums&) = default;

@@ -1,4 +1,4 @@
-// expanded_plan.hpp: a plan with its sub-requests written out, before it becomes a program.
+// expanded_plan.hpp: a plan with its sub-collectives expanded, before it becomes a program.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -26,7 +26,7 @@ struct ExpandedPlan {
 
 ExpandedPlan write_out(const Plan& plan, std::int64_t element_bytes, const Table& table);
 
-/// Local nodes that wait for the same nodes and are waited for by the same become one.
+/// Merges local nodes with the same predecessors and the same successors.
 void merge_equivalent_nodes(ExpandedPlan& expanded);
 
 }  // namespace tutti::sim

@@ -22,7 +22,7 @@ struct Experiment {
   bool selected_only = false;
   int calls = 1;  // one after the other; times are per call
   bool every_rank = false;
-  bool silent_death = false;  // the dead rank's host is gone, too: nobody closes its connections
+  bool silent_death = false;  // the dead rank's host is gone, too: its connections are not closed
 };
 
 struct Trial {

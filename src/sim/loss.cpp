@@ -1,8 +1,8 @@
-// loss.cpp: how the news of a dead rank spreads.
+// loss.cpp: how ranks learn of a dead rank.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The neighbours on the control network accuse the dead rank, and flood that. The lowest living rank decides by the library's own
-// rule (control/verdicts.hpp) and floods its decision, on which everybody acts.
+// The ranks that are linked to the dead rank on the control network accuse it, and flood the accusation. The lowest
+// living rank decides by the library's own rule (control/verdicts.hpp) and floods its decision, on which all ranks act.
 #include "sim/loss.hpp"
 
 #include <algorithm>
@@ -48,7 +48,7 @@ class Flood {
       next.pop();
       if (heard_[static_cast<std::size_t>(rank)] <= time) continue;
       heard_[static_cast<std::size_t>(rank)] = time;
-      double sent = time;  // it hands the message on over one link after the other
+      double sent = time;  // it forwards the message over one link after the other
       for (const int peer : links_[static_cast<std::size_t>(rank)]) {
         sent += cluster_.speed.overhead;
         const double there = sent + latency(rank, peer) + cluster_.speed.overhead;
@@ -68,7 +68,7 @@ class Flood {
   std::vector<double> heard_;
 };
 
-// When the decider, who hears of the first accusation at `heard`, decides.
+// When the decider, which receives the first accusation at `heard`, decides.
 double decision_time(int decider, int accuser, const Cluster& cluster, double heard) {
   control::Verdicts verdicts(decider, cluster.ranks, {});
   verdicts.suspect(time_point(heard), accuser, {.accused = cluster.dead, .reason = "its connection was closed"});
@@ -84,10 +84,10 @@ Spread spread_of_loss(const Cluster& cluster, Death death) {
   if (cluster.ranks < 2) return spread;
   Flood flood(cluster);
   std::vector<std::pair<double, int>> accusers;
-  for (const int neighbour : control::wanted_links(cluster.dead, cluster.ranks, {})) {
+  for (const int linked : control::wanted_links(cluster.dead, cluster.ranks, {})) {
     const double notices =
-        death == Death::silent ? seconds(control::ControlOptions{}.silence) : flood.latency(cluster.dead, neighbour);
-    accusers.emplace_back(notices, neighbour);
+        death == Death::silent ? seconds(control::ControlOptions{}.silence) : flood.latency(cluster.dead, linked);
+    accusers.emplace_back(notices, linked);
   }
   std::sort(accusers.begin(), accusers.end());
   spread.noticed = accusers.front().first;

@@ -9,13 +9,13 @@
 namespace tutti::sim {
 
 enum class Death : std::uint8_t {
-  seen,    // its process ended: the kernel closes its connections, and its neighbours notice
-  silent,  // its host is gone: its neighbours notice that they hear nothing
+  seen,    // its process ended: the kernel closes its connections, and the ranks linked to it notice
+  silent,  // its host is gone: the ranks linked to it notice its silence
 };
 
 /// Seconds from the death on.
 struct Spread {
-  double noticed = 0;   // by the first neighbour
+  double noticed = 0;   // by the first linked rank
   double decided = 0;   // by the lowest living rank
   double everyone = 0;  // the last survivor has heard the decision, and its call has failed
 };

@@ -1,4 +1,4 @@
-// messages.hpp: the way of messages from one rank to another.
+// messages.hpp: the path of messages from one rank to another.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// network.hpp: how long bytes take from one rank to another, and who has to wait for whom on the way.
+// network.hpp: how long bytes take from one rank to another, with contention.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace tutti::sim {
 
-/// Cards and core serve one message after the other, in the order in which they come. A message passes through them: it
-/// leaves as soon as its first bytes are there.
+/// Cards and core serve one message after the other, in order of arrival. Messages are pipelined: a message leaves as
+/// soon as its first bytes have arrived.
 class Network {
  public:
   static constexpr std::int64_t first_bytes = 16 << 10;  // what must be there before the next one begins

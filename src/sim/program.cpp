@@ -66,7 +66,7 @@ Program compile(const Plan& plan, std::int64_t element_bytes, const Table& table
   Program program;
   const std::size_t count = expanded.nodes.size();
   program.tasks.resize(count + 1);
-  // Tags anew: the messages of sub-requests are numbered along with the others, on both sides in the same order.
+  // New tags: the messages of sub-collectives are numbered along with the others, on both sides in the same order.
   std::unordered_map<int, std::uint32_t> sent, received;
   for (std::size_t i = 0; i < count; ++i) {
     const ExpandedPlan::Node& node = expanded.nodes[i];

@@ -1,11 +1,11 @@
-// program.hpp: the plan of a rank as the simulator runs it: what costs time, and what waits for what.
+// program.hpp: the plan of a rank as the simulator runs it: tasks with their costs and dependencies.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program is made from a plan and loses nothing that time depends on:
-//  1. Requests on subgroups are written out: their plans stand in place of the call, between two joins.
-//  2. Peers are counted from the own rank, so that ranks which do the same have equal programs and share one.
-//  3. Local steps that wait for the same steps and are waited for by the same are one task with the sum of their work.
-// Several calls one after the other are one program, too: a rank that is done with one enters the next.
+// A program is made from a plan and keeps everything that time depends on:
+//  1. Sub-collectives are expanded: their plans replace the call, between two joins.
+//  2. Peers are counted from the own rank, so that ranks that do the same have equal programs and share one.
+//  3. Local steps with the same predecessors and successors are one task with the sum of their work.
+// Several calls in a row are one program, too: a rank that has ended one enters the next.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct Task {
   std::uint32_t tag = 0;           // the number of the message among those of this pair and direction
   std::int64_t bytes = 0;          // of the message; local: copied
   std::int64_t reduced_bytes = 0;
-  std::int64_t bytes_since = 0;  // that the rank has touched since it touched these last
+  std::int64_t bytes_since = 0;  // reuse distance
   /// Without bytes_since, which follows from the others, and is rounded.
   friend bool operator==(const Task& a, const Task& b) {
     return a.work == b.work && a.needs == b.needs && a.unlock_begin == b.unlock_begin && a.shift == b.shift &&

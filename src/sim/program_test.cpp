@@ -112,7 +112,7 @@ TEST(Program, CallsWithoutTasksAreEnteredAllTheSame) {
 }
 
 TEST(Program, KnowsTheReuseDistanceOfARange) {
-  // Direct: a block goes to each of three others, and theirs come in. The first time a block is touched, all the rest was in between.
+  // Direct: a block goes to each of three others, and theirs come in. On the first access of a block, all the rest was accessed in between.
   const CatalogRow* direct = find_algorithm(Verb::all_gather, Algorithm::direct);
   const std::int64_t block = 1 << 20, all = 5 * block;  // the input and four blocks of output
   const Program program = compile(make_plan(spec_of(question_of(*direct, 4 * block), {.ranks = 4})), 4, {});

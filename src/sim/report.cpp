@@ -1,4 +1,4 @@
-// report.cpp: what came out of simulations, as tables and as JSON.
+// report.cpp: results of simulations, as tables and as JSON.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/report.hpp"
 
@@ -46,7 +46,7 @@ class Grid {
 std::string loss_text(const Experiment& experiment, const Spread& loss) {
   return fmt::format(
       "\nRank {} is dead{}: every survivor's call fails and names it.\n"
-      "  {:>8}  the first neighbour notices\n  {:>8}  the lowest living rank has decided\n"
+      "  {:>8}  the first linked rank notices\n  {:>8}  the lowest living rank has decided\n"
       "  {:>8}  the last survivor knows\n",
       experiment.cluster.dead, experiment.silent_death ? " with its host" : "", duration_text(loss.noticed),
       duration_text(loss.decided), duration_text(loss.everyone));

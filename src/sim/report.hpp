@@ -1,4 +1,4 @@
-// report.hpp: what came out of simulations, as tables and as JSON.
+// report.hpp: results of simulations, as tables and as JSON.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,7 +19,8 @@ std::string choice_text(const Choice& choice);
 /// One call, the algorithms below each other.
 std::string table_of(const Experiment& experiment, const std::vector<Trial>& trials);
 
-/// Several calls below each other, the algorithms side by side: times only. `*` marks the fastest, `<` what is selected.
+/// Several calls below each other, the algorithms side by side: times only. `*` marks the fastest, `<` what is
+/// selected.
 std::string table_of(const std::vector<std::vector<Trial>>& calls);
 
 /// One object, no line end.

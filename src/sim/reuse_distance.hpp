@@ -1,8 +1,8 @@
-// reuse_distance.hpp: how long ago a rank has last read or written a piece of memory, counted in bytes.
+// reuse_distance.hpp: how many bytes a rank accesses between two accesses of the same range of memory.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A cache holds what was touched last. So the bytes that a rank has touched since it touched a piece, this piece included,
-// are what the cache must hold for the piece to be there still.
+// A cache holds what was accessed last. A range is still in the cache if the cache holds the bytes that were accessed
+// since the range was accessed last, the range included: its reuse distance.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace tutti::sim {
 
 class ReuseDistance {
  public:
-  /// Memories are told apart by number.
+  /// Memories are identified by number.
   struct Range {
     int memory = 0;
     std::int64_t begin = 0, count = 0;
   };
-  /// Touches the range. The bytes since its last touch, on average over the range; `never` where there was none.
+  /// Accesses the range. Returns its reuse distance, on average over the range; `never` if it was not accessed before.
   std::int64_t touch(const Range& range, std::int64_t never) {
     if (range.count == 0) return 0;
     const Key begin{range.memory, range.begin}, end{range.memory, range.begin + range.count};
@@ -53,7 +53,7 @@ class ReuseDistance {
   }
 
   std::map<Key, Part> parts_;  // they do not overlap
-  std::int64_t now_ = 0;       // bytes touched so far
+  std::int64_t now_ = 0;       // bytes accessed so far
 };
 
 }  // namespace tutti::sim

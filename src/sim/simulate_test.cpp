@@ -208,7 +208,7 @@ TEST(Simulate, SegmentsOfTwoLevelsOverlapAndMoveAsManyBytes) {
   }
 }
 
-// Between hosts that are far apart the fewest rounds count, 3 for 8 hosts; between neighbours fewer bytes in 6 would.
+// Between hosts that are far apart the fewest rounds count, 3 for 8 hosts; between adjacent hosts fewer bytes in 6 would.
 TEST(Simulate, ThePartBetweenHostsIsChosenForHosts) {
   Cluster cluster = cluster_of(16, 2);
   cluster.speed.between.latency = 10e-3;

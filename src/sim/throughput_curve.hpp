@@ -8,9 +8,10 @@
 
 namespace tutti::sim {
 
-/// So many seconds for each byte, or as measured for some sizes, because what fits into a cache goes faster. Who measures with
-/// pieces of a size sends, copies or reduces from one such piece to another: twice that size has to fit. Whoever
-/// touches other bytes before it comes back to a piece goes at the throughput of half of these bytes, if that is more than the piece.
+/// A constant number of seconds per byte, or a curve measured for some sizes, because arrays that fit into a cache are
+/// faster. A measurement at a size copies or reduces from one array of that size to another, so twice the size has to
+/// fit into the cache. A range with a longer reuse distance has the throughput of half that distance, if that is more
+/// than its size.
 class ThroughputCurve {
  public:
   struct Point {
@@ -18,10 +19,11 @@ class ThroughputCurve {
   };
   ThroughputCurve(double seconds_per_byte)
       : seconds_per_byte_(seconds_per_byte) {}  // NOLINT: a number is the usual throughput
-  /// By ascending size. In between, the time is in proportion; below the first and above the last at the throughput of that one.
+  /// By ascending size. In between, the time is in proportion; below the first and above the last at the throughput of
+  /// that one.
   explicit ThroughputCurve(std::vector<Point> points);
 
-  /// For a piece, with so many bytes touched since it was touched last, itself included.
+  /// For a range of `bytes` with the reuse distance `bytes_since`.
   [[nodiscard]] double seconds(std::int64_t bytes, std::int64_t bytes_since) const {
     return static_cast<double>(bytes) * (points_.empty() ? seconds_per_byte_ : measured(bytes, bytes_since));
   }

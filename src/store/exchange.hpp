@@ -1,4 +1,4 @@
-// exchange.hpp: ranks that share nothing but a store meet in it.
+// exchange.hpp: all-gather and barrier over a key-value store.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,12 +17,13 @@ struct StoreExchange {
   TimePoint deadline;
 };
 
-// Everybody's blob, by rank, on every rank. Rank 0 gathers and hands out: 3n requests in all. When rank 0's deadline passes,
-// all who wait get Timeout at once; it names the ranks that are missing, and is what late ones get, too. InvalidArgument for
-// a rank outside 0 … size − 1, for the second of two that claim the same rank, and for blobs that are too large together.
+// Returns the blobs of all ranks, in rank order, on every rank. Rank 0 gathers and distributes: 3n requests in all.
+// When rank 0's deadline passes, all waiting ranks get a Timeout at once that names the missing ranks; a rank that
+// comes later gets it too. InvalidArgument for a rank outside 0 … size − 1, for the second of two processes that claim
+// one rank, and for blobs that are too large together.
 std::vector<std::string> exchange(Store& store, const StoreExchange& where, std::string_view blob);
 
-// Nobody leaves before all have come.
+// No rank returns before all ranks have entered.
 void barrier(Store& store, const StoreExchange& where);
 
 }  // namespace tutti

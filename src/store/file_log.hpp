@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // 1. The file is a line that says what it is, then set and remove requests as the tcp store frames them.
-// 2. Everything happens under a lock on the file, shared to read and exclusive to append. The lock also makes network file
-//    systems show what others wrote.
-// 3. A record is whole or not there: a writer that fails takes back what it wrote; what a killed writer left at the end is
-//    cut off by the next.
+// 2. Everything happens under a lock on the file, shared to read and exclusive to append. The lock also makes network
+//    file systems show what others wrote.
+// 3. A record is complete or absent: a writer that fails truncates what it wrote; the next writer cuts off what a
+//    killed writer left at the end.
 //
 // The lock belongs to the open file description, so that two stores on one file in one process exclude each other too.
 #pragma once
@@ -27,7 +27,7 @@ class FileLog {
   explicit FileLog(const std::filesystem::path& path);
 
   enum class Access { read, append };
-  // Takes the lock without waiting, brings the table up to date and calls `use`. False if somebody else has the lock.
+  // Takes the lock without waiting, brings the table up to date and calls `use`. False if another store has the lock.
   bool try_use(Access access, const std::function<void(Table&)>& use);
   // Only inside try_use(append): writes the change to the file, to be made in the table by the caller. Throws
   // RendezvousError if it cannot; then the file is as before.

@@ -9,10 +9,10 @@
 
 namespace tutti {
 
-// `path` is the file, made if it is not there, or a folder, in which the file is called tutti_store. What earlier runs left in
-// it is still there: give each job its own file or prefix. The file must belong to this user and nobody else may write it:
-// AuthenticationError otherwise. RendezvousError names the path and the system's reason where it cannot be used; a call
-// that fails for a full disk leaves the store as it was.
+// `path` is the file, made if it is not there, or a folder, in which the file is called tutti_store. Keys of earlier
+// runs are still there: give each job its own file or prefix. The file must belong to this user and nobody else may
+// write it: AuthenticationError otherwise. RendezvousError names the path and the system's reason where it cannot be
+// used; a call that fails for a full disk leaves the store as it was.
 std::shared_ptr<Store> file_store(const std::filesystem::path& path);
 
 }  // namespace tutti

@@ -1,9 +1,9 @@
 // protocol.hpp: what clients and server of the tcp store say to each other, and the records of the file store.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each message is a frame. A request's extra is u64 id | u32 key_bytes | u32 expected_bytes | i64 amount, its payload is
-// key, expected and value; a reply's extra is u64 id | i64 number, its payload is a value. Ids are the client's own: answers
-// may come in any order, because waiting is done by the server.
+// Each message is a frame. A request's extra is u64 id | u32 key_bytes | u32 expected_bytes | i64 amount, its payload
+// is key, expected and value; a reply's extra is u64 id | i64 number, its payload is a value. Ids are the client's own:
+// answers may come in any order, because waiting is done by the server.
 #pragma once
 
 #include <algorithm>
@@ -47,7 +47,8 @@ std::string encode(const Request& request);
 // The head; reply.value follows it, and is not copied.
 wire::EncodedFrame encode_head(const Reply& reply);
 
-// How a message is checked from its head, before memory is taken, and made from its payload. Both throw MalformedMessage.
+// How a message is checked from its head, before memory is taken, and made from its payload. Both throw
+// MalformedMessage.
 struct RequestFormat {
   using Message = Request;
   static constexpr std::uint64_t payload_bytes_max = key_bytes_max + 2 * value_bytes_max;
@@ -61,12 +62,13 @@ struct ReplyFormat {
   static Reply decode(const wire::FrameHeader& header, std::span<const std::byte> extra, std::string payload);
 };
 
-// Takes a stream of bytes apart into messages. Pure: whoever has bytes feeds them. Memory grows with the bytes that came,
-// not with those that were announced.
+// Takes a stream of bytes apart into messages. Does no I/O: the caller feeds it bytes. Memory grows with the bytes that
+// came, not with those that were announced.
 template <class Format>
 class MessageStream {
  public:
-  // Calls handle(Message&&) for each message that is complete. Throws MalformedMessage; then the stream is of no more use.
+  // Calls handle(Message&&) for each message that is complete. Throws MalformedMessage; then the stream is of no more
+  // use.
   template <class Handle>
   void feed(std::span<const std::byte> bytes, Handle&& handle) {
     while (true) {

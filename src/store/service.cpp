@@ -1,4 +1,4 @@
-// service.cpp: answers, and those who wait for them.
+// service.cpp: answers requests, and keeps those that wait for a key.
 // SPDX-License-Identifier: Apache-2.0
 #include "store/service.hpp"
 
@@ -11,7 +11,7 @@ namespace tutti::store {
 namespace {
 
 Reply present(Request::Kind kind, std::uint64_t id, const Value& value) {
-  // Whoever only waits is spared the bytes.
+  // A client that only waits gets no value.
   return {.kind = Reply::Kind::value, .id = id, .value = kind == Request::Kind::wait ? nullptr : value};
 }
 

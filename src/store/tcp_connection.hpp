@@ -32,7 +32,7 @@ class TcpConnection {
 
   [[nodiscard]] int fd() const { return socket_.get(); }
   [[nodiscard]] bool is_unauthenticated() const { return handshake_.has_value(); }
-  // Why a stranger that spoke our protocol did not prove that it knows the secret; empty for others, such as a port scan.
+  // Why a client that spoke our protocol failed to authenticate; empty for others, such as a port scan.
   [[nodiscard]] std::string refusal() const;
   [[nodiscard]] bool has_output() const { return !output_.empty() || (handshake_ && !handshake_->output().empty()); }
   // A client that asks faster than it reads is not read from until it has caught up.

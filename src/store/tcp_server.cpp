@@ -76,7 +76,7 @@ class Loop {
   struct Client {
     TcpConnection connection;
     wire::Address peer;
-    UnauthenticatedList::iterator unauthenticated;  // strangers_.end() once it is known
+    UnauthenticatedList::iterator unauthenticated;  // unauthenticated_.end() once it is authenticated
     std::uint32_t watched = EPOLLIN;
   };
 
@@ -85,12 +85,12 @@ class Loop {
     return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
   }
 
-  // A stranger may take a descriptor that the program needs: only so many, as there are.
+  // Unauthenticated connections must leave descriptors for the program, so their number is limited.
   [[nodiscard]] bool has_room() const {
     return unauthenticated_.size() < std::min(options_.unauthenticated_max, wire::descriptors_for_unauthenticated());
   }
 
-  // As many as wait, within reason: those who are served already must not starve during a flood.
+  // Accepts a limited number at a time: existing clients must not starve during a flood of connections.
   void accept_all() try {
     constexpr int accepts_max = 256;
     for (int accepts = 0; accepts < accepts_max; ++accepts) {
@@ -102,7 +102,7 @@ class Loop {
     if (std::exchange(dropped_, listener_.dropped()) != listener_.dropped())
       report(fmt::format("a connection was turned away: {}", wire::describe_system_error(EMFILE)));
   } catch (const std::exception& error) {
-    // Nobody else can come in; those who are there go on.
+    // No further connection can be accepted; existing ones are still served.
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.fd(), nullptr);
     report(fmt::format("nobody else can come to the store: {}", error.what()));
   }
@@ -120,7 +120,7 @@ class Loop {
     // Its own trouble, or a want of memory: it is hung up on, and may try again.
   }
 
-  // Level-triggered, the queue at the door would wake us again and again.
+  // Level-triggered, the queue of connections to accept would wake the thread again and again.
   void stop_accepting() {
     epoll_event nothing{.events = 0, .data = {.u64 = listener_id}};
     accepting_stopped_ = epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, listener_.fd(), &nothing) == 0;
@@ -190,7 +190,7 @@ class Loop {
     clients_.erase(found);  // closing the socket takes it out of the epoll
   }
 
-  // Of the oldest stranger: where others wait for its place it has less time.
+  // The deadline of the oldest unauthenticated connection; it is shorter while others wait to be accepted.
   [[nodiscard]] TimePoint next_deadline() const {
     if (unauthenticated_.empty()) return TimePoint::max();
     const Duration hurried = std::min(options_.unauthenticated_timeout, options_.unauthenticated_time_min);
@@ -208,7 +208,7 @@ class Loop {
   std::unordered_map<std::uint64_t, Client> clients_;
   UnauthenticatedList unauthenticated_;
   std::uint64_t next_id_ = listener_id + 1;
-  bool accepting_stopped_ = false;  // there was no room for strangers, and somebody waits
+  bool accepting_stopped_ = false;  // too many unauthenticated connections, and others wait to be accepted
   std::size_t dropped_ = 0;         // connections, for want of descriptors
   std::vector<std::byte> buffer_;
   std::vector<Request> requests_;

@@ -17,12 +17,13 @@
 namespace tutti {
 
 // 1. It listens on exactly the address asked for; port 0 takes a free one.
-// 2. A connection is a stranger until it has proved that it knows the secret. UnauthenticatedConnections have `unauthenticated_timeout` for that,
-//    and beyond `unauthenticated_max`, or an eighth of the descriptors this process may have, the oldest makes room for the newest
-//    as soon as it had `unauthenticated_time_min`; until then the newest waits at the door. Nothing a stranger sends reaches the
-//    store; one that greets like a rank and does not know the secret is reported.
-// 3. Whatever one client does harms only its own connection.
-//    Should no connection come in any more, those that are there are served on.
+// 2. A connection is unauthenticated until it has proved that it knows the secret, for which it has
+//    `unauthenticated_timeout`. At most `unauthenticated_max` of them are open, and at most an eighth of the
+//    descriptors that this process may have. Beyond that the oldest is closed for the newest once it is
+//    `unauthenticated_time_min` old; until then the newest is not accepted. Nothing that an unauthenticated connection
+//    sends reaches the store; one that speaks our protocol without the secret is reported.
+// 3. Whatever one client does harms only its own connection. If no connection can be accepted any more, existing ones
+//    are still served.
 // 4. Waiting costs the server nothing but memory.
 //
 // The destructor closes all connections and joins the thread.
@@ -34,8 +35,8 @@ class TcpStoreServer {
     Duration unauthenticated_timeout = std::chrono::seconds(5);
     Duration unauthenticated_time_min = std::chrono::seconds(1);
     std::size_t unauthenticated_max = 4096;
-    // What people should know, in a sentence: that somebody failed to authenticate, and from where; that descriptors ran
-    // out. On the server's thread.
+    // What people should know, in a sentence: that somebody failed to authenticate, and from where; that descriptors
+    // ran out. On the server's thread.
     std::function<void(const std::string& sentence)> on_trouble = {};
   };
 

@@ -1,4 +1,4 @@
-// tcp_server_test.cpp: the tcp store's server among strangers, and with 2 000 clients at once.
+// tcp_server_test.cpp: the tcp store's server with unauthenticated connections, and with 2 000 clients at once.
 // SPDX-License-Identifier: Apache-2.0
 #include "store/tcp_server.hpp"
 
@@ -144,7 +144,7 @@ TEST_F(TcpServer, UnauthenticatedConnectionsHoldAnEighthOfTheDescriptorsAtMost) 
        open_files() < before + 60 + 32 && std::chrono::steady_clock::now() < deadline;) {
     EXPECT_EQ(honest->add("n", 0, soon()), 0);
   }
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(honest->add("n", 0, soon()), 0) << "a look at the door each";
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(honest->add("n", 0, soon()), 0) << "one accept attempt each";
   EXPECT_EQ(open_files(), before + 60 + 32);
 }
 

@@ -17,9 +17,9 @@ struct TcpStoreOptions {
   TimePoint deadline;  // to connect and authenticate by; the server may start later than its clients
 };
 
-// One connection that all threads share; whoever waits reads for all, so there is no thread behind it. Throws
-// RendezvousError if the server cannot be found, AuthenticationError if it is not ours. When the server is gone, every call
-// that waits and every later one throws RendezvousError.
+// One connection that all threads share. One of the waiting threads reads for all of them, so no extra thread is
+// needed. Throws RendezvousError if the server cannot be found, AuthenticationError if it is not ours. When the server
+// is gone, every call that waits and every later one throws RendezvousError.
 std::shared_ptr<Store> tcp_store(const TcpStoreOptions& options);
 
 }  // namespace tutti

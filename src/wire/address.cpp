@@ -167,7 +167,7 @@ bool operator==(const Address& a, const Address& b) {
 }
 
 HostPort HostPort::parse(std::string_view given) {
-  const std::string text = printable_text(given);  // it may come from a stranger, and goes into errors
+  const std::string text = printable_text(given);  // it may come from another process, and goes into errors
   if (text != given) throw InvalidArgument(fmt::format("'{}' is no host:port: it has control characters", text));
   const std::size_t colon = text.rfind(':');
   if (colon == std::string::npos) {

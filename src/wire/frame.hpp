@@ -4,10 +4,11 @@
 // A frame is a head of 24 bytes, up to 256 bytes of extra whose meaning belongs to the type, and a payload. All numbers
 // are little-endian:
 //
-//   u8 type | u8 flags | u16 extra_bytes | u32 epoch | u64 payload_bytes | u32 payload_crc | u32 header_crc | extra | payload
+//   u8 type | u8 flags | u16 extra_bytes | u32 epoch | u64 payload_bytes | u32 payload_crc | u32 header_crc | extra |
+//   payload
 //
 // header_crc is the CRC32C of the head before it and of the extra: nothing in a head is believed before it holds. The
-// payload is not parsed here: whoever uses the parser reads it straight to where it belongs, and checks payload_crc
+// payload is not parsed here: the caller reads it straight to its destination and checks payload_crc
 // where it is worth the time.
 #pragma once
 

@@ -107,7 +107,7 @@ void Handshake::check_hello() {
     return fail("it claims the same side of the connection as we have: something sends our own bytes back");
   }
   if (std::to_integer<std::size_t>(hello[prefix_bytes + 1]) > purpose_bytes_max) {
-    return fail("its greeting is malformed");
+    return fail("its first message is malformed");
   }
   expect_ = Expect::proof;
   if (role_ == Role::acceptor) {

@@ -5,13 +5,13 @@
 //   acceptor → initiator   hello_a | HMAC(secret, "acceptor"  | hello_i | hello_a)                 (108 + 32)
 //   initiator → acceptor             HMAC(secret, "initiator" | hello_i | hello_a)                 (32)
 //
-// 1. Every message has a fixed size; nothing a stranger sends decides how much is read or kept.
-// 2. The MACs bind both roles, both nonces and both purposes: an answer cannot be replayed, reflected to the side it came
-//    from, or used for another purpose.
+// 1. Every message has a fixed size; nothing that an unauthenticated peer sends decides how much is read or kept.
+// 2. The MACs bind both roles, both nonces and both purposes: an answer cannot be replayed, reflected to the side it
+//    came from, or used for another purpose.
 // 3. The first 10 bytes, magic and version, never change: two versions can tell each other which they are.
 //
-// A state machine over bytes, without I/O, so that transports poll it, the fuzzer drives it and `authenticate` blocks on
-// it. Nothing is encrypted after it.
+// A state machine over bytes, without I/O, so that transports poll it, the fuzzer drives it and `authenticate` blocks
+// on it. Nothing is encrypted after it.
 #pragma once
 
 #include <array>

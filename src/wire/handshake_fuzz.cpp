@@ -1,5 +1,4 @@
-// handshake_fuzz.cpp: whoever does not know the secret is never let in, whatever is sent; and nothing is read beyond the
-// handshake.
+// handshake_fuzz.cpp: no input without the secret passes the handshake, and nothing is read beyond it.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdlib>

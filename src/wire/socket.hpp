@@ -65,7 +65,7 @@ class Listener {
   bool drop_one();
 
   UniqueFd socket_;
-  UniqueFd reserve_;  // given up for a moment to accept and close a connection when descriptors run out
+  UniqueFd reserve_;  // released to accept and close a connection when descriptors run out
   Address address_;
   SocketOptions accepted_options_;
   std::size_t dropped_ = 0;
@@ -74,8 +74,8 @@ class Listener {
 // The system's words for an errno. Running out of descriptors is named as that, with the limit and what to do.
 std::string describe_system_error(int error);
 
-// How many descriptors strangers may hold: an eighth of what this process may have now, so that a program under a small
-// limit keeps its own.
+// How many descriptors unauthenticated connections may hold: an eighth of what this process may have now, so that a
+// program under a small limit keeps its own.
 std::size_t descriptors_for_unauthenticated();
 
 // Doubles the soft limit on descriptors, as far as the hard limit goes. Whether there was room.
@@ -133,8 +133,8 @@ Transfer read_some(int socket, std::span<const iovec> into);
 Transfer write_some(int socket, std::span<const std::byte> from);
 Transfer write_some(int socket, std::span<const iovec> from);
 
-// poll(2) until one of `events` (POLLIN, POLLOUT) or the deadline; the events that came, 0 for the deadline. An error or
-// hang-up on the socket counts as the event asked for: the next read or write reports it.
+// poll(2) until one of `events` (POLLIN, POLLOUT) or the deadline; the events that came, 0 for the deadline. An error
+// or hang-up on the socket counts as the event asked for: the next read or write reports it.
 short wait_for(int socket, short events, TimePoint deadline);
 
 // The milliseconds to give poll or epoll_wait so that it does not wake before the deadline; −1 for no deadline.

@@ -212,7 +212,7 @@ TEST_P(Asynchronous, ABlockingCallOnOneGroupServesTheOthersMeanwhile) {
 
 TEST_P(Asynchronous, OverlappingGroupsWorkSideBySide) {
   on_every_rank([](Group& world) {
-    // Every pair of neighbours is a group; each rank is in two, and starts them in the order of its own choice.
+    // Every pair of adjacent ranks is a group; each rank is in two, and starts them in the order of its own choice.
     if (world.size() < 2) return;
     std::vector<std::optional<Group>> pairs(2);
     for (int left = 0; left < world.size() - 1; ++left) {

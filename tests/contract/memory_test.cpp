@@ -10,7 +10,7 @@
 namespace tutti::contract {
 namespace {
 
-// Groups of two ranks, which write into each other's seats, and larger ones.
+// Groups of two ranks, which write into each other's slots, and larger ones.
 TEST(MemoryInCommon, ComesBackAfterTheGroupsItWasUsedInAreGone) {
   constexpr std::size_t elements = 1 << 20, rounds = 40;
   for (const int size : {2, 3}) {

@@ -152,7 +152,7 @@ std::vector<BadCall> bad_calls() {
        },
        {"9"}},
       {"no array at all", [](Group& g) { g.all_reduce(View()); }, {"no"}},
-      {"a subgroup with a stranger",
+      {"a subgroup with a rank that does not exist",
        [](Group& g) {
          (void)g.subgroup(std::array{0, 5});
        },

@@ -89,7 +89,7 @@ TEST(UnauthenticatedConnections, OnEveryListeningPortDoNoHarm) {
       g.all_reduce(x);
       EXPECT_EQ(x[49'999], 3.0f);
     }
-    Group half = g.split(g.rank() % 2);  // new links, while strangers are at the door
+    Group half = g.split(g.rank() % 2);  // new links, while unauthenticated connections are open
     half.barrier();
   });
 }

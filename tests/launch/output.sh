@@ -60,7 +60,7 @@ expect bare 2 '^out [01]$'
 printf 'one\ntwo\n' | launch input 0 -n 2 cat
 [ "$(cat "$folder/input.out")" = "$(printf '[0] one\n[0] two')" ] || fail "standard input did not reach rank 0, or not only"
 
-# Whoever reads our output goes away: the job ends, and says why.
+# The reader of our output goes away: the job ends and says why.
 { timeout -k 5 60 "$tuttirun" -n 2 yes 2>"$folder/gone.err" || echo $? >"$folder/gone.status"; } | head -n 3 >"$folder/gone.out"
 [ "$(cat "$folder/gone.status")" = 141 ] || fail "output that nobody reads: exit $(cat "$folder/gone.status")"
 expect_last gone 'standard output cannot be written: Broken pipe'

@@ -33,19 +33,19 @@ two tcp --method "tcp://127.0.0.1:$(free_port)"
 expect_world tcp 2 "met at rank 0's store"
 
 two file --method "file://$folder/meeting"
-expect_world file 2 "found by a note in $folder/meeting"
-[ ! -e "$folder/meeting" ] || fail "the note was left"
+expect_world file 2 "found by a record in $folder/meeting"
+[ ! -e "$folder/meeting" ] || fail "the record was left"
 
-# A job that was killed leaves its note; the next one does not mind, even if its rank 1 comes first.
+# A job that was killed leaves its record; the next one does not mind, even if its rank 1 comes first.
 "$where_am_i" --method "file://$folder/meeting" --rank 0 --size 2 >/dev/null 2>&1 &
 killed=$!
 started+=("$killed")
 for _ in $(seq 100); do [ -e "$folder/meeting" ] && break; sleep 0.05; done
 kill -9 "$killed"
 wait "$killed" 2>/dev/null || true
-[ -e "$folder/meeting" ] || fail "there is no stale note to try"
+[ -e "$folder/meeting" ] || fail "there is no stale record to try"
 two stale --method "file://$folder/meeting"
-expect_world stale 2 'found by a note'
+expect_world stale 2 'found by a record'
 
 # A full disk, where this user may mount one.
 mkdir "$folder/small"

@@ -1,8 +1,8 @@
 # common.sh: what the launcher tests share. Sourced, with the path of where_am_i as the script's first argument.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Everything happens in a temporary folder, which is also the home, so that key files and notes stay in it. At the end
-# nothing may be left: neither a process that the test started nor a note.
+# Everything happens in a temporary folder, which is also the home, so that key files and records stay in it. At the end
+# nothing may be left: neither a process that the test started nor a record.
 set -euo pipefail
 
 where_am_i=$(realpath "$1")
@@ -85,7 +85,7 @@ expect_world() {
 }
 
 expect_no_notes() {
-  local notes
-  notes=$(find "$HOME" -name '*.note*')
-  [ -z "$notes" ] || fail "notes were left: $notes"
+  local records
+  records=$(find "$HOME" -name '*.note*')
+  [ -z "$records" ] || fail "records were left: $records"
 }

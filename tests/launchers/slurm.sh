@@ -4,7 +4,7 @@ source "$(dirname "$0")/common.sh"
 export PATH=$PATH:/usr/sbin:/sbin
 for program in munged slurmctld slurmd srun sinfo; do need $program; done
 
-# Whoever may use the key may speak for anyone in this cluster, so it is made for this test.
+# Any process that can read the key can act for any user of this cluster, so it is made for this test.
 start_munge() {
   chmod 755 "$folder"
   head -c 1024 /dev/urandom >"$folder/munge.key"
@@ -72,7 +72,7 @@ write_configuration
 start_cluster
 
 run one-node srun --mpi=none -N 1 -n 3 --overcommit "$where_am_i" --timeout 60
-expect_world one-node 3 "local [0-2] of 3, node 0 of 1; Slurm: met at .*, found by a note in $HOME/.config/tutti/slurm-.*; secret from the key file"
+expect_world one-node 3 "local [0-2] of 3, node 0 of 1; Slurm: met at .*, found by a record in $HOME/.config/tutti/slurm-.*; secret from the key file"
 expect_no_notes
 
 run two-nodes srun --mpi=none -N 2 -n 3 --overcommit "$where_am_i" --timeout 60

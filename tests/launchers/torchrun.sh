@@ -1,4 +1,4 @@
-# torchrun.sh: torchrun, on one node (a private note) and as two nodes (the agent's store).
+# torchrun.sh: torchrun, on one node (a private record) and as two nodes (the agent's store).
 # SPDX-License-Identifier: Apache-2.0
 source "$(dirname "$0")/common.sh"
 
@@ -8,7 +8,7 @@ torchrun=${TUTTI_TORCHRUN:-$source_folder/.venv/bin/torchrun}
 export OMP_NUM_THREADS=1
 
 run one "$torchrun" --standalone --nproc-per-node 3 --no-python "$where_am_i" --timeout 60 --times 2
-expect one 6 "local [0-2] of 3, node 0 of 1; torchrun: met at rank 0's store at 127.0.0.1:[0-9]+, found by a note in $HOME/.config/tutti/torchrun-.*; secret from the key file"
+expect one 6 "local [0-2] of 3, node 0 of 1; torchrun: met at rank 0's store at 127.0.0.1:[0-9]+, found by a record in $HOME/.config/tutti/torchrun-.*; secret from the key file"
 expect_no_notes
 
 # Two nodes, as torchrun counts them: two agents, the second joining the first one's store.

@@ -140,12 +140,12 @@ def test_broadcast_moves_any_dtype(dtype, rank, size):
 
 
 def outputs_for(size, form, counts):
-    if form == "neighbours":
+    if form == "adjacent":
         return list(torch.empty(sum(counts)).split(counts))
     return [torch.empty(count, 2)[:, 0] if form == "strided" else torch.empty(count) for count in counts]
 
 
-@pytest.mark.parametrize("form", ["apart", "neighbours", "strided"])
+@pytest.mark.parametrize("form", ["apart", "adjacent", "strided"])
 @pytest.mark.parametrize("is_async", [False, True])
 def test_all_gather_fills_lists(form, is_async, rank, size):
     outputs = outputs_for(size, form, [5] * size)
@@ -156,7 +156,7 @@ def test_all_gather_fills_lists(form, is_async, rank, size):
         assert torch.equal(output, numbers(r))
 
 
-@pytest.mark.parametrize("form", ["apart", "neighbours"])
+@pytest.mark.parametrize("form", ["apart", "adjacent"])
 def test_all_gather_of_different_lengths(form, rank, size):
     outputs = outputs_for(size, form, [r + 1 for r in range(size)])
     dist.all_gather(outputs, numbers(rank, rank + 1))

@@ -56,7 +56,7 @@ CASES = {
     "permute partly": (lambda r, n: (3,), lambda x, r, n: tutti.permute(x, [(0, n - 1)])),
     "scan": (lambda r, n: (3,), lambda x, r, n: tutti.scan(x)),
     "exscan": (lambda r, n: (3,), lambda x, r, n: tutti.exscan(x)),
-    "a nest": (lambda r, n: (3,), lambda x, r, n: torch.cat(list(tutti.all_reduce({"a": x, "b": x * x}).values()))),
+    "a tree": (lambda r, n: (3,), lambda x, r, n: torch.cat(list(tutti.all_reduce({"a": x, "b": x * x}).values()))),
     "two in a row": (lambda r, n: (n,), lambda x, r, n: tutti.all_gather(torch.sin(tutti.reduce_scatter(x * x)))),
 }
 

@@ -180,7 +180,7 @@ def many_arrays(rank):
     [("all_reduce", {}), ("all_reduce", {"op": "max"}), ("scan", {}), ("broadcast", {"root": 1}), ("reduce", {"root": 1})],
 )
 def test_ranks_that_take_a_tree_apart_in_cpp_and_in_python_agree(rank, size, verb, options):
-    """Messages and structure are the same, so that a rank does not notice how its neighbour's tree was served."""
+    """Messages and structure are the same, so that a rank does not notice how its peer's tree was served."""
     trees = [many_arrays(r) for r in range(size)]
     mine = Unusual(trees[rank]) if rank % 2 else trees[rank]
     result = getattr(tutti, verb)(mine, **options)

@@ -16,7 +16,7 @@ namespace tutti::sim {
 enum class Outcome : std::uint8_t {
   pending,  // never ended: the rank was killed, or something hangs
   well,
-  refused,  // InvalidArgument, at the door of this rank
+  refused,  // InvalidArgument, raised by this rank on entry
   mismatch,
   timeout,
   lost,

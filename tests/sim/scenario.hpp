@@ -54,7 +54,7 @@ struct GroupScript {
 struct Deviation {
   enum class Kind : std::uint8_t {
     mismatch,  // it makes another call than the others
-    refusal,   // it passes an argument that is refused at the door
+    refusal,   // it passes an argument that is rejected on entry
     absence,   // it makes neither this call nor a later one on the group, but lives on
     abort,     // it aborts the group before the call
     leave,     // it leaves the job before the call, whatever it has under way

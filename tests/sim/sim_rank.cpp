@@ -137,7 +137,7 @@ bool SimRank::take_group(Course& course) {
 bool SimRank::collect(Course& course) {
   const auto ended = [](const UnderWay& each) { return each.operation->ended(); };
   for (UnderWay& each : course.under_way) {
-    if (ended(each)) each.operation->group.reset();  // as whoever waits for it does
+    if (ended(each)) each.operation->group.reset();  // as the waiting thread does
   }
   return std::erase_if(course.under_way, ended) > 0;
 }

@@ -55,7 +55,7 @@ void Part::set_views(Request& request) {
   if (has_input() && !input_) request.input = joins(call_.verb) ? block_of(*output_) : output_->view();
   if (has_output() && !output_) request.output = block_of(*input_);
 
-  // Whoever has to ask for sizes may also leave it to the call to ask for an array.
+  // Where sizes are exchanged, the call may also allocate the array.
   const bool knows_nothing = call_.verb == Verb::broadcast || call_.verb == Verb::scatter;
   if (call_.sizing != Sizing::exchanged || !output_ || (!knows_nothing && call_.seed % 2 == 0)) return;
   request.output = View();

@@ -44,7 +44,7 @@ Group join_as_thread(const WorldOptions& options, int rank, const std::shared_pt
 /// What InitOptions calls it.
 std::string backend_of(WorldKind kind);
 
-/// The node of each rank: `ranks_per_node` neighbours share one.
+/// The node of each rank: `ranks_per_node` consecutive ranks share one.
 int node_of_rank(const WorldOptions& options, int rank);
 int node_count(const WorldOptions& options);
 

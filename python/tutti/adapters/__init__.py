@@ -7,7 +7,7 @@
     unpack_into(flat, outs)                          the same into arrays of the caller (where they can be written)
     dtype_name(x), shape_of(x)                       "float32", (2, 3)
     from_array(array, like)                          native memory as an array of like's kind
-    empty(shape, dtype, group)                       an array in memory that neighbours reach without a copy
+    empty(shape, dtype, group)                       an array in memory that local peers reach without a copy
     memory(x, write)                                 what the core reads or writes in a message
 
 and may have
@@ -46,7 +46,7 @@ _ARRAYS = {
 }
 _NUMBERS = (bool, int, float, complex)
 _TEXTS = (str, bytes)
-TREE = "nest"
+TREE = "tree"
 NOTHING = "nothing"
 TEXT = "text"
 

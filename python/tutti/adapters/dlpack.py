@@ -128,5 +128,5 @@ def from_array(array_: _native.Array, like: Any) -> Any:
 
 def empty(shape: tuple[int, ...], dtype: str, group: Any) -> Any:
     raise Unsupported(
-        "empty: memory that neighbours reach is given as NumPy or torch arrays; numpy.from_dlpack leads further"
+        "empty: memory that local peers reach is given as NumPy or torch arrays; numpy.from_dlpack leads further"
     )

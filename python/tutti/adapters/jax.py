@@ -103,5 +103,5 @@ def refuse_gradients(verb: str, x: Any) -> None:
 
 def empty(shape: tuple[int, ...], dtype: str, group: Any) -> Any:
     raise Unsupported(
-        "empty: JAX arrays are written by JAX alone; memory that neighbours reach is given as NumPy or torch arrays"
+        "empty: JAX arrays are written by JAX alone; memory that local peers reach is given as NumPy or torch arrays"
     )

@@ -1,6 +1,6 @@
 # internals.py: everything that is not part of JAX's public interface, in one place.
 # SPDX-License-Identifier: Apache-2.0
-"""Ordered effects have no public door. JAX threads a token through a program for each of them, across loops, branches
+"""Ordered effects have no public API. JAX threads a token through a program for each of them, across loops, branches
 and inner functions, and keeps equations that have one although nobody uses their result: all that a collective needs.
 mpi4jax relies on the same interface."""
 

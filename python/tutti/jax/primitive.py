@@ -4,7 +4,7 @@
 or None, whether the call takes part in differentiation, and whether its program is waited for. How it differentiates and
 batches is in rules.py.
 
-Compiled programs run when XLA gets to them, later than the Python line that started them. They therefore use a twin of
+Compiled programs run when XLA gets to them, later than the Python line that started them. They therefore use a duplicate of
 the group, which has sequence numbers of its own; it is made when the first program with the group is compiled, by all
 of its ranks."""
 
@@ -39,7 +39,7 @@ def run(
     awaited: bool = False,
 ) -> jax.Array:
     """Runs the call on x, now or in the program that is being traced. `shape` is the result's, on this rank. `awaited`:
-    whoever starts the program waits for it, so that it may use the group itself."""
+    the caller waits for the program, so that it may use the group itself."""
     return call_p.bind(
         x,
         call=call,

@@ -150,7 +150,7 @@ def zero(optimizer: Any, *, clip_norm: float | None = None, group: Any = None) -
 def _leaves_like(params: Any, sharing: _Sharing) -> list:
     leaves, definition = jax.tree_util.tree_flatten(params)
     if definition != sharing.definition:
-        raise InvalidArgument("zero: the parameters and the gradients are nests of different structure")
+        raise InvalidArgument("zero: the parameters and the gradients are trees of different structure")
     return leaves
 
 

@@ -10,7 +10,7 @@ It does so wherever it traces Python, but not in one kind of graph: that of the 
 tape outside of it. Therefore whatever may contain calls is also put into a chain whenever a call is added to its
 graph.
 
-The calls run on a private twin of the group, from threads of TensorFlow."""
+The calls run on a private duplicate of the group, from threads of TensorFlow."""
 
 from __future__ import annotations
 

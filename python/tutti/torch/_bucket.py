@@ -1,4 +1,4 @@
-# _bucket.py: gradients that travel together, in memory that neighbours reach without a copy.
+# _bucket.py: gradients that travel together, in memory that local peers reach without a copy.
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 

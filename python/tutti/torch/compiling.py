@@ -1,6 +1,6 @@
 # compiling.py: the verbs inside torch.compile: what its tracer puts into a program in their place.
 # SPDX-License-Identifier: Apache-2.0
-"""Imported when torch's tracer is (see _torch_compile.py). Each verb has a twin here with the same signature, which the
+"""Imported when torch's tracer is (see _torch_compile.py). Each verb has a counterpart here with the same signature, which the
 tracer follows instead: it makes the Call and finds the group at trace time, as constants of the program, and leaves one
 `tutti::call` per message. What cannot be compiled raises at trace time with `fullgraph=True`; without it, it runs between
 two compiled parts.
@@ -254,6 +254,6 @@ def _register() -> None:
 
 _register()
 
-from . import compiling_layers  # noqa: E402  (it needs the verbs' twins)
+from . import compiling_layers  # noqa: E402  (it needs the verbs' counterparts)
 
 compiling_layers.register()

@@ -1,6 +1,6 @@
 # compiling_layers.py: model_parallel and pmap inside torch.compile.
 # SPDX-License-Identifier: Apache-2.0
-"""Twins, as in compiling.py, of the functions that carry model_parallel: each is an autograd function whose forward and
+"""Counterparts, as in compiling.py, of the functions that carry model_parallel: each is an autograd function whose forward and
 backward are calls of the program. Groups, lengths and how they are cut are constants of the program: a program serves
 one length along an axis that is cut or joined. The tracer cannot hand a group from one function that it runs to another:
 here `members` is a group's number."""

@@ -228,7 +228,7 @@ class DataParallel(nn.Module):
 
 
 class _Join:
-    """The loop of ranks that end at different times. Each step begins with a roll call."""
+    """The loop of ranks that end at different times. Each step begins by exchanging which ranks are active."""
 
     def __init__(self, model: DataParallel):
         self.model = model

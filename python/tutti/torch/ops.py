@@ -1,4 +1,4 @@
-# ops.py: collectives as one operator of torch, for torch.compile, export and whoever else looks at operators.
+# ops.py: collectives as one operator of torch, for torch.compile, export and other tools that inspect operators.
 # SPDX-License-Identifier: Apache-2.0
 """`tutti::call` runs a Call, given as its text, on a tensor; the result is always new memory. Three things keep
 compiled programs in step with each other:

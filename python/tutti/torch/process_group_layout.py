@@ -1,7 +1,7 @@
 # process_group_layout.py: tensors of a call as flat arrays, copied only where they do not lie side by side.
 # SPDX-License-Identifier: Apache-2.0
 """torch.distributed counts elements and does not compare shapes, so every tensor goes to the core as one flat array. A
-contiguous tensor, or a list of tensors that are neighbours in memory (what ``chunk``, ``split`` and ``unbind`` give),
+contiguous tensor, or a list of tensors that are adjacent in memory (what ``chunk``, ``split`` and ``unbind`` give),
 is used where it lies; anything else is copied into one array first, and results are copied back when the call has
 ended.
 """

@@ -1,8 +1,8 @@
-# process_group_rendezvous.py: the ranks of torch.distributed become a world: they meet in the store torch gives them.
+# process_group_rendezvous.py: makes the ranks of torch.distributed a world, through the store that torch gives them.
 # SPDX-License-Identifier: Apache-2.0
-"""Whoever started the processes (torchrun, mp.spawn, mpirun, a script) and however they found each other (env://,
-tcp://, file://, a store of the user's), torch hands every backend a c10d store. The ranks meet there; nothing else needs to
-be agreed on, and no further port is opened for it.
+"""torch gives every backend a c10d store, whatever launched the processes (torchrun, mp.spawn, mpirun, a script) and
+however they found each other (env://, tcp://, file://, a store of the user's). The ranks use it for rendezvous; nothing
+else has to be agreed on, and no further port is opened.
 """
 
 from __future__ import annotations

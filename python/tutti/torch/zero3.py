@@ -66,9 +66,9 @@ class Zero3Optimizer(ZeroOptimizer):
 
     def _cut(self, parameters: list[nn.Parameter], bytes_max: int) -> list[Chunk]:
         by_unit: dict[tuple[int, str], list[nn.Parameter]] = {}
-        strangers = [p for p in parameters if id(p) not in self._unit_of]
-        if strangers:
-            raise InvalidArgument(f"ZeroOptimizer: {len(strangers)} of the parameters are not in the model")
+        unknown = [p for p in parameters if id(p) not in self._unit_of]
+        if unknown:
+            raise InvalidArgument(f"ZeroOptimizer: {len(unknown)} of the parameters are not in the model")
         for p in parameters:
             by_unit.setdefault((id(self._unit_of[id(p)]), dtype_name(p.dtype)), []).append(p)
         chunks = []

@@ -20,7 +20,7 @@ assert "TUTTI_SECRET" not in os.environ
 tutti.finalize()
 world = tutti.init(timeout=30)  # once more: the secret is kept where only the library finds it
 assert tutti.all_reduce(1) == world.size
-found = os.urandom(16)  # to see that whoever looks can find something
+found = os.urandom(16)  # to see that the search can find something
 print("pid", os.getpid(), shared.__array_interface__["data"][0], found.hex(), flush=True)
 tutti.broadcast_object(sys.stdin.readline() if world.rank == 0 else None)
 """

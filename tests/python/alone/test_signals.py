@@ -55,7 +55,7 @@ def rank_processes(launcher):
     return found
 
 
-@pytest.mark.parametrize("call", ["all_reduce", "large", "recv", "wait", "nest", "split"])
+@pytest.mark.parametrize("call", ["all_reduce", "large", "recv", "wait", "tree", "split"])
 def test_ctrl_c_interrupts_a_blocked_call(tuttirun, tmp_path, clean_environment, call):
     program = tmp_path / "main.py"
     program.write_text(WAITING)
