@@ -106,14 +106,20 @@ void bind_adjoint(nb::module_& m) {
 
 Op op_from(nb::handle value) {
   if (nb::isinstance<Op>(value)) return nb::cast<Op>(value);
-  if (!nb::isinstance<nb::str>(value)) {
-    throw InvalidArgument(fmt::format("op={} is neither the name of a reduction nor tutti.premul(factor)",
-                                      nb::cast<std::string>(nb::repr(value))));
-  }
+  const auto refusal = [&] {
+    const auto hint = nb::cast<std::string>(nb::module_::import_("tutti._hints").attr("op_hint")(value));
+    return InvalidArgument(
+        fmt::format("op={} is not a reduction here{}", nb::cast<std::string>(nb::repr(value)), hint));
+  };
+  if (!nb::isinstance<nb::str>(value)) throw refusal();
   const auto name = nb::cast<std::string>(value);
   constexpr std::string_view premul = "premul(";
-  if (name.starts_with(premul) && name.ends_with(")")) return Op::premul(std::stod(name.substr(premul.size())));
-  return op_from_name(name);
+  try {
+    if (name.starts_with(premul) && name.ends_with(")")) return Op::premul(std::stod(name.substr(premul.size())));
+    return op_from_name(name);
+  } catch (const std::exception&) {
+    throw refusal();
+  }
 }
 
 void bind_call(nb::module_& m) {

@@ -14,11 +14,13 @@ class PendingWork {
   /// Never blocks: the call goes on, and what it works on is kept until then.
   ~PendingWork();
 
-  /// The result. None: to the call's own deadline.
+  /// The result. None: to the call's own deadline; 0: without waiting.
   nb::object wait(nb::handle timeout);
   [[nodiscard]] bool test();
   [[nodiscard]] int source() const;
   [[nodiscard]] std::string_view verb() const;
+  /// The call, how far it is, and whom it waits for.
+  [[nodiscard]] std::string text() const;
   [[nodiscard]] const Started& started() const { return started_; }
 
   std::shared_ptr<Array> learns;  // becomes the result

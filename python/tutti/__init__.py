@@ -17,11 +17,12 @@ from typing import Any
 from . import _torch_compile
 from ._errors import (Aborted, AuthenticationError, Error, InvalidArgument, Mismatch, PeerLost, RendezvousError, Timeout,
                       Unsupported)
-from ._lifecycle import before_finalize, connector, context, finalize, init, is_initialized, world
-from ._native import Array, Group, Op, Work, premul
+from ._lifecycle import (before_finalize, connector, context, finalize, init, is_initialized, local_rank, rank, size, world)
+from ._native import Array, Group, Op, premul
 from ._native import version as __version__
 from ._verbs import (all_gather, all_reduce, all_to_all, barrier, broadcast, exscan, gather, irecv, isend, permute, recv, reduce,
                      reduce_scatter, scan, scatter, send, sendrecv, verbs)
+from ._works import Work, wait_all, wait_any
 
 # Names that bring more with them than a small program should load: from which module, on first use.
 _LATER = {
@@ -47,8 +48,9 @@ _NOT_BY_STAR = {"breakpoint", *_SUBMODULES}
 __all__ = [
     "Aborted", "Array", "AuthenticationError", "Error", "Group", "InvalidArgument", "Mismatch", "Op", "PeerLost",
     "RendezvousError", "Timeout", "Unsupported", "Work", "all_gather", "all_reduce", "all_to_all", "barrier", "before_finalize",
-    "broadcast", "connector", "context", "exscan", "finalize", "gather", "init", "irecv", "is_initialized", "isend", "permute",
-    "premul", "recv", "reduce", "reduce_scatter", "scan", "scatter", "send", "sendrecv", "verbs", "world",
+    "broadcast", "connector", "context", "exscan", "finalize", "gather", "init", "irecv", "is_initialized", "isend", "local_rank", "permute",
+    "premul", "rank", "recv", "reduce", "reduce_scatter", "scan", "scatter", "send", "sendrecv", "size", "verbs",
+    "wait_all", "wait_any", "world",
     *(name for name in _LATER if name not in _NOT_BY_STAR),
 ]
 
