@@ -117,6 +117,7 @@ std::shared_ptr<Member> member_of(nb::handle group) {
   if (!nb::try_cast(group, member, false)) {
     nb::module_::import_("tutti._dispatch").attr("group_or_world")(group);  // raises, and says what to pass instead
   }
+  static_cast<void>(member->core());  // raises in an empty group
   return member;
 }
 

@@ -84,7 +84,7 @@ void bind_op(nb::module_& m) {
            [](const Op& op, nb::handle other) { return nb::isinstance<Op>(other) && nb::cast<Op>(other) == op; })
       .def("__hash__", [](const Op& op) { return std::hash<std::string>()(name_of(op)); })
       .def("__reduce__", [](const Op& op) {
-        return nb::make_tuple(nb::module_::import_("tutti._native").attr("op"), nb::make_tuple(name_of(op)));
+        return nb::make_tuple(nb::module_::import_("tutti._pickles").attr("op_named"), nb::make_tuple(name_of(op)));
       });
   m.def(
       "premul", [](double factor) { return Op::premul(factor); }, nb::arg("factor"),
@@ -160,8 +160,9 @@ void bind_call(nb::module_& m) {
            [](const Call& c, nb::handle other) { return nb::isinstance<Call>(other) && nb::cast<Call>(other) == c; })
       .def("__hash__", [](const Call& c) { return std::hash<std::string>()(encode(c)); })
       .def("__repr__", [](const Call& c) { return fmt::format("Call({})", encode(c)); })
-      .def("__reduce__",
-           [](const Call& c) { return nb::make_tuple(nb::type<Call>().attr("decode"), nb::make_tuple(encode(c))); });
+      .def("__reduce__", [](const Call& c) {
+        return nb::make_tuple(nb::module_::import_("tutti._pickles").attr("call_decoded"), nb::make_tuple(encode(c)));
+      });
 }
 
 }  // namespace tutti::python

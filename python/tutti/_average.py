@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, TypeVar
 
 from . import _native
 from ._errors import InvalidArgument
 from ._frames import frame_of
 from ._nest import flatten
 
+Tree = TypeVar("Tree")
+
 _SUM = _native.Call("all_reduce")
 _MEAN = _native.Call("all_reduce", op="mean")
 
 
-def average(tree: Any, weight: Any = None, *, group: Any = None, timeout: float | None = None) -> Any:
+def average(
+    tree: Tree, weight: object = None, *, group: _native.Group | None = None, timeout: _native.Timeout = None
+) -> Tree:
     """The mean over all ranks of a nest of arrays (gradients, losses, statistics), in any framework::
 
         grads = tutti.average(grads)                         # every rank counts alike
@@ -44,7 +48,7 @@ def average(tree: Any, weight: Any = None, *, group: Any = None, timeout: float 
     return _weighted(flat, weight, group, timeout)
 
 
-average.autograph_info__ = {}  # inside tf.function: TensorFlow is to call it as it is, not to rewrite it
+average.autograph_info__ = {}  # type: ignore[attr-defined]  # inside tf.function: TensorFlow is to call it as it is, not to rewrite it
 
 
 def _weighted(flat: Any, weight: Any, group: Any, timeout: float | None) -> Any:

@@ -6,10 +6,12 @@ import atexit
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _native
 from ._errors import InvalidArgument
+
+Value = TypeVar("Value")
 
 _before_finalize: list[Callable[[], None]] = []
 _after_finalize: list[Callable[[], None]] = []
@@ -22,8 +24,8 @@ def init(
     init_method: str | None = None,
     rank: int | None = None,
     size: int | None = None,
-    timeout: float | None = None,
-    **unknown: Any,
+    timeout: _native.Timeout = None,
+    **unknown: object,
 ) -> _native.Group:
     """Joins the job this process was started in and gives its world: the group of all ranks.
 
@@ -122,8 +124,22 @@ def local_rank() -> int:
     return context().local_rank
 
 
-class Context(Mapping[str, Any]):
+class Context(Mapping[str, "int | str"]):
     """Where this process stands in its job: like a dict, and by attribute; to look at, not to change."""
+
+    if TYPE_CHECKING:
+        rank: int
+        size: int
+        world_size: int
+        global_rank: int
+        local_rank: int
+        local_size: int
+        node_rank: int
+        node_count: int
+        root_rank: int
+        host: str
+        backend: str
+        _facts: Mapping[str, int | str]
 
     def __init__(self, group: _native.Group) -> None:
         place = _native.place()
@@ -131,14 +147,16 @@ class Context(Mapping[str, Any]):
         place.update(world_size=place["size"], global_rank=place["rank"], backend=group.backend)
         object.__setattr__(self, "_facts", MappingProxyType(place))
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> int | str:
         return self._facts[name]
 
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self.__dict__["_facts"][name]
-        except KeyError:
-            raise AttributeError(f"the context has no {name}; it has {', '.join(self.__dict__['_facts'])}") from None
+    if not TYPE_CHECKING:  # with it, checkers would take any name for one
+
+        def __getattr__(self, name: str) -> Any:
+            try:
+                return self.__dict__["_facts"][name]
+            except KeyError:
+                raise AttributeError(f"the context has no {name}; it has {', '.join(self.__dict__['_facts'])}") from None
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"the context is read-only, so {name} cannot be set: it says where this process was started")
@@ -167,6 +185,15 @@ def context() -> Context:
 class Connector:
     """What launchers and scripts ask first: who am I, how many are we, wait for all, tell all."""
 
+    rank: int
+    size: int
+    local_rank: int
+    local_size: int
+    node_rank: int
+    node_count: int
+    root_rank: int
+    host: str
+
     def __init__(self) -> None:
         place = _native.place()
         self.met: str = place.pop("met")  # which launcher was recognised, and where the ranks met
@@ -178,7 +205,7 @@ class Connector:
 
         barrier()
 
-    def broadcast(self, value: Any, root: int = 0) -> Any:
+    def broadcast(self, value: Value, root: int = 0) -> Value:
         """The root's value (anything that broadcast_object takes) on every rank."""
         from ._objects import broadcast_object
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import _native
+from ._dispatch import group_or_world
 from ._errors import Error, InvalidArgument
 from ._nest import hash_of
 from ._object_decoding import decode
@@ -83,7 +84,7 @@ def broadcast_object(
 
     Raises InvalidArgument on every rank, naming the place in the object, if it cannot be encoded.
     """
-    group = _native.world() if group is None else group
+    group = group_or_world(group)
     frame = _frame(value, "the object", allow_pickle) if group.rank == root else None
 
     def finish(data: memoryview) -> Any:
@@ -116,7 +117,7 @@ def all_gather_object(
 
         losses = tutti.all_gather_object({"rank": rank, "loss": loss})
     """
-    group = _native.world() if group is None else group
+    group = group_or_world(group)
     call = _native.Call("all_gather", uneven=True, structure=_STRUCTURE)
     frame = _frame(value, "the object", allow_pickle)
     return _run(
@@ -134,7 +135,7 @@ def gather_object(
     allow_pickle: bool = False,
 ) -> Any:
     """A list of every rank's object on the root; None on the others. See broadcast_object for what an object may be."""
-    group = _native.world() if group is None else group
+    group = group_or_world(group)
     call = _native.Call("gather", root=root, uneven=True, structure=_STRUCTURE)
     frame = _frame(value, "the object", allow_pickle)
 
@@ -173,7 +174,7 @@ def scatter_object(
 
         part = tutti.scatter_object([["a"], ["b", "c"]] if tutti.world().rank == 0 else None)
     """
-    group = _native.world() if group is None else group
+    group = group_or_world(group)
     call, frame = _native.Call("scatter", root=root), None
     if group.rank == root:
         frames = _frames_to_scatter(values, group, allow_pickle)

@@ -21,7 +21,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 from ._errors import Aborted, Error, InvalidArgument, PeerLost, Timeout
 from ._native import StoreServer
@@ -29,6 +29,7 @@ from ._native import StoreServer
 _LAUNCHERS = ("OMPI_", "PMI_", "PMIX_", "SLURM_", "TORCHELASTIC_", "TUTTI_STORE", "TUTTI_JOB", "MASTER_")
 _GRACE_S = 3.0  # for ranks to end after SIGTERM, and for a cause to arrive after its consequence
 _PR_SET_PDEATHSIG = 1
+Result = TypeVar("Result")
 
 
 class RankTraceback(Exception):
@@ -258,8 +259,9 @@ class _Crew:
 
 
 def spawn(
-    fn: Callable, nprocs: int, args: Sequence[Any] = (), *, timeout: float | None = None, start_method: str = "spawn"
-) -> list:
+    fn: Callable[..., Result], nprocs: int, args: Sequence[Any] = (), *, timeout: float | None = None,
+    start_method: Literal["spawn", "fork"] = "spawn",
+) -> list[Result]:
     """Runs `fn(*args)` in `nprocs` processes that find each other by tutti.init(); gives what they return, by rank. ::
 
         def work(step):
