@@ -29,16 +29,26 @@ def average(
         part; what its arrays hold does not matter then.
     group: the ranks to average over; the world unless given.
 
-    The arrays are not changed. Small ones travel together. Raises InvalidArgument for integers, whose mean is none of
+    The arrays are not changed. Small ones travel together. Sparse tensors of torch stay sparse; TensorFlow's
+    IndexedSlices become dense. Raises InvalidArgument for integers, whose mean is none of
     them, and where all weights are 0.
     """
     if weight is None:
         result = _native.average(tree, group, timeout)  # None: unusual, or wrong
         if result is not None:
             return result
+    return _averaged(tree, weight, group, timeout)
+
+
+def _averaged(tree: Any, weight: Any, group: Any, timeout: Any) -> Any:
     flat = flatten(tree, "average")
     if not flat.leaves:
         return tree
+    if any(type(leaf).__name__ == "IndexedSlices" for leaf in flat.leaves):  # TensorFlow's, as an embedding's gradient
+        from .tensorflow.training import dense
+
+        tree = flat.rebuild([dense(leaf) for leaf in flat.leaves])
+        flat = flatten(tree, "average")
     for leaf, path in zip(flat.leaves, flat.paths, strict=True):
         if not frame_of(leaf, "average").is_floating(leaf):
             place = f" at {path}" if path else ""

@@ -74,8 +74,8 @@ def broadcast_object(
 ) -> Any:
     """The root's object, on every rank. What the others pass is ignored.
 
-    Objects are None, bool, int, float, complex, str, bytes, lists, tuples, dicts and sets of them, and arrays of NumPy
-    and the frameworks. Anything else needs ``allow_pickle=True`` on every rank: a pickle runs code of its sender's
+    Objects are None, bool, int, float, complex, str, bytes, lists, tuples, dicts (and OrderedDicts) and sets of them, and
+    arrays of NumPy and the frameworks. Anything else needs ``allow_pickle=True`` on every rank: a pickle runs code of its sender's
     choice, so use it only among ranks that trust each other. Every rank gets an object of its own, the root too.
 
     Example::

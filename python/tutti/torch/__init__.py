@@ -20,6 +20,7 @@ _HOMES = {
     "parallelize": "tensor_parallel",
     "collect_state_dict": "tensor_parallel",
     "load_collected_state_dict": "tensor_parallel",
+    "SyncBatchNorm": "sync_batch_norm",
     "ZeroOptimizer": "zero",
     "ShardSampler": "sampler",
     "clip_grad_norm_": "clipping",
@@ -27,14 +28,15 @@ _HOMES = {
 }
 
 __all__ = [
-    "DataParallel", "ParallelEmbedding", "ParallelLinear", "ShardSampler", "ZeroOptimizer", "clip_grad_norm_", "collect_state_dict",
-    "group_of", "load_collected_state_dict", "parallel_cross_entropy", "parallelize",
+    "DataParallel", "ParallelEmbedding", "ParallelLinear", "ShardSampler", "SyncBatchNorm", "ZeroOptimizer", "clip_grad_norm_",
+    "collect_state_dict", "group_of", "load_collected_state_dict", "parallel_cross_entropy", "parallelize",
 ]
 if TYPE_CHECKING:
     from . import compression as compression
     from .clipping import clip_grad_norm_ as clip_grad_norm_
     from .data_parallel import DataParallel as DataParallel
     from .sampler import ShardSampler as ShardSampler
+    from .sync_batch_norm import SyncBatchNorm as SyncBatchNorm
     from .tensor_parallel import ParallelEmbedding as ParallelEmbedding
     from .tensor_parallel import ParallelLinear as ParallelLinear
     from .tensor_parallel import collect_state_dict as collect_state_dict
