@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
@@ -48,6 +49,10 @@ def init(
     given = {"backend": backend, "init_method": init_method, "rank": rank, "size": size, "timeout": timeout}
     if _native.has_world():
         _check_repeated(given)
+    elif "logging" in sys.modules:  # a program that has not imported it has not set it up
+        from . import _log
+
+        _log.connect()
     world = _native.init(backend, init_method, rank, size, timeout)
     if _context is None:
         _context, _joined_with = Context(world), given

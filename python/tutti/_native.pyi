@@ -438,6 +438,15 @@ class Completions:
     def pop(self, seconds: float) -> int | None:
         """The next number, or None if there is none for that long."""
 
+class LogLines:
+    """Takes the library's log lines, while it lives, from stderr."""
+
+    def __init__(self, level: str) -> None: ...
+    def pop(self, seconds: float) -> str | None:
+        """The next line; None if there is none for that long, an empty one after close()."""
+
+    def close(self) -> None: ...
+
 def jax_handlers() -> dict[str, Any]:
     """XLA's handlers by the names that programs call them by."""
 

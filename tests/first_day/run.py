@@ -38,6 +38,8 @@ def run_program(path):
             exec(compile(pathlib.Path(path).read_text(), path, "exec"), main.__dict__)
     except Exception as reason:
         error = "".join(traceback.format_exception_only(reason)).strip()
+        with contextlib.suppress(tutti.Error):  # as at the end of a program that failed: the first error is what counts
+            tutti.finalize()
     return said.getvalue().splitlines(), error
 
 

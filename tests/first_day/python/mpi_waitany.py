@@ -1,4 +1,4 @@
-# mpi_waitany.py: mpi4py, Request.waitany: whoever comes first
+# mpi_waitany.py: mpi4py, Request.waitany: in the order of arrival
 # SPDX-License-Identifier: Apache-2.0
 # ranks: 4
 import numpy as np

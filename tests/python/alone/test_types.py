@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -39,7 +40,8 @@ def mypy(file, folder):
 
 def pyright(file, folder):
     """The same for pyright."""
-    config = {"include": [str(file)], "typeCheckingMode": "strict", "extraPaths": [str(PACKAGE)]}
+    shutil.copy(file, folder)  # it takes no file from outside of its project
+    config = {"include": [file.name], "typeCheckingMode": "strict", "extraPaths": [str(PACKAGE)]}
     (folder / "pyrightconfig.json").write_text(json.dumps(config))
     command = [*checker("pyright"), "--outputjson", "--pythonpath", sys.executable, "-p", folder / "pyrightconfig.json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=110)
