@@ -28,14 +28,20 @@ def checker(name):
 
 
 def mypy(file, folder):
-    """The lines on which mypy has something to say. What is inside the frameworks does not matter to it here."""
+    """The lines on which mypy finds an error."""
+    said = mypy_says(file, folder)
+    return {int(found[1]): found[0] for found in re.finditer(rf"^.*{file.name}:(\d+): error: .*$", said, re.MULTILINE)}
+
+
+def mypy_says(file, folder):
+    """What is inside the frameworks does not matter here."""
     skipped = "".join(f"[mypy-{name}.*]\nfollow_imports = skip\nignore_missing_imports = True\n" for name in FRAMEWORKS)
     config = folder / "mypy.ini"
     config.write_text(f"[mypy]\nstrict = True\n[mypy-tutti.*]\nfollow_imports = silent\n{skipped}")
     command = [*checker("mypy"), "--config-file", config, "--cache-dir", folder / "cache", "--no-error-summary", file]
     done = subprocess.run(command, env={**os.environ, "MYPYPATH": str(PACKAGE)}, capture_output=True, text=True, timeout=110)
     assert done.returncode in (0, 1) and not done.stderr, done.stdout + done.stderr
-    return {int(found[1]): found[0] for found in re.finditer(rf"^.*{file.name}:(\d+): error: .*$", done.stdout, re.MULTILINE)}
+    return done.stdout
 
 
 def pyright(file, folder):
@@ -51,16 +57,33 @@ def pyright(file, folder):
     return {found["range"]["start"]["line"] + 1: found["message"] for found in said["generalDiagnostics"]}
 
 
-@pytest.mark.parametrize("check", [mypy, pyright])
-def test_what_people_write_has_types(check, tmp_path):
-    assert check(HERE / "typed/uses.py", tmp_path) == {}
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """One for all, so that what mypy has read once is read from its cache."""
+    return tmp_path_factory.mktemp("types")
 
 
 @pytest.mark.parametrize("check", [mypy, pyright])
-def test_mistakes_are_found_before_the_program_runs(check, tmp_path):
+def test_what_people_write_has_types(check, folder):
+    assert check(HERE / "typed/uses.py", folder) == {}
+
+
+def test_every_public_name_has_a_type(folder):
+    program = folder / "names.py"
+    names = sorted(set(dir(tutti)))
+    program.write_text("import tutti\n" + "".join(f"reveal_type(tutti.{name})\n" for name in names))
+    assert mypy(program, folder) == {}
+    said = mypy_says(program, folder)
+    revealed = re.findall(r'Revealed type is "(.*)"', said)
+    assert len(revealed) == len(names)
+    assert [name for name, kind in zip(names, revealed) if kind in ("Any", "builtins.object")] == []
+
+
+@pytest.mark.parametrize("check", [mypy, pyright])
+def test_mistakes_are_found_before_the_program_runs(check, folder):
     file = HERE / "typed/mistakes.py"
     wrong = {number for number, line in enumerate(file.read_text().splitlines(), 1) if line.endswith("# error")}
-    assert set(check(file, tmp_path)) == wrong and len(wrong) >= 12
+    assert set(check(file, folder)) == wrong and len(wrong) >= 12
 
 
 # Stubs say what the functions are: the same parameters, in the same order, with the same defaults.
