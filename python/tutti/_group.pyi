@@ -1,7 +1,7 @@
 # _group.pyi: the types of the verbs as methods of a group. A test compares their parameters with those of the methods.
 # SPDX-License-Identifier: Apache-2.0
 #
-# `async_op` decides whether a verb gives its result or a Work. T is an array of any framework, a number, or a nest of arrays: what
+# `async_op` decides whether a verb gives its result or a Work. T is an array of any framework, a number, or a tree of arrays: what
 # goes in comes out.
 from collections.abc import Sequence
 from typing import Any, Literal, TypeVar, overload

@@ -15,7 +15,7 @@ import numpy as np
 from . import _native
 from ._dispatch import group_or_world
 from ._errors import Error, InvalidArgument
-from ._nest import hash_of
+from ._tree import hash_of
 from ._object_decoding import decode
 from ._object_encoding import encode
 

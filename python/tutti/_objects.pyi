@@ -1,7 +1,7 @@
 # _objects.pyi: the types of the verbs for Python objects. A test compares their parameters with those of _objects.py.
 # SPDX-License-Identifier: Apache-2.0
 #
-# `async_op` decides whether a verb gives its result or a Work. T is an array of any framework, a number, or a nest of arrays: what
+# `async_op` decides whether a verb gives its result or a Work. T is an array of any framework, a number, or a tree of arrays: what
 # goes in comes out.
 from collections.abc import Sequence
 from typing import Literal, TypeVar, overload

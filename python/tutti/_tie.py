@@ -8,7 +8,7 @@ Loss = TypeVar("Loss")
 
 
 def tie(loss: Loss, *results: object) -> Loss:
-    """``loss``, unchanged, but with a zero gradient into each of ``results`` (arrays or nests of them).
+    """``loss``, unchanged, but with a zero gradient into each of ``results`` (arrays or trees of them).
 
     Backward is collective: a rank that does not use the result of a differentiated call must still take part in its backward
     pass, or the others wait for it.
@@ -23,7 +23,7 @@ def tie(loss: Loss, *results: object) -> Loss:
 
 def _tied(loss: Any, results: tuple[Any, ...]) -> Any:
     from . import adapters
-    from ._nest import flatten
+    from ._tree import flatten
 
     adapter = adapters.get(adapters.kind_of(loss))
     for result in results:

@@ -4,7 +4,7 @@
 # Each is one Python frame: it names its call and hands everything to _native.apply (or send, or recv), which serves NumPy arrays
 # at once and sends everything else to _dispatch.py (or _messages.py). Calls are values and are kept, so that a loop makes none anew.
 """All verbs take ``group=`` (default: the world), ``async_op=True`` (gives a Work; ``work.wait()`` gives the result) and
-``timeout=`` in seconds. Arrays of NumPy, PyTorch, JAX and TensorFlow and nests of them (lists, tuples, dicts, dataclasses) come
+``timeout=`` in seconds. Arrays of NumPy, PyTorch, JAX and TensorFlow and trees of them (lists, tuples, dicts, dataclasses) come
 back as they went in."""
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _sizes(sizes: Sequence[int] | None) -> tuple[int, ...] | None:
 def all_reduce(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool = False, timeout=None):
     """Every rank gets the reduction of all ranks' arrays.
 
-    x: an array, a number, or a nest of arrays; alike on every rank.
+    x: an array, a number, or a tree of arrays; alike on every rank.
     op: sum, mean, product, min, max, band, bor, bxor, or tutti.premul(factor).
     out: an array for the result, which may be x itself; not for JAX and TensorFlow, nor under autograd.
 
@@ -58,7 +58,7 @@ def all_reduce(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool
 def reduce(x, root: int = 0, op: Reduction = "sum", *, out=None, group=None, async_op: bool = False, timeout=None):
     """The root gets the reduction of all ranks' arrays; the others get their input back.
 
-    x: an array, a number, or a nest of arrays; alike on every rank.
+    x: an array, a number, or a tree of arrays; alike on every rank.
     root: the rank in the group that gets it.
     op: as in all_reduce.
     out: an array for the result, on every rank.
@@ -76,7 +76,7 @@ def reduce(x, root: int = 0, op: Reduction = "sum", *, out=None, group=None, asy
 def broadcast(x, root: int = 0, *, out=None, group=None, async_op: bool = False, timeout=None):
     """Every rank gets the root's array.
 
-    x: the array, or a nest of arrays. In eager code the other ranks may pass None: shape, dtype and kind of the array
+    x: the array, or a tree of arrays. In eager code the other ranks may pass None: shape, dtype and kind of the array
         come with the data. Under a compiler every rank passes an array of the same shape.
     root: the rank in the group that has it.
     out: an array for the result.
@@ -95,7 +95,7 @@ def all_gather(x, axis: int | None = 0, *, uneven: bool = False, sizes: Sequence
                async_op: bool = False, timeout=None):
     """Every rank gets all ranks' arrays joined along an axis, in the order of ranks.
 
-    x: an array, a number, or a nest of arrays.
+    x: an array, a number, or a tree of arrays.
     axis: along which they are joined; None stacks them on a new first axis.
     uneven: lengths along the axis may differ; the ranks tell each other first.
     sizes: the lengths, one per rank, which spares that exchange; required for uneven calls under a compiler.
@@ -136,7 +136,7 @@ def reduce_scatter(x, op: Reduction = "sum", axis: int | None = 0, *, sizes: Seq
                    async_op: bool = False, timeout=None):
     """Rank r gets the r-th part of the reduction of all ranks' arrays.
 
-    x: an array, or a nest of arrays; alike on every rank.
+    x: an array, or a tree of arrays; alike on every rank.
     op: as in all_reduce.
     axis: along which the reduction is cut; None takes the first axis, one element per rank, and drops it.
     sizes: the lengths of the parts, one per rank; without it they are equal.
@@ -157,7 +157,7 @@ def scatter(x, root: int = 0, axis: int | None = 0, *, sizes: Sequence[int] | No
             async_op: bool = False, timeout=None):
     """Rank r gets the r-th part of the root's array.
 
-    x: the array, or a nest of arrays. In eager code the other ranks may pass None, as in broadcast.
+    x: the array, or a tree of arrays. In eager code the other ranks may pass None, as in broadcast.
     root: the rank in the group that has it.
     axis, sizes, out: as in reduce_scatter.
 
@@ -176,7 +176,7 @@ def all_to_all(x, split_axis: int = 0, concat_axis: int = 0, *, split_sizes: Seq
                recv_sizes: Sequence[int] | None = None, out=None, group=None, async_op: bool = False, timeout=None):
     """Cuts x into one part per rank, sends the r-th part to rank r, and joins what arrives.
 
-    x: an array, or a nest of arrays.
+    x: an array, or a tree of arrays.
     split_axis, concat_axis: along which it is cut, and along which the parts that arrive are joined.
     split_sizes: the lengths of the parts, one per rank; without it they are equal.
     recv_sizes: the lengths of what arrives, which spares asking; required for uneven calls under a compiler.
@@ -225,7 +225,7 @@ def exscan(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool = F
 def permute(x, pairs: Sequence[tuple[int, int]], *, out=None, group=None, async_op: bool = False, timeout=None):
     """Each pair (source, destination) sends an array; a rank to which nothing is sent gets zeros.
 
-    x: an array, or a nest of arrays; alike on every rank.
+    x: an array, or a tree of arrays; alike on every rank.
     pairs: the same on every rank; each rank at most once as source and once as destination.
     out: an array for the result.
 
@@ -244,7 +244,7 @@ def permute(x, pairs: Sequence[tuple[int, int]], *, out=None, group=None, async_
 def sendrecv(x, dst: int | None, src: int | None, tag: int = 0, *, out=None, group=None, async_op: bool = False, timeout=None):
     """Sends x to one rank while an array like it arrives from another.
 
-    x: an array, or a nest of arrays.
+    x: an array, or a tree of arrays.
     dst, src: ranks in the group; None is nobody: nothing is sent, and zeros arrive.
     tag: a number that the messages carry; they meet those with the same one.
     out: an array for the result.
@@ -275,7 +275,7 @@ def barrier(*, group=None, async_op: bool = False, timeout=None):
 def send(x, dst: int, tag: int = 0, *, group=None, async_op: bool = False, timeout=None):
     """Sends x to another rank. Returns when x may be changed again.
 
-    x: an array, or a nest of arrays.
+    x: an array, or a tree of arrays.
     dst: the rank in the group.
     tag: a number that the message carries; a receive with the same one takes it.
 
@@ -295,7 +295,7 @@ def send(x, dst: int, tag: int = 0, *, group=None, async_op: bool = False, timeo
 def recv(like=None, src: int | None = None, tag: int = 0, *, out=None, group=None, async_op: bool = False, timeout=None):
     """An array that another rank sends.
 
-    like: an array, or a nest of arrays, with the shape, dtype and kind of what arrives; it stays as it is.
+    like: an array, or a tree of arrays, with the shape, dtype and kind of what arrives; it stays as it is.
     src: the rank in the group, or None: any.
     tag: the number that the message carries.
     out: an array to fill, in place of like.

@@ -1,7 +1,7 @@
 # _verbs.pyi: the types of the verbs as functions. A test compares their parameters with those of _verbs.py.
 # SPDX-License-Identifier: Apache-2.0
 #
-# `async_op` decides whether a verb gives its result or a Work. T is an array of any framework, a number, or a nest of arrays: what
+# `async_op` decides whether a verb gives its result or a Work. T is an array of any framework, a number, or a tree of arrays: what
 # goes in comes out.
 from collections.abc import Sequence
 from typing import Any, Literal, TypeVar, overload

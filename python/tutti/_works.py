@@ -95,7 +95,7 @@ class Work(abc.ABC, Generic[Result]):
 
 
 class Works(Work[Result]):
-    """What the asynchronous verbs give for a nest of arrays: a Work over all its messages."""
+    """What the asynchronous verbs give for a tree of arrays: a Work over all its messages."""
 
     def __init__(self, works: list, finish: Callable[[list], Result], verb: str = ""):
         self._works = works

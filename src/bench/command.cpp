@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "bench/job.hpp"
+#include "bench/library_job.hpp"
 #include "bench/libraries.hpp"
 #include "bench/run.hpp"
 #include "bench/tune.hpp"

@@ -36,7 +36,7 @@ void GroupCore::abort(std::string_view reason) {
   const auto guard = runtime_->lock();
   check_usable();
   request_abort({.kind = control::Cause::Kind::aborted,
-                 .blamed = {facts_.world_of[static_cast<std::size_t>(facts_.rank)]},
+                 .culprits = {facts_.world_of[static_cast<std::size_t>(facts_.rank)]},
                  .sequence = calls_.next(),
                  .text = fmt::format("rank {} aborted the group: {}", facts_.rank, reason)});
 }
@@ -49,7 +49,7 @@ void GroupCore::break_with(const control::Cause& cause) {
   for (auto place = collectives_.first(); place < collectives_.end(); ++place)
     under_way.push_back(collectives_.at(place));
   for (const auto& operation : under_way) end(*operation, error_for(*broken_, operation.get()));
-  early_.clear();
+  unexpected_signatures_.clear();
   refusals_.clear();
   runtime_->transport().forget(facts_.id, ~std::uint64_t{0});
 }
@@ -66,7 +66,7 @@ std::exception_ptr GroupCore::error_for(const control::Cause& cause, const Opera
     case control::Cause::Kind::mismatch: return std::make_exception_ptr(Mismatch(what));
     case control::Cause::Kind::timeout: return std::make_exception_ptr(Timeout(what));
     case control::Cause::Kind::lost: {
-      const int rank = cause.blamed.empty() ? -1 : cause.blamed.front();
+      const int rank = cause.culprits.empty() ? -1 : cause.culprits.front();
       return std::make_exception_ptr(PeerLost(what, rank, runtime_->host_of(rank), cause.text));
     }
     case control::Cause::Kind::aborted:
@@ -85,7 +85,7 @@ bool GroupCore::interrupt(Operation& operation, Arriving arriving) {
   const std::string text = fmt::format("rank {} was interrupted in {}", facts_.rank, call_text(operation));
   if (is_arriving || !operation.is_message()) {
     request_abort({.kind = control::Cause::Kind::aborted,
-                   .blamed = {facts_.world_of[static_cast<std::size_t>(facts_.rank)]},
+                   .culprits = {facts_.world_of[static_cast<std::size_t>(facts_.rank)]},
                    .sequence = operation.request.signature.sequence,
                    .text = text});
   }
@@ -110,29 +110,29 @@ void GroupCore::withdraw_receives() {
 }
 
 // A transfer failed. As a rule the control network says why; if not, the group breaks for what is known here.
-bool GroupCore::report_doomed(const Operation& operation, TimePoint now) {
-  const int peer = operation.doomed_peer;
+bool GroupCore::report_failing(const Operation& operation, TimePoint now) {
+  const int peer = operation.failing_peer;
   const std::uint64_t sequence = operation.request.signature.sequence;
   if (!operation.does_not_fit && peer >= 0 && runtime_->has_left(peer)) {
     report_left(peer, sequence);
     return true;
   }
-  if (now - operation.doomed_at <= verdict_wait) return false;
-  const std::string text = fmt::format("{} failed on rank {}: {}", call_text(operation), facts_.rank, operation.doomed);
+  if (now - operation.failing_since <= verdict_wait) return false;
+  const std::string text = fmt::format("{} failed on rank {}: {}", call_text(operation), facts_.rank, operation.failing);
   if (operation.does_not_fit) {
-    request_abort({.kind = control::Cause::Kind::mismatch, .blamed = {}, .sequence = sequence, .text = text});
+    request_abort({.kind = control::Cause::Kind::mismatch, .culprits = {}, .sequence = sequence, .text = text});
   } else if (runtime_->is_unreachable(peer)) {
-    request_abort({.kind = control::Cause::Kind::lost, .blamed = {peer}, .sequence = sequence, .text = text});
+    request_abort({.kind = control::Cause::Kind::lost, .culprits = {peer}, .sequence = sequence, .text = text});
   } else {  // the peer is well: it failed here
     request_abort({.kind = control::Cause::Kind::aborted,
-                   .blamed = {facts_.world_of[static_cast<std::size_t>(facts_.rank)]},
+                   .culprits = {facts_.world_of[static_cast<std::size_t>(facts_.rank)]},
                    .sequence = sequence,
                    .text = text});
   }
   return proposed_.has_value() || broken_.has_value();
 }
 
-void GroupCore::probe(Operation& operation, const Whereabouts& where, std::size_t limit) {
+void GroupCore::probe(Operation& operation, const Progress& where, std::size_t limit) {
   for (const int rank : where.waiting_for) {
     const int world = facts_.world_of[static_cast<std::size_t>(rank)];
     if (!runtime_->has_left(world)) continue;
@@ -156,7 +156,7 @@ void GroupCore::report_left(int world_rank, std::uint64_t sequence) {
   const Signature* const missed = calls_.find(sequence);
   const std::string call = missed != nullptr ? "the call " + describe(*missed) : "the call";
   request_abort({.kind = control::Cause::Kind::lost,
-                 .blamed = {world_rank},
+                 .culprits = {world_rank},
                  .sequence = sequence,
                  .text = fmt::format(
                      "{} left the job without taking part in {}; every rank of a group must make the same calls in "

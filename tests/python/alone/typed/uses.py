@@ -10,7 +10,7 @@ x: NDArray[np.float32] = np.ones(4, np.float32)
 total: NDArray[np.float32] = tutti.all_reduce(x)
 work: tutti.Work[NDArray[np.float32]] = tutti.all_reduce(x, op="max", async_op=True)
 result: NDArray[np.float32] = work.wait(timeout=30)
-nest: dict[str, NDArray[np.float32]] = tutti.all_reduce({"w": x}, op=tutti.premul(0.5))
+tree: dict[str, NDArray[np.float32]] = tutti.all_reduce({"w": x}, op=tutti.premul(0.5))
 half: tutti.Group = world.split(world.rank % 2)
 part: NDArray[np.float32] = half.reduce_scatter(x, "sum")
 first: NDArray[np.float32] = tutti.broadcast(x if world.rank == 0 else None)
@@ -21,7 +21,7 @@ place: int = tutti.context().local_rank
 both: list[NDArray[np.float32]] = tutti.wait_all([work, work])
 index, value = tutti.wait_any([work])
 mesh = tutti.Mesh(data=-1)
-grads: dict[str, NDArray[np.float32]] = tutti.average(nest, weight=3)
+grads: dict[str, NDArray[np.float32]] = tutti.average(tree, weight=3)
 squared = tutti.pmap(np.square)
 
 
@@ -44,7 +44,7 @@ for batch in tutti.batches((x, x), 2):
 tutti.barrier()
 tutti.seed(3, per_rank=True)
 buffer: NDArray[np.float32] = tutti.empty((3,), "float32")
-tutti.checkpoint.save("x", nest)
+tutti.checkpoint.save("x", tree)
 tutti.model_parallel.init(group_size=2)
 try:
     tutti.recv(x, src=0)
