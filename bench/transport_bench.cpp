@@ -221,11 +221,12 @@ std::unique_ptr<Transport> make_shared(int rank, std::unique_ptr<transport::TcpT
   for (const Place& place : places) addresses.push_back(shm::ArenaAddress::from_text(place.address));
   auto local_peers = std::make_shared<shm::LocalPeers>(arena, rank, addresses);
   if (!local_peers->reaches(1 - rank)) throw Error("no shared memory: " + local_peers->why_not(1 - rank));
-  return std::make_unique<transport::HostTransport>(transport::HostSetup{.local_peers = std::move(local_peers),
-                                                                         .inner = std::move(inner),
-                                                                         .control_blocks = {places[0].control_block, places[1].control_block},
-                                                                         .clock = steady_clock(),
-                                                                         .options = options});
+  return std::make_unique<transport::HostTransport>(
+      transport::HostSetup{.local_peers = std::move(local_peers),
+                           .inner = std::move(inner),
+                           .control_blocks = {places[0].control_block, places[1].control_block},
+                           .clock = steady_clock(),
+                           .options = options});
 }
 
 void run_rank(int rank, std::unique_ptr<Transport> transport, int rounds_max) {

@@ -18,9 +18,9 @@ struct Envelope {
   std::uint64_t group = 0;  // id of the group
   std::uint32_t epoch = 0;  // of the group: messages of a former life are dropped
   std::uint32_t tag = 0;  // collective: the message's number in the plan for this pair; point to point: the user's tag
-  std::uint32_t phase = 0;  // collective: part of a call with several (size exchange, sub-requests)
-  std::uint32_t channel = 0;   // 0: collective; 1: point to point
-  Signature signature{};    // of the call; point to point: verb, dtype and count of the message
+  std::uint32_t phase = 0;    // collective: part of a call with several (size exchange, sub-requests)
+  std::uint32_t channel = 0;  // 0: collective; 1: point to point
+  Signature signature{};      // of the call; point to point: verb, dtype and count of the message
   std::int64_t bytes = 0;
 };
 
@@ -95,10 +95,9 @@ class Transport {
   /// `looks` times, or if others are under way. Nothing has happened then, and recv() goes the usual way.
   virtual bool try_recv(Transfer& /*transfer*/, int /*looks*/) { return false; }
   virtual void cancel(Transfer& transfer) = 0;  // → idle; what arrives for it later is discarded
-  /// Whether a pending receive has found its message, whose bytes are still to come.
-  [[nodiscard]] virtual bool is_arriving(const Transfer& /*receive*/) const { return false; }
-  /// Puts a message back that this receive, which is done, has got: the next receive like it finds the message first.
-  virtual void give_back(const Transfer& /*receive*/) {}
+  /// A receive that is pending or done → idle, and the message that it has found is not lost: the next receive like it gets that
+  /// message first. Bytes that are still to come arrive in memory of the transport. Throws std::bad_alloc, and has done nothing then.
+  virtual void give_back(Transfer& receive) = 0;
   /// Forgets what arrived for this group and was never received (a call that was given up, a group that is gone).
   virtual void forget(std::uint64_t group, std::uint64_t up_to_sequence) = 0;
 

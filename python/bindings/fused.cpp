@@ -15,8 +15,8 @@
 #include <tutti/error.hpp>
 
 #include "bindings/bind.hpp"
-#include "bindings/tree.hpp"
 #include "bindings/numpy.hpp"
+#include "bindings/tree.hpp"
 #include "kernel/kernel.hpp"
 #include "parallel/fuse.hpp"
 

@@ -102,7 +102,7 @@ PendingWork message(Direction direction, const Handle& self, nb::handle array, i
 }
 
 void run_array_message(Direction direction, const Handle& self, nb::handle array, int peer, std::uint32_t tag,
-                 nb::handle timeout) {
+                       nb::handle timeout) {
   forget_ended();
   const Held held = hold(array, direction == Direction::send ? Use::read : Use::write);
   run_member_message(self, direction, held.view, peer, tag, timeout_from(timeout));

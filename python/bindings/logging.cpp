@@ -49,7 +49,7 @@ class LogLines {
    public:
     void push(std::string line) {
       const std::lock_guard guard(mutex_);
-      if (lines_.size() == lines_max) lines_.pop_front();  // nobody reads; the newest are worth more
+      if (lines_.size() == lines_max) lines_.pop_front();  // without a reader the newest lines are kept
       lines_.push_back(std::move(line));
       changed_.notify_one();
     }

@@ -79,7 +79,7 @@ Started run_sendrecv(const std::shared_ptr<Member>& member, const Call& call, co
 
 // No Entry: another thread may well answer meanwhile.
 void run_member_message(const std::shared_ptr<Member>& member, Direction direction, const View& data, int peer,
-                 std::uint32_t tag, Duration timeout) {
+                        std::uint32_t tag, Duration timeout) {
   Started started{.member = member};
   {
     GilWhileBrief gil;

@@ -65,7 +65,7 @@ void complete(Started& started);
 void run_call(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms);
 /// A blocking message likewise.
 void run_member_message(const std::shared_ptr<Member>& member, Direction direction, const View& data, int peer,
-                 std::uint32_t tag, Duration timeout);
+                        std::uint32_t tag, Duration timeout);
 /// Tells the others that this rank refuses its part of the call, before the core has seen it.
 void decline(const std::shared_ptr<Member>& member, const Call& call, const std::string& reason);
 /// What `prepare` gives; if it refuses the arguments, the others are told.

@@ -21,9 +21,9 @@
 #include "bindings/running.hpp"
 #include "group/core.hpp"
 #include "group/runtime.hpp"
-#include "rendezvous/record.hpp"
-#include "rendezvous/place.hpp"
 #include "rendezvous/membership.hpp"
+#include "rendezvous/place.hpp"
+#include "rendezvous/record.hpp"
 #include "rendezvous/secret_source.hpp"
 #include "rendezvous/store_connector.hpp"
 #include "wire/address.hpp"
@@ -90,16 +90,17 @@ struct StoreRendezvous {
   Duration timeout{};
 };
 
-rendezvous::NodeTable check_membership(const StoreRendezvous& where, const rendezvous::HostIdentity& host, TimePoint deadline) {
+rendezvous::NodeTable check_membership(const StoreRendezvous& where, const rendezvous::HostIdentity& host,
+                                       TimePoint deadline) {
   rendezvous::Membership membership(*where.store,
-                            {.rank = where.rank,
-                             .size = where.size,
-                             .node = host.node,
-                             .machine = host.machine,
-                             .host = host.name,
-                             .pid = getpid(),
-                             .token = rendezvous::make_nonce()},
-                            steady_clock(), deadline);
+                                    {.rank = where.rank,
+                                     .size = where.size,
+                                     .node = host.node,
+                                     .machine = host.machine,
+                                     .host = host.name,
+                                     .pid = getpid(),
+                                     .token = rendezvous::make_nonce()},
+                                    steady_clock(), deadline);
   membership.sign_in();
   if (auto table = membership.verdict(deadline)) return *std::move(table);
   membership.give_up("the store they were given");
@@ -137,7 +138,8 @@ std::shared_ptr<Member> join_through(nb::object store, int rank, int size, nb::h
   if (size < 1 || rank < 0 || rank >= size) {
     throw InvalidArgument(fmt::format("rank {} of {} cannot be: ranks go from 0 to size - 1", rank, size));
   }
-  StoreRendezvous where{.store = std::make_shared<PythonStore>(std::move(store)), .rank = rank, .size = size, .host = host};
+  StoreRendezvous where{
+      .store = std::make_shared<PythonStore>(std::move(store)), .rank = rank, .size = size, .host = host};
   where.timeout = timeout_from(timeout);
   std::shared_ptr<Member> member;
   {

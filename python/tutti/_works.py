@@ -133,7 +133,7 @@ class Works(Work[Result]):
             return repr(self._works[0])
         left = [work for work in self._works if not work.test()]
         state = f"{len(left)} of {len(self._works)} calls under way: {left[0]!r}" if left else "ended"
-        return f"<tutti.Work {self.verb} of a nest, {state}>"
+        return f"<tutti.Work {self.verb} of a tree, {state}>"
 
 
 # The works of the core have the same methods, and count as Work.

@@ -41,7 +41,8 @@ TEST(BlockLayout, StacksOnANewFirstAxis) {
 
 TEST(BlockLayout, SplitsBySizes) {
   std::vector<float> x(10);
-  const BlockLayout layout = layout_at({.verb = Verb::reduce_scatter, .input = view_of(x, {5, 2}), .sizes = {1, 4}}, 1, 2);
+  const BlockLayout layout =
+      layout_at({.verb = Verb::reduce_scatter, .input = view_of(x, {5, 2}), .sizes = {1, 4}}, 1, 2);
   EXPECT_THAT(layout.output_shape, ElementsAre(4, 2));
   EXPECT_THROW(layout_at({.verb = Verb::reduce_scatter, .input = view_of(x, {5, 2})}, 0, 2), InvalidArgument);
 }

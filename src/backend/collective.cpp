@@ -11,8 +11,8 @@
 
 #include <tutti/error.hpp>
 
-#include "backend/same_shape.hpp"
 #include "backend/native.hpp"
+#include "backend/same_shape.hpp"
 #include "kernel/kernel.hpp"
 
 namespace tutti {

@@ -117,7 +117,8 @@ std::vector<Part> expected_parts(const BenchCase& bench_case, RankPosition posit
     case Verb::all_to_all: return joined(position.rank * block);
     case Verb::scan: return {{0, whole, {0, position.rank + 1}, 0}};
     // MPI leaves rank 0's result open.
-    case Verb::exscan: return position.rank == 0 ? std::vector<Part>{} : std::vector<Part>{{0, whole, {0, position.rank}, 0}};
+    case Verb::exscan:
+      return position.rank == 0 ? std::vector<Part>{} : std::vector<Part>{{0, whole, {0, position.rank}, 0}};
     case Verb::permute: return from((position.rank + position.size - 1) % position.size);
     case Verb::send: return from(1 - position.rank);
     case Verb::barrier:

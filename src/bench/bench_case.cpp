@@ -87,18 +87,19 @@ BenchCase make_bench_case(BenchCase wish, std::int64_t bytes, int ranks) {
 
 std::string to_line(const Turn& turn) {
   const BenchCase& bench_case = turn.bench_case;
-  return fmt::format("{} {} {} {} {} {} {}", bench_name_of(bench_case.verb), tutti::name_of(bench_case.dtype), bench_case.count,
-                     bench_case.in_place ? "in_place" : "out_of_place", name_of(bench_case.memory), turn.calls, turn.batches);
+  return fmt::format("{} {} {} {} {} {} {}", bench_name_of(bench_case.verb), tutti::name_of(bench_case.dtype),
+                     bench_case.count, bench_case.in_place ? "in_place" : "out_of_place", name_of(bench_case.memory),
+                     turn.calls, turn.batches);
 }
 
 Turn turn_from_line(std::string_view line) {
   const auto words = words_of(line);
   if (words.size() != 7) throw InvalidArgument(fmt::format("benchmark: \"{}\" is not a turn", line));
   Turn turn{.bench_case = {.verb = verb_from_bench_name(words[0]),
-                     .dtype = dtype_from_name(words[1]),
-                     .count = number<std::int64_t>(words[2], line),
-                     .in_place = words[3] == "in_place",
-                     .memory = memory_from_name(words[4])},
+                           .dtype = dtype_from_name(words[1]),
+                           .count = number<std::int64_t>(words[2], line),
+                           .in_place = words[3] == "in_place",
+                           .memory = memory_from_name(words[4])},
             .calls = number<int>(words[5], line),
             .batches = number<int>(words[6], line)};
   return turn;

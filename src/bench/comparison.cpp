@@ -50,7 +50,8 @@ Turn turn_of(const BenchCase& bench_case, double us_per_call) {
 }
 
 Turn first_turn_of(const BenchCase& bench_case) {
-  return bench_case.bytes() <= small_bytes ? Turn{.bench_case = bench_case, .calls = 4, .batches = 3} : Turn{.bench_case = bench_case};
+  return bench_case.bytes() <= small_bytes ? Turn{.bench_case = bench_case, .calls = 4, .batches = 3}
+                                           : Turn{.bench_case = bench_case};
 }
 
 void Comparison::add_tutti(JobStart start) {
@@ -92,7 +93,8 @@ Answer Comparison::run_turn(LibraryJob& job, const BenchCase& bench_case) {
   const TimePoint end = steady_clock().now() + turn_time_max;
   for (int left = plan.batches; left > 0 && answer.trouble.empty(); left -= stretch_batches) {
     if (!answer.us_per_call.empty() && steady_clock().now() > end) break;
-    const Answer more = run({.bench_case = bench_case, .calls = plan.calls, .batches = std::min(left, stretch_batches)});
+    const Answer more =
+        run({.bench_case = bench_case, .calls = plan.calls, .batches = std::min(left, stretch_batches)});
     answer.trouble = more.trouble;
     answer.wrong += more.wrong;
     answer.us_per_call.insert(answer.us_per_call.end(), more.us_per_call.begin(), more.us_per_call.end());

@@ -33,7 +33,8 @@ void merge(Answer& all, const Answer& one) {
 
 }  // namespace
 
-LibraryJob::LibraryJob(const Coordinator& coordinator, JobStart start) : coordinator_(coordinator), start_(std::move(start)) {
+LibraryJob::LibraryJob(const Coordinator& coordinator, JobStart start)
+    : coordinator_(coordinator), start_(std::move(start)) {
   ranks_.resize(static_cast<std::size_t>(start_.ranks));
   for (ProcessStart& process : start_.processes) {
     process.log_path = coordinator_.log_path(start_.library);

@@ -9,8 +9,8 @@
 #include <tutti/clock.hpp>
 
 #include "bench/bench_case.hpp"
-#include "bench/line_socket.hpp"
 #include "bench/library_process.hpp"
+#include "bench/line_socket.hpp"
 
 namespace tutti::bench {
 

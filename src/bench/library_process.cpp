@@ -71,7 +71,8 @@ LibraryProcess::LibraryProcess(const ProcessStart& start) {
   if (!pid_fd_) throw Error("this kernel has no pidfd_open (Linux 5.3 or later has), which tutti bench needs");
 }
 
-LibraryProcess::LibraryProcess(LibraryProcess&& other) noexcept : pid_(std::exchange(other.pid_, -1)), pid_fd_(std::move(other.pid_fd_)) {}
+LibraryProcess::LibraryProcess(LibraryProcess&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)), pid_fd_(std::move(other.pid_fd_)) {}
 
 bool LibraryProcess::ends_within(int milliseconds) {
   pollfd ended{.fd = pid_fd_.get(), .events = POLLIN, .revents = 0};

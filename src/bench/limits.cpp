@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <new>
 
-#include "bench/thread_pool.hpp"
 #include "bench/statistics.hpp"
+#include "bench/thread_pool.hpp"
 
 namespace tutti::bench {
 

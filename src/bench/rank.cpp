@@ -74,7 +74,8 @@ std::int64_t Workplace::count_wrong(int calls) const {
   for (int i = 0; i < calls; ++i) {
     const auto* out = static_cast<const std::byte*>(slots_[static_cast<std::size_t>(i)].out.get());
     for (const Part& part : expected_parts(bench_case_, position_, root_of_call(batch_ + i, position_.size))) {
-      if (!expected || expected->first != part.ranks) expected.emplace(part.ranks, Pattern(bench_case_.dtype, part.ranks));
+      if (!expected || expected->first != part.ranks)
+        expected.emplace(part.ranks, Pattern(bench_case_.dtype, part.ranks));
       wrong +=
           expected->second.count_wrong(out + part.begin * element_bytes, part.count, batch_ + i + part.input_begin);
     }

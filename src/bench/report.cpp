@@ -65,7 +65,9 @@ double bus_factor(Verb verb, int ranks) {
   }
 }
 
-double algorithm_bandwidth(const BenchCase& bench_case, double us) { return static_cast<double>(bench_case.bytes()) / us / 1e3; }
+double algorithm_bandwidth(const BenchCase& bench_case, double us) {
+  return static_cast<double>(bench_case.bytes()) / us / 1e3;
+}
 
 std::string table_head(const TableShape& shape) {
   std::string head = fmt::format("#{:>9} {:>10}", "bytes", "count");
@@ -142,9 +144,9 @@ std::string json_lines(const Row& row) {
         "{:.4f}, "
         "\"us_p99\": {:.4f}, \"algbw_GBps\": {:.4f}, \"busbw_GBps\": {:.4f}, \"in_place\": {}, \"memory\": \"{}\", "
         "\"wrong\": {}}}\n",
-        bench_name_of(row.bench_case.verb), tutti::name_of(row.bench_case.dtype), row.bench_case.bytes(), row.ranks, one.library,
-        one.us_median, one.us_p99, bandwidth, bandwidth * bus_factor(row.bench_case.verb, row.ranks), row.bench_case.in_place,
-        name_of(row.bench_case.memory), one.wrong);
+        bench_name_of(row.bench_case.verb), tutti::name_of(row.bench_case.dtype), row.bench_case.bytes(), row.ranks,
+        one.library, one.us_median, one.us_p99, bandwidth, bandwidth * bus_factor(row.bench_case.verb, row.ranks),
+        row.bench_case.in_place, name_of(row.bench_case.memory), one.wrong);
   }
   return text;
 }

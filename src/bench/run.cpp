@@ -13,10 +13,10 @@
 #include <tutti/error.hpp>
 
 #include "base/environment.hpp"
+#include "bench/comparison.hpp"
 #include "bench/libraries.hpp"
 #include "bench/limits.hpp"
 #include "bench/picture.hpp"
-#include "bench/comparison.hpp"
 #include "bench/rank.hpp"
 #include "bench/report.hpp"
 #include "bench/statistics.hpp"
@@ -89,9 +89,12 @@ class Output {
 };
 
 std::string title(const BenchCase& bench_case, int ranks) {
-  const std::string_view form = !has_in_place_form(bench_case.verb) ? "" : bench_case.in_place ? ", in place" : ", out of place";
-  return fmt::format("{}, {}{}{}, {} ranks, {} memory", bench_name_of(bench_case.verb), tutti::name_of(bench_case.dtype),
-                     reduces(bench_case.verb) ? " sum" : "", form, ranks, name_of(bench_case.memory));
+  const std::string_view form = !has_in_place_form(bench_case.verb) ? ""
+                                : bench_case.in_place               ? ", in place"
+                                                                    : ", out of place";
+  return fmt::format("{}, {}{}{}, {} ranks, {} memory", bench_name_of(bench_case.verb),
+                     tutti::name_of(bench_case.dtype), reduces(bench_case.verb) ? " sum" : "", form, ranks,
+                     name_of(bench_case.memory));
 }
 
 std::string method(int repeats) {
@@ -101,7 +104,8 @@ std::string method(int repeats) {
 // Prints as it measures, and keeps what it needs for that.
 class Session {
  public:
-  Session(const BenchOptions& options, Comparison& comparison, Output& output) : options_(options), comparison_(comparison), output_(output) {
+  Session(const BenchOptions& options, Comparison& comparison, Output& output)
+      : options_(options), comparison_(comparison), output_(output) {
     for (const std::string& text : comparison_.descriptions()) output_.print(fmt::format("# {}\n", text));
     if (!options_.limits) return;
     limits_.emplace(options_.ranks);
@@ -120,7 +124,9 @@ class Session {
       const auto measure_limit = [&] {
         if (limits_) limits.push_back(limits_->us_of(bench_case));
       };
-      rows.push_back({.bench_case = bench_case, .ranks = options_.ranks, .measurements = comparison_.measure(bench_case, measure_limit)});
+      rows.push_back({.bench_case = bench_case,
+                      .ranks = options_.ranks,
+                      .measurements = comparison_.measure(bench_case, measure_limit)});
       if (!limits.empty()) rows.back().us_limit = median(limits);
       tell_trouble(rows.back());
       output_.print(table_lines(rows.back(), shape));
@@ -170,10 +176,11 @@ bool all_right(const std::vector<Row>& rows) {
 std::vector<BenchCase> cells_of(const BenchOptions& options, Verb verb, Form form) {
   std::vector<BenchCase> bench_cases;
   for (const std::int64_t bytes : options.sizes) {
-    const BenchCase bench_case =
-        make_bench_case({.verb = verb, .dtype = options.dtype, .in_place = form == Form::in_place, .memory = options.memory},
-                  bytes, options.ranks);
-    if (std::find(bench_cases.begin(), bench_cases.end(), bench_case) == bench_cases.end()) bench_cases.push_back(bench_case);
+    const BenchCase bench_case = make_bench_case(
+        {.verb = verb, .dtype = options.dtype, .in_place = form == Form::in_place, .memory = options.memory}, bytes,
+        options.ranks);
+    if (std::find(bench_cases.begin(), bench_cases.end(), bench_case) == bench_cases.end())
+      bench_cases.push_back(bench_case);
   }
   return bench_cases;
 }

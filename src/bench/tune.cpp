@@ -14,8 +14,8 @@
 #include <tutti/error.hpp>
 
 #include "base/environment.hpp"
-#include "bench/libraries.hpp"
 #include "bench/comparison.hpp"
+#include "bench/libraries.hpp"
 #include "launch/cores.hpp"
 
 namespace tutti::bench {
@@ -23,8 +23,8 @@ namespace tutti::bench {
 namespace {
 
 constexpr Verb compared_verbs[] = {Verb::all_reduce,     Verb::reduce, Verb::broadcast, Verb::all_gather,
-                                Verb::reduce_scatter, Verb::gather, Verb::scatter,   Verb::all_to_all,
-                                Verb::scan,           Verb::exscan};
+                                   Verb::reduce_scatter, Verb::gather, Verb::scatter,   Verb::all_to_all,
+                                   Verb::scan,           Verb::exscan};
 
 // Machines vary by some per cent from one job to the next; in one case by more than in the mean of several.
 constexpr double worth_a_limit = 1.04, worth_a_row = 1.1;
@@ -52,7 +52,8 @@ class Tuning {
   }
 
   // The same work for jobs that differ in their table only; the first table runs twice.
-  Times comparison(const std::vector<Table>& tables, const std::string& backend, const std::vector<BenchCase>& bench_cases) {
+  Times comparison(const std::vector<Table>& tables, const std::string& backend,
+                   const std::vector<BenchCase>& bench_cases) {
     Comparison comparison(coordinator_, options_.repeats);
     std::vector<Table> compared = tables;
     compared.insert(compared.begin(), tables.front());
@@ -61,10 +62,10 @@ class Tuning {
       const std::string path = fmt::format("{}/{}.json", coordinator_.folder(), name);
       std::ofstream(path) << to_text(table);
       comparison.add_tutti(tutti_job(coordinator_, {.program = own_program(),
-                                              .backend = backend,
-                                              .ranks = options_.ranks,
-                                              .library = name,
-                                              .table_path = path}));
+                                                    .backend = backend,
+                                                    .ranks = options_.ranks,
+                                                    .library = name,
+                                                    .table_path = path}));
     }
     Times times(compared.size());
     for (const BenchCase& bench_case : bench_cases) {
@@ -106,7 +107,8 @@ class Tuning {
     std::vector<std::vector<Choice>> contenders;
     std::vector<BenchCase> bench_cases;
     for (const std::int64_t bytes : compared_bytes) {
-      bench_cases.push_back(make_bench_case({.verb = verb, .in_place = has_in_place_form(verb)}, bytes, options_.ranks));
+      bench_cases.push_back(
+          make_bench_case({.verb = verb, .in_place = has_in_place_form(verb)}, bytes, options_.ranks));
     }
     std::vector<Choice> model;
     for (const BenchCase& bench_case : bench_cases) model.push_back(select(shape_of(bench_case), Table{}));

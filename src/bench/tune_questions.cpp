@@ -22,7 +22,8 @@ std::vector<BenchCase> bench_cases(int ranks, const std::vector<Kind>& kinds, co
   std::vector<BenchCase> made;
   for (const Kind& kind : kinds) {
     for (const std::int64_t bytes : sizes) {
-      made.push_back(make_bench_case({.verb = kind.verb, .in_place = kind.in_place, .memory = kind.memory}, bytes, ranks));
+      made.push_back(
+          make_bench_case({.verb = kind.verb, .in_place = kind.in_place, .memory = kind.memory}, bytes, ranks));
     }
   }
   return made;
@@ -31,9 +32,9 @@ std::vector<BenchCase> bench_cases(int ranks, const std::vector<Kind>& kinds, co
 }  // namespace
 
 std::vector<Question> questions_about_shared_memory(int ranks, bool oversubscribed) {
-  const std::string_view one_shot = oversubscribed      ? "one_shot_bytes_max_oversubscribed"
-                                    : ranks == 2 ? "one_shot_bytes_max_alternating"
-                                                 : "one_shot_bytes_max";
+  const std::string_view one_shot = oversubscribed ? "one_shot_bytes_max_oversubscribed"
+                                    : ranks == 2   ? "one_shot_bytes_max_alternating"
+                                                   : "one_shot_bytes_max";
   const Kind reduced{.verb = Verb::all_reduce, .in_place = true};
   const Kind reduced_apart{.verb = Verb::all_reduce};
   const Kind reduced_in_common{.verb = Verb::all_reduce, .in_place = true, .memory = Memory::empty};
@@ -96,7 +97,8 @@ Standing standing_of(const Times& times) {
   Standing standing;
   for (const std::vector<double>& own : times) {
     std::vector<double> ratios;
-    for (std::size_t bench_case = 0; bench_case < own.size(); ++bench_case) ratios.push_back(times.front()[bench_case] / own[bench_case]);
+    for (std::size_t bench_case = 0; bench_case < own.size(); ++bench_case)
+      ratios.push_back(times.front()[bench_case] / own[bench_case]);
     standing.speeds.push_back(geometric_mean(ratios));
   }
   const auto copy = standing.speeds.begin() + 1;

@@ -14,7 +14,7 @@ struct Cause {
   // missed deadline is what everybody else sees of any of them. The values travel: never renumber them.
   enum class Kind : std::uint8_t { mismatch = 0, lost = 1, refused = 2, aborted = 3, timeout = 4 };
   Kind kind = Kind::aborted;
-  std::vector<int> culprits;     // ranks in the world, lowest first; may be empty
+  std::vector<int> culprits;   // ranks in the world, lowest first; may be empty
   std::uint64_t sequence = 0;  // the call on the group, where there is one
   std::string text;            // who, what, why, what to try
 

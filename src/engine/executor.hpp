@@ -20,7 +20,8 @@
 namespace tutti {
 
 struct ExecutionStart {
-  const Spec* spec = nullptr;  // verb, rank, size, root, count or counts, pairs, in_place, finish; outlives the execution
+  const Spec* spec =
+      nullptr;  // verb, rank, size, root, count or counts, pairs, in_place, finish; outlives the execution
   DType dtype = DType::uint8;
   Op::Kind op = Op::Kind::sum;
   double divisor = 1;  // of a mean (spec->finish)

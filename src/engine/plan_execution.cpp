@@ -187,8 +187,8 @@ bool PlanExecution::is_served_by_executor(const SubCollective& call) const {
 bool PlanExecution::is_its_turn(std::uint32_t call_index) const {
   const auto& calls = start_.plan->calls;
   if (!is_served_by_executor(calls[call_index])) return true;
-  const auto before =
-      std::count_if(calls.begin(), calls.begin() + call_index, [&](const SubCollective& c) { return is_served_by_executor(c); });
+  const auto before = std::count_if(calls.begin(), calls.begin() + call_index,
+                                    [&](const SubCollective& c) { return is_served_by_executor(c); });
   return static_cast<std::size_t>(before) == executor_calls_;
 }
 
@@ -214,13 +214,13 @@ void PlanExecution::begin_call(std::uint32_t index) {
   if (is_served_by_executor(call)) {
     const auto phase = start_.envelope.phase + 1 + static_cast<std::uint32_t>(executor_calls_++);
     sub->execution = &start_.local_peers->start({.spec = &spec,
-                                           .dtype = start_.dtype,
-                                           .op = start_.op,
-                                           .divisor = start_.divisor,
-                                           .input = input,
-                                           .output = output,
-                                           .signature = start_.envelope.signature,
-                                           .phase = phase});
+                                                 .dtype = start_.dtype,
+                                                 .op = start_.op,
+                                                 .divisor = start_.divisor,
+                                                 .input = input,
+                                                 .output = output,
+                                                 .signature = start_.envelope.signature,
+                                                 .phase = phase});
     return;
   }
   sub->execution = &sub->plan_execution;

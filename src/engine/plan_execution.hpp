@@ -104,7 +104,7 @@ class PlanExecution final : public Execution {
   std::vector<Transfer> transfers_;  // per step; in place while pending
   std::vector<std::unique_ptr<SubRequest>> calls_;
   std::vector<std::uint32_t> held_;  // ready, but an earlier call on the same executor has not started
-  std::size_t executor_calls_ = 0;          // calls on the executor that have started
+  std::size_t executor_calls_ = 0;   // calls on the executor that have started
   AlignedBuffer scratch_;
 };
 

@@ -79,7 +79,8 @@ TransportListener::Verdict GroupCore::arrived(int world_peer, const Envelope& en
 
 void GroupCore::check_unexpected(const Signature& own) {
   const auto end = unexpected_signatures_.lower_bound({own.sequence + 1, std::numeric_limits<int>::min()});
-  for (auto unexpected = unexpected_signatures_.begin(); unexpected != end; unexpected = unexpected_signatures_.erase(unexpected)) {
+  for (auto unexpected = unexpected_signatures_.begin(); unexpected != end;
+       unexpected = unexpected_signatures_.erase(unexpected)) {
     if (unexpected->first.first == own.sequence && unexpected->second != own)
       report_mismatch(own, unexpected->second, unexpected->first.second);
   }

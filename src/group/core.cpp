@@ -274,7 +274,7 @@ void GroupCore::went_wrong(Operation& operation, const std::exception_ptr& throw
     std::rethrow_exception(thrown);
   } catch (const TransferFailed& failure) {
     mark_failing(operation, fmt::format("{} with {}", failure.what(), name_of_rank(failure.peer())),
-         facts_.world_of[static_cast<std::size_t>(failure.peer())], failure.does_not_fit());
+                 facts_.world_of[static_cast<std::size_t>(failure.peer())], failure.does_not_fit());
   } catch (const SignatureDiffers& difference) {
     // It may have shown in the call after the one it was in.
     const Signature* const logged = calls_.find(difference.theirs().sequence);

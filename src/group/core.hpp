@@ -26,9 +26,9 @@
 #include <tutti/transport.hpp>
 #include <tutti/verbs.hpp>
 
-#include "backend/same_shape.hpp"
 #include "backend/block_layout.hpp"
 #include "backend/native.hpp"
+#include "backend/same_shape.hpp"
 #include "control/control.hpp"
 #include "group/agreement.hpp"
 #include "group/call_history.hpp"
@@ -105,13 +105,9 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   };
   Exchange run_exchange(const Message* sent, const Message* received);
   void abort(std::string_view reason);
-  /// The caller leaves this call by an exception. When this returns true, the call has ended and its memory is not touched any more: a
-  /// message is withdrawn, a collective breaks the group. False for a message that is just arriving: wait until it has ended. With
-  /// Arriving::drop such a message is lost, and with it the group.
-  enum class Arriving : std::uint8_t { wait, drop };
-  [[nodiscard]] bool interrupt(Operation& operation, Arriving arriving);
-  /// After interrupt(): a message that the call did receive is put back in front of those that nobody has received yet.
-  void give_back(Operation& operation);
+  /// The caller leaves this call by an exception. When this returns, the call has ended and its memory is not touched any more: a
+  /// collective breaks the group; a send is withdrawn; a message that was received, or is arriving, is kept for the next receive.
+  void interrupt(Operation& operation);
   /// This rank takes no part in the group's next call, for reasons that its caller found: the call takes its number here, and
   /// the others raise Aborted with the reason instead of waiting.
   void decline(const std::string& reason);
@@ -181,9 +177,9 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     Request asked{}, admitted{};
     Spec spec{};
     ExecutionStart start{};
-    std::uint64_t hash = 0;  // of the signature
-    Position position{};     // of the arrays that were asked with
-    Execution* execution = nullptr;    // that carried out the last of them, for the next one
+    std::uint64_t hash = 0;          // of the signature
+    Position position{};             // of the arrays that were asked with
+    Execution* execution = nullptr;  // that carried out the last of them, for the next one
     bool is_known = false;
     bool may_replay = false;
     CachedCall* followed_by = this;  // the one that was replayed after it
@@ -235,6 +231,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   }
   void went_wrong(Operation& operation, const std::exception_ptr& thrown);
   void advance_message(Operation& operation);
+  bool give_message_back(Operation& operation);
   void finish_receive(Operation& operation);
   void end(Operation& operation, std::exception_ptr error);
   void say_unfinished(const Operation& operation, const std::exception_ptr& error) const;
@@ -283,13 +280,13 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   GroupFacts facts_;
   std::unique_ptr<NativeBackend> backend_;
   std::shared_ptr<IntranodeExecutor> intranode_;  // of the members on this host; null: none
-  bool quick_ = false;                     // calls may be over before anyone need wait
-  BlockLayout layout_;                          // working memory of the checks
-  std::array<CachedCall, 16> cached_calls_;      // the latest kinds of calls; roots may take turns
-  std::size_t next_cached_ = 0;          // the place for the next kind
-  CachedCall* latest_ = nullptr;             // the kind of the call that was admitted last; null: one that is not kept
+  bool quick_ = false;                            // calls may be over before anyone need wait
+  BlockLayout layout_;                            // working memory of the checks
+  std::array<CachedCall, 16> cached_calls_;       // the latest kinds of calls; roots may take turns
+  std::size_t next_cached_ = 0;                   // the place for the next kind
+  CachedCall* latest_ = nullptr;  // the kind of the call that was admitted last; null: one that is not kept
   CachedCall* replayed_ = cached_calls_.data();  // the kind that was replayed last
-  std::atomic<bool> inside_{false};        // a thread is; set under the lock
+  std::atomic<bool> inside_{false};              // a thread is; set under the lock
   CallHistory calls_;
   struct Differs {
     int world_peer = 0;
@@ -299,14 +296,14 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::map<int, control::Position>
       leavers_ahead_;  // by rank in the world: took part in more calls than this one, and left
   std::map<std::pair<std::uint64_t, int>, Signature>
-      unexpected_signatures_;                                   // of calls not entered yet, by number and rank in the world
+      unexpected_signatures_;                   // of calls not entered yet, by number and rank in the world
   std::map<std::uint64_t, Refusal> refusals_;   // likewise
   std::optional<std::uint64_t> refused_up_to_;  // the latest call that somebody refused; messages for it may lie unread
   CallQueue collectives_;
   MessageSet messages_;
   std::vector<std::shared_ptr<Operation>> news_;    // working memory
   bool turns_changed_ = false;                      // one that waits for its turn may no longer have to
-  std::size_t failing_count_ = 0;                    // operations whose transfers failed
+  std::size_t failing_count_ = 0;                   // operations whose transfers failed
   TimePoint earliest_deadline_ = TimePoint::max();  // of any operation; it may have ended
   bool is_listed_ = false;
   bool somebody_left_ = false;  // a member said goodbye

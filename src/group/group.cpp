@@ -81,8 +81,9 @@ void run_simple(Group& handle, const GroupCore::SimpleCall& simple, Duration tim
       return;
     }
   }
-  handle.run({.verb = simple.verb, .input = simple.input, .output = simple.output, .op = simple.op, .root = simple.root},
-             timeout);
+  handle.run(
+      {.verb = simple.verb, .input = simple.input, .output = simple.output, .op = simple.op, .root = simple.root},
+      timeout);
 }
 
 Work handed_to_progress_thread(GroupCore& core, std::shared_ptr<Operation> operation) {
@@ -199,7 +200,8 @@ void Group::send(View data, int to, const MessageOptions& o) {
 }
 int Group::recv(View data, int from, const MessageOptions& o) {
   int source = from;
-  wait_for_message(entered(), {.verb = Verb::recv, .data = data, .peer = from, .tag = o.tag, .timeout = o.timeout}, &source);
+  wait_for_message(entered(), {.verb = Verb::recv, .data = data, .peer = from, .tag = o.tag, .timeout = o.timeout},
+                   &source);
   return source;
 }
 Work Group::isend(View data, int to, const MessageOptions& o) {
@@ -239,8 +241,9 @@ Work Group::start(const Permute& c) { return start(request_of(c), c.timeout); }
 Work Group::start(const Barrier& c) { return start(request_of(c), c.timeout); }
 Work Group::start(const Send& c) {
   const GroupCore::Entry entry(entered(), "send");
-  return handed_to_progress_thread(*core_, core_->start_message(
-                               {.verb = Verb::send, .data = c.data, .peer = c.to, .tag = c.tag, .timeout = c.timeout}));
+  return handed_to_progress_thread(
+      *core_,
+      core_->start_message({.verb = Verb::send, .data = c.data, .peer = c.to, .tag = c.tag, .timeout = c.timeout}));
 }
 Work Group::start(const Receive& c) {
   const GroupCore::Entry entry(entered(), "recv");

@@ -187,11 +187,12 @@ std::unique_ptr<Transport> make_transport(transport::TcpSetup setup, LocalPeerSe
                                           const transport::HostOptions& options) {
   auto tcp = std::make_unique<transport::TcpTransport>(std::move(setup));
   if (near.local_peers == nullptr) return tcp;
-  return std::make_unique<transport::HostTransport>(transport::HostSetup{.local_peers = std::move(near.local_peers),
-                                                                         .inner = std::move(tcp),
-                                                                         .control_blocks = std::move(near.control_blocks),
-                                                                         .clock = steady_clock(),
-                                                                         .options = options});
+  return std::make_unique<transport::HostTransport>(
+      transport::HostSetup{.local_peers = std::move(near.local_peers),
+                           .inner = std::move(tcp),
+                           .control_blocks = std::move(near.control_blocks),
+                           .clock = steady_clock(),
+                           .options = options});
 }
 
 Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
@@ -201,11 +202,11 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
   wire::Listener listener =
       transport::open_listener(find_own_address(joining.connector, joining.environment, joining.deadline), options);
   RankRecord own{.address = listener.address().text(),
-           .host = place.host,
-           .node = place.node_rank,
-           .backend = joining.backend,
-           .memory = to_record(memory),
-           .process = to_text(own_identity())};
+                 .host = place.host,
+                 .node = place.node_rank,
+                 .backend = joining.backend,
+                 .memory = to_record(memory),
+                 .process = to_text(own_identity())};
   if (place.rank == place.root_rank) {
     own.world = random_word() | 1;
     own.table = to_text(own_table(joining.environment));
@@ -217,12 +218,12 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
   LocalPeerSetup near;
   if (may_share) {
     near = find_local_peers(memory, {.connector = joining.connector,
-                                    .backend = joining.backend,
-                                    .node_of = records.nodes,
-                                    .memory_records = records.memory,
-                                    .ring_bytes = host_options.ring_bytes,
-                                    .log = joining.log,
-                                    .deadline = joining.deadline});
+                                     .backend = joining.backend,
+                                     .node_of = records.nodes,
+                                     .memory_records = records.memory,
+                                     .ring_bytes = host_options.ring_bytes,
+                                     .log = joining.log,
+                                     .deadline = joining.deadline});
   }
   Runtime::Parts parts;
   parts.hosts = std::move(records.hosts);

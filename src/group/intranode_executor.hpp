@@ -17,7 +17,7 @@ class IntranodeExecutor final : public Executor {
  public:
   struct Parts {
     intranode::ArenaSegment::Parts segment{};  // whose members are ranks in the world
-    int rank = 0;                           // of this rank among them
+    int rank = 0;                              // of this rank among them
     bool cross_memory = false;
     bool oversubscribed = false;
     SharedLimits limits{};
@@ -27,14 +27,16 @@ class IntranodeExecutor final : public Executor {
       : members_(parts.segment.members),
         segment_(parts.segment),
         intranode_({.segment = &segment_,
-                 .rank = parts.rank,
-                 .size = static_cast<int>(members_.size()),
-                 .cross_memory = parts.cross_memory,
-                 .oversubscribed = parts.oversubscribed,
-                 .limits = parts.limits}) {}
+                    .rank = parts.rank,
+                    .size = static_cast<int>(members_.size()),
+                    .cross_memory = parts.cross_memory,
+                    .oversubscribed = parts.oversubscribed,
+                    .limits = parts.limits}) {}
 
   [[nodiscard]] std::uint64_t control_block_offset() const { return intranode_.control_block_offset(); }
-  void connect(const std::vector<std::uint64_t>& offsets, bool oversubscribed_anywhere) { intranode_.connect(offsets, oversubscribed_anywhere); }
+  void connect(const std::vector<std::uint64_t>& offsets, bool oversubscribed_anywhere) {
+    intranode_.connect(offsets, oversubscribed_anywhere);
+  }
   void depart() { intranode_.depart(); }
   [[nodiscard]] bool is_vacant() const { return intranode_.is_vacant(); }
 

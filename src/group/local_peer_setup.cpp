@@ -56,7 +56,8 @@ void reserve_rings(shm::Arena& arena, const LocalPeerQuery& query, int local_pee
 }
 
 /// Where this rank's board is, and whether it may read its local peers' memory.
-std::string control_block_record(const OwnMemory& own, const shm::LocalPeers& local_peers, const LocalPeerQuery& query) {
+std::string control_block_record(const OwnMemory& own, const shm::LocalPeers& local_peers,
+                                 const LocalPeerQuery& query) {
   bool reads = true;
   int near = 0;
   for (std::size_t rank = 0; rank < query.node_of.size(); ++rank) {
@@ -66,7 +67,8 @@ std::string control_block_record(const OwnMemory& own, const shm::LocalPeers& lo
     if (other != local_peers.rank()) ++near;
   }
   try {
-    const std::uint64_t own_control_block = transport::lay_out_control_block(*own.arena, static_cast<int>(query.node_of.size()));
+    const std::uint64_t own_control_block =
+        transport::lay_out_control_block(*own.arena, static_cast<int>(query.node_of.size()));
     reserve_rings(*own.arena, query, near);
     return fmt::format("{}{}", own_control_block, reads ? reads_mark : "");
   } catch (const Error& error) {
@@ -80,7 +82,7 @@ LocalPeerSetup without(const LocalPeerQuery& query, const std::string& why) {
   const int node = query.node_of[static_cast<std::size_t>(rank)];
   if (std::ranges::find(query.node_of, node) - query.node_of.begin() == rank) {
     query.log.warn("the {} ranks of this host do not share memory, messages between them go over TCP: {}",
-                     std::ranges::count(query.node_of, node), why);
+                   std::ranges::count(query.node_of, node), why);
   }
   return {};
 }
@@ -111,14 +113,16 @@ LocalPeerSetup find_local_peers(const OwnMemory& own, const LocalPeerQuery& quer
   const auto count_on = [&](int which) { return std::ranges::count(query.node_of, which); };
   std::shared_ptr<shm::LocalPeers> local_peers;
   const std::string trouble = count_on(node) == 1 ? "" : own_trouble(own, query, node, local_peers);
-  const std::string mine = local_peers && trouble.empty() ? control_block_record(own, *local_peers, query) : no_memory + trouble;
+  const std::string mine =
+      local_peers && trouble.empty() ? control_block_record(own, *local_peers, query) : no_memory + trouble;
 
   const std::vector<std::string> answers = query.connector.exchange(mine, query.deadline);
   LocalPeerSetup result{.local_peers = local_peers, .control_blocks = {}, .cross_memory = local_peers != nullptr};
   for (std::size_t other = 0; other < answers.size(); ++other) {
     const bool shares = !answers[other].starts_with(no_memory);
     const bool is_near = query.node_of[other] == node;
-    result.control_blocks.push_back(shares && is_near ? std::stoull(answers[other]) : transport::no_control_block_offset);
+    result.control_blocks.push_back(shares && is_near ? std::stoull(answers[other])
+                                                      : transport::no_control_block_offset);
     if (is_near && !answers[other].ends_with(reads_mark)) result.cross_memory = false;
     if (shares || answers[other].size() == 1) continue;
     const std::string why = answers[other].substr(1);

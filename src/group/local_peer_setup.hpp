@@ -34,14 +34,14 @@ struct LocalPeerQuery {
   std::string backend;
   const std::vector<int>& node_of;
   const std::vector<std::string>& memory_records;  // of each rank
-  std::uint64_t ring_bytes = 0;                  // of shared memory that a rank will need to send to one local peer
+  std::uint64_t ring_bytes = 0;                    // of shared memory that a rank will need to send to one local peer
   const Log& log;
   TimePoint deadline;
 };
 struct LocalPeerSetup {
   std::shared_ptr<shm::LocalPeers> local_peers{};  // null: none
-  std::vector<std::uint64_t> control_blocks{};            // of each rank, for the transport; no_board where there is none
-  bool cross_memory = false;                      // all ranks of the host may read each other's memory
+  std::vector<std::uint64_t> control_blocks{};     // of each rank, for the transport; no_board where there is none
+  bool cross_memory = false;                       // all ranks of the host may read each other's memory
 };
 LocalPeerSetup find_local_peers(const OwnMemory& own, const LocalPeerQuery& query);
 

@@ -91,8 +91,9 @@ void GroupCore::advance_message(Operation& operation) {
   Transfer& transfer = operation.transfer;
   if (transfer.state == Transfer::State::pending || !operation.failing.empty()) return;
   if (transfer.state == Transfer::State::failed) {
-    return mark_failing(operation, transfer.error, transfer.peer,
-                operation.request.verb == Verb::recv && transfer.envelope.bytes != operation.request.output.bytes());
+    return mark_failing(
+        operation, transfer.error, transfer.peer,
+        operation.request.verb == Verb::recv && transfer.envelope.bytes != operation.request.output.bytes());
   }
   if (operation.request.verb == Verb::recv) {
     finish_receive(operation);

@@ -102,7 +102,7 @@ bool Runtime::poll_or_sleep(std::unique_lock<shm::RankLock>& guard, int& idle_ro
   }
   ++idle_rounds;
   const int spins = parts_.oversubscribed ? 0 : spin_rounds;
-  const int yields = !parts_.local_peers      ? yield_rounds
+  const int yields = !parts_.local_peers     ? yield_rounds
                      : parts_.oversubscribed ? yield_rounds_oversubscribed
                                              : yield_rounds_of_local_peers;
   if (idle_rounds > spins + yields) {

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "backend/same_shape.hpp"
-#include "group/intranode_executor.hpp"
 #include "group/core.hpp"
+#include "group/intranode_executor.hpp"
 #include "group/runtime.hpp"
 
 namespace tutti {
@@ -120,11 +120,13 @@ inline std::unique_lock<shm::RankLock> GroupCore::enter(Entry* entry, Verb verb,
 }
 
 inline bool GroupCore::is_undisturbed() const {
-  return !broken_ && !has_work() && unexpected_signatures_.empty() && refusals_.empty() && !proposed_ && leavers_ahead_.empty();
+  return !broken_ && !has_work() && unexpected_signatures_.empty() && refusals_.empty() && !proposed_ &&
+         leavers_ahead_.empty();
 }
 
 // Everything that tells this call from one before is compared; so nothing is left to check.
-bool GroupCore::run_again(Entry& entry, const SimpleCall& simple, Duration timeout, std::shared_ptr<Operation>& operation) {
+bool GroupCore::run_again(Entry& entry, const SimpleCall& simple, Duration timeout,
+                          std::shared_ptr<Operation>& operation) {
   auto guard = enter(&entry, simple.verb, simple.hook);
   CachedCall* const cached = find_replayable(simple);
   if (cached == nullptr || !is_undisturbed()) return false;
@@ -146,7 +148,8 @@ bool GroupCore::run_again(Entry& entry, const SimpleCall& simple, Duration timeo
   } catch (...) {
     error = std::current_exception();
   }
-  Request request{.verb = simple.verb, .input = simple.input, .output = simple.output, .op = simple.op, .root = simple.root};
+  Request request{
+      .verb = simple.verb, .input = simple.input, .output = simple.output, .op = simple.op, .root = simple.root};
   admit_cached(request, *cached);
   request.signature = start.signature;
   Task& task = backend_->adopt(request, *std::exchange(cached->execution, nullptr));
@@ -224,7 +227,7 @@ std::shared_ptr<Operation> GroupCore::try_message(const Message& message, int& s
 }
 
 std::shared_ptr<Operation> GroupCore::promote(Request request, Duration timeout, Task* task,
-                                                const std::exception_ptr& error) {
+                                              const std::exception_ptr& error) {
   auto operation = make_operation(std::move(request), timeout);
   operation->task = task;
   if (error) went_wrong(*operation, error);

@@ -15,8 +15,8 @@
 
 #include "base/bytes.hpp"
 #include "base/line_writer.hpp"
-#include "group/intranode_executor.hpp"
 #include "group/core.hpp"
+#include "group/intranode_executor.hpp"
 
 namespace tutti {
 namespace {

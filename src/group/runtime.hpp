@@ -32,8 +32,8 @@
 #include "group/stall.hpp"
 #include "plan/select.hpp"
 #include "shm/doorbell.hpp"
-#include "shm/memory.hpp"
 #include "shm/local_peers.hpp"
+#include "shm/memory.hpp"
 #include "shm/rank_lock.hpp"
 
 namespace tutti {
@@ -63,9 +63,9 @@ class Runtime final : public TransportListener,
     bool fails_at_exit = false;  // what is found wrong too late to be thrown makes the process fail
     control::ControlOptions control;
     std::shared_ptr<shm::LocalPeers> local_peers;  // who shares memory with this rank; null: nobody does
-    std::shared_ptr<shm::Memory> memory;          // of this rank's arena; null with local peers
+    std::shared_ptr<shm::Memory> memory;           // of this rank's arena; null with local peers
     bool may_read_local_peers = false;  // all ranks of this host may read each other's memory (process_vm_readv)
-    bool may_share_memory = false;     // the same on all ranks: some of them may
+    bool may_share_memory = false;      // the same on all ranks: some of them may
     Log log;
   };
   /// `start` once it is owned by a shared_ptr.
@@ -201,7 +201,8 @@ class Runtime final : public TransportListener,
     int peer;
     Envelope envelope;
   };
-  std::deque<UnclaimedMessage> unclaimed_messages_;  // messages of groups that this rank has no handle of yet; the latest few
+  std::deque<UnclaimedMessage>
+      unclaimed_messages_;  // messages of groups that this rank has no handle of yet; the latest few
   std::atomic<std::uint64_t> next_private_id_{std::uint64_t{1} << 63};
   TimePoint control_polled_at_{};
   int waiters_ = 0;

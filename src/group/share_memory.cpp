@@ -6,15 +6,15 @@
 #include <tutti/error.hpp>
 #include <tutti/group.hpp>
 
-#include "group/intranode_executor.hpp"
 #include "group/core.hpp"
+#include "group/intranode_executor.hpp"
 #include "group/runtime.hpp"
 
 namespace tutti {
 namespace {
 
-constexpr std::uint64_t no_control_block = 0;          // an arena begins with its header, never with a seat
-constexpr std::uint64_t shares_its_core = 1;  // beside the offset, which is a page's
+constexpr std::uint64_t no_control_block = 0;  // an arena begins with its header, never with a seat
+constexpr std::uint64_t shares_its_core = 1;   // beside the offset, which is a page's
 
 /// Whether any two of these are local peers: the same on all of them.
 bool any_local_peers(const std::vector<int>& nodes, int size) {
@@ -46,12 +46,14 @@ std::shared_ptr<IntranodeExecutor> GroupCore::make_intranode_executor(const std:
     members.push_back(facts_.world_of[static_cast<std::size_t>(rank)]);
   }
   try {
-    return std::make_shared<IntranodeExecutor>(IntranodeExecutor::Parts{
-        .segment = {.local_peers = runtime_->local_peers(), .memory = runtime_->memory(), .members = std::move(members)},
-        .rank = own,
-        .cross_memory = runtime_->may_read_local_peers(),
-        .oversubscribed = runtime_->is_oversubscribed(),
-        .limits = runtime_->table().shared});
+    return std::make_shared<IntranodeExecutor>(
+        IntranodeExecutor::Parts{.segment = {.local_peers = runtime_->local_peers(),
+                                             .memory = runtime_->memory(),
+                                             .members = std::move(members)},
+                                 .rank = own,
+                                 .cross_memory = runtime_->may_read_local_peers(),
+                                 .oversubscribed = runtime_->is_oversubscribed(),
+                                 .limits = runtime_->table().shared});
   } catch (const Error& error) {
     runtime_->log().warn("a group of {} ranks does without shared memory: {}", facts_.size, error.what());
     return nullptr;
@@ -63,7 +65,8 @@ bool GroupCore::share_memory(Duration timeout) {
   const std::vector<int> ranks = members_of_host();
   const std::shared_ptr<IntranodeExecutor> intranode = make_intranode_executor(ranks);
   const std::uint64_t oversubscribed_here = runtime_->is_oversubscribed() ? shares_its_core : 0;
-  const std::array<std::uint64_t, 1> control_block{intranode ? intranode->control_block_offset() | oversubscribed_here : no_control_block};
+  const std::array<std::uint64_t, 1> control_block{intranode ? intranode->control_block_offset() | oversubscribed_here
+                                                             : no_control_block};
   std::vector<std::uint64_t> control_blocks(static_cast<std::size_t>(facts_.size));
   Group(shared_from_this()).all_gather(control_block, control_blocks, {.timeout = timeout});
 
@@ -79,7 +82,8 @@ bool GroupCore::share_memory(Duration timeout) {
   const auto guard = runtime_->lock();
   intranode_ = intranode;
   quick_ = static_cast<int>(ranks.size()) == facts_.size;
-  backend_->use(quick_ ? Executors{.whole = intranode, .local_peers = {}} : Executors{.whole = {}, .local_peers = intranode});
+  backend_->use(quick_ ? Executors{.whole = intranode, .local_peers = {}}
+                       : Executors{.whole = {}, .local_peers = intranode});
   return true;
 }
 

@@ -106,7 +106,7 @@ class StallMap {
   };
   std::map<std::pair<std::uint64_t, int>, std::string> sites_;
   std::map<std::pair<std::uint64_t, int>, TimePoint> questions_;  // whether they wait as well
-  std::map<std::pair<std::uint64_t, int>, TimedAnswer> answers_;         // by call and rank: several calls may be under way
+  std::map<std::pair<std::uint64_t, int>, TimedAnswer> answers_;  // by call and rank: several calls may be under way
 };
 
 }  // namespace tutti

@@ -34,7 +34,8 @@ class CallQueue {
   [[nodiscard]] std::size_t index_of(std::uint64_t place) const { return place & (buffer_.size() - 1); }
   void grow();
 
-  std::vector<std::shared_ptr<Operation>> buffer_{8};  // a power of two; kept, so that a repeated call allocates nothing
+  std::vector<std::shared_ptr<Operation>> buffer_{
+      8};  // a power of two; kept, so that a repeated call allocates nothing
   std::uint64_t first_ = 0, end_ = 0;
 };
 

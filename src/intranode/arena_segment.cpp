@@ -20,7 +20,7 @@ namespace tutti::intranode {
 class ArenaSegment::ConsumedLedger final : public shm::Ledger {
  public:
   ConsumedLedger(std::shared_ptr<shm::LocalPeers> local_peers, const std::vector<int>& members,
-              std::vector<const std::atomic<std::uint64_t>*> consumed)
+                 std::vector<const std::atomic<std::uint64_t>*> consumed)
       : local_peers_(std::move(local_peers)) {
     for (std::size_t i = 0; i < members.size(); ++i) {
       if (members[i] == local_peers_->rank()) continue;

@@ -7,8 +7,8 @@
 
 #include "intranode/shared_segment.hpp"
 #include "shm/doorbell.hpp"
-#include "shm/memory.hpp"
 #include "shm/local_peers.hpp"
+#include "shm/memory.hpp"
 
 namespace tutti::intranode {
 
@@ -16,8 +16,8 @@ class ArenaSegment final : public SharedSegment {
  public:
   struct Parts {
     std::shared_ptr<shm::LocalPeers> local_peers{};  // reaches all members
-    std::shared_ptr<shm::Memory> memory{};          // of the own arena; without it no array is offered
-    std::vector<int> members{};                     // rank in the world of the group's member i
+    std::shared_ptr<shm::Memory> memory{};           // of the own arena; without it no array is offered
+    std::vector<int> members{};                      // rank in the world of the group's member i
   };
   explicit ArenaSegment(Parts parts);
   ~ArenaSegment() override;
@@ -45,7 +45,7 @@ class ArenaSegment final : public SharedSegment {
 
   Parts parts_;
   std::vector<shm::ArenaHeader*> headers_;  // of the others
-  std::shared_ptr<ConsumedLedger> ledger_;     // outlives this, as long as offered memory is in quarantine
+  std::shared_ptr<ConsumedLedger> ledger_;  // outlives this, as long as offered memory is in quarantine
 };
 
 }  // namespace tutti::intranode

@@ -10,9 +10,9 @@
 
 #include <tutti/request.hpp>
 
-#include "plan/shared_limits.hpp"
 #include "intranode/flags.hpp"
 #include "intranode/transfer_schedule.hpp"
+#include "plan/shared_limits.hpp"
 #include "shm/atomics.hpp"
 
 namespace tutti::intranode {

@@ -106,8 +106,8 @@ DirectWay direct_way(const Spec& spec, std::int64_t element_bytes, const std::ve
   return inputs || is_worth_reading(spec, element_bytes, streams, reach) ? DirectWay::copy : DirectWay::none;
 }
 
-void Direct::begin(const ExecutionStart& start, DirectWay way, const std::vector<BufferInfo>& all, SharedSegment& segment,
-                   std::int64_t stream_bytes_min) {
+void Direct::begin(const ExecutionStart& start, DirectWay way, const std::vector<BufferInfo>& all,
+                   SharedSegment& segment, std::int64_t stream_bytes_min) {
   start_ = &start;
   spec_ = start.spec;
   way_ = way;

@@ -27,7 +27,9 @@ using SequenceNumber = std::uint64_t;
 inline constexpr int step_bits = 26;
 
 /// Sequence numbers may wrap around; those that meet are never far apart.
-constexpr bool reached(SequenceNumber seen, SequenceNumber wanted) { return static_cast<std::int64_t>(seen - wanted) >= 0; }
+constexpr bool reached(SequenceNumber seen, SequenceNumber wanted) {
+  return static_cast<std::int64_t>(seen - wanted) >= 0;
+}
 
 /// `Policy::LongWord` is an atomic word, `Policy::InlineHeader` what lies beside an inline slot's sequence number; `Policy::inline_slots` and
 /// `Policy::slots` are their numbers.

@@ -81,14 +81,17 @@ class IntranodeGroup::IntranodeExecution final : public Execution {
     [[nodiscard]] static int reduce_source(int) { return -1; }
     static void reduce_back(std::int64_t, int) {}
     [[nodiscard]] int consume_sources() const { return exchanged ? 0 : execution.start.spec->size - 1; }
-    [[nodiscard]] int consume_source(int i) const { return next_but(i, execution.start.spec->rank, execution.start.spec->size); }
+    [[nodiscard]] int consume_source(int i) const {
+      return next_but(i, execution.start.spec->rank, execution.start.spec->size);
+    }
     static bool expects(int, std::int64_t) { return true; }
     void check_peer(int peer, int) { execution.group.check_peer(execution, peer); }
     void publish(std::int64_t, int) {
       // Whoever waits for this line looks at it all the time: it is written in one go.
-      const BufferInfo here = exchanged ? BufferInfo{}
-                                  : buffer_info_of(execution.start, *execution.group.parts_.segment, execution.last_seq(),
-                                                  execution.slot_work.streams(execution.start.input, execution.start.output));
+      const BufferInfo here =
+          exchanged ? BufferInfo{}
+                    : buffer_info_of(execution.start, *execution.group.parts_.segment, execution.last_seq(),
+                                     execution.slot_work.streams(execution.start.input, execution.start.output));
       execution.group.write_header(execution);
       if (exchanged) return;
       std::memcpy(execution.group.header_of(execution.start.spec->rank).payload, &here, sizeof here);
@@ -114,9 +117,9 @@ class IntranodeGroup::IntranodeExecution final : public Execution {
   IntranodeGroup& group;
   Stage stage = Stage::gone;
   Part part = Part::slots;
-  bool exchanges_buffers = false;              // its first part is a buffer exchange
-  bool is_single = false;          // its part with slots or inline slots is: one round, not reduced back
-  bool expects_next = false;       // the next one's first lines have to come back
+  bool exchanges_buffers = false;     // its first part is a buffer exchange
+  bool is_single = false;             // its part with slots or inline slots is: one round, not reduced back
+  bool expects_next = false;          // the next one's first lines have to come back
   std::int64_t prefetched_lines = 0;  // of the inline slot that is awaited
   int spins_per_prefetch = 1;
   ExecutionStart start;

@@ -8,9 +8,9 @@
 #include <cstring>
 #include <new>
 
-#include "intranode/slot_copier_hot.hpp"
 #include "intranode/intranode_execution.hpp"
 #include "intranode/settled_limits.hpp"
+#include "intranode/slot_copier_hot.hpp"
 
 namespace tutti::intranode {
 namespace {
@@ -33,7 +33,9 @@ IntranodeGroup::IntranodeGroup(const Parts& parts) : parts_(parts) {
 
 IntranodeGroup::~IntranodeGroup() { parts_.segment->free(reinterpret_cast<std::byte*>(own_)); }
 
-std::uint64_t IntranodeGroup::control_block_offset() const { return parts_.segment->offset_of(reinterpret_cast<std::byte*>(own_)); }
+std::uint64_t IntranodeGroup::control_block_offset() const {
+  return parts_.segment->offset_of(reinterpret_cast<std::byte*>(own_));
+}
 
 void IntranodeGroup::connect(const std::vector<std::uint64_t>& offsets, bool for_oversubscribed) {
   if (for_oversubscribed) parts_.limits = intranode::for_oversubscribed(parts_.limits);
@@ -41,12 +43,14 @@ void IntranodeGroup::connect(const std::vector<std::uint64_t>& offsets, bool for
   std::vector<const Native::LongWord*> consumed;
   places_.clear();
   for (int rank = 0; rank < parts_.size; ++rank) {
-    auto* control_block = rank == parts_.rank
-                     ? own_
-                     : reinterpret_cast<ControlBlock*>(parts_.segment->at(rank, offsets[static_cast<std::size_t>(rank)],
-                                                                  ControlBlock::bytes(parts_.limits, parts_.size)));
+    auto* control_block =
+        rank == parts_.rank
+            ? own_
+            : reinterpret_cast<ControlBlock*>(parts_.segment->at(rank, offsets[static_cast<std::size_t>(rank)],
+                                                                 ControlBlock::bytes(parts_.limits, parts_.size)));
     Place place{.control_block = control_block};
-    for (int i = 0; i < ControlBlock::slot_count(parts_.size); ++i) place.slots[i] = control_block->slot(i, parts_.limits);
+    for (int i = 0; i < ControlBlock::slot_count(parts_.size); ++i)
+      place.slots[i] = control_block->slot(i, parts_.limits);
     places_.push_back(place);
     flags.push_back(&control_block->flags);
     consumed.push_back(&control_block->flags.consumed.seq);
@@ -112,11 +116,11 @@ Execution& IntranodeGroup::start(const ExecutionStart& start) {
   execution.slot_work.prepare(execution.start, execution.schedule, places_, parts_.limits);
   const TransferSchedule& m = execution.schedule;
   execution.run = {.span = m.span,
-              .rounds = m.rounds,
-              .publishes = m.publishes,
-              .in_slots = !m.is_inline,
-              .hears_all = m.reduces_back || execution.slot_work.consume_sources() == parts_.size - 1,
-              .reduces_back = m.reduces_back};
+                   .rounds = m.rounds,
+                   .publishes = m.publishes,
+                   .in_slots = !m.is_inline,
+                   .hears_all = m.reduces_back || execution.slot_work.consume_sources() == parts_.size - 1,
+                   .reduces_back = m.reduces_back};
   execution.is_single = m.rounds == 1 && !m.reduces_back;
   execution.expects_next = !m.reduces_back && (!m.is_inline || parts_.size > 2);
   const bool prefetches = execution.schedule.is_inline && parts_.size == 2;
@@ -183,11 +187,11 @@ inline void IntranodeGroup::begin(IntranodeExecution& execution) {
   execution.exchange_work.exchanged = execution.part == IntranodeExecution::Part::direct;
   const bool exchange = execution.part == IntranodeExecution::Part::exchange;
   steps_.begin(execution.number(), {.span = exchange ? 1 : execution.schedule.span,
-                               .rounds = 1,
-                               .publishes = exchange,
-                               .in_slots = false,
-                               .hears_all = exchange,
-                               .after_exchange = !exchange});
+                                    .rounds = 1,
+                                    .publishes = exchange,
+                                    .in_slots = false,
+                                    .hears_all = exchange,
+                                    .after_exchange = !exchange});
 }
 
 inline void IntranodeGroup::begin_slots(IntranodeExecution& execution) {
@@ -210,12 +214,13 @@ void IntranodeGroup::continue_after_exchange(IntranodeExecution& execution) {
 
 inline bool IntranodeGroup::advance_single(IntranodeExecution& execution) {
   return execution.schedule.is_inline ? steps_.advance_single<false>(execution.short_work)
-                               : steps_.advance_single<true>(execution.slot_work);
+                                      : steps_.advance_single<true>(execution.slot_work);
 }
 
 inline bool IntranodeGroup::advance(IntranodeExecution& execution) {
   switch (execution.part) {
-    case IntranodeExecution::Part::slots: return execution.is_single ? advance_single(execution) : steps_.advance(execution.slot_work);
+    case IntranodeExecution::Part::slots:
+      return execution.is_single ? advance_single(execution) : steps_.advance(execution.slot_work);
     case IntranodeExecution::Part::direct: return steps_.advance(execution.exchange_work) && steps_.is_over();
     case IntranodeExecution::Part::exchange: break;
   }
@@ -284,7 +289,8 @@ inline void IntranodeGroup::expect_next(const IntranodeExecution& execution) {
 inline void IntranodeGroup::prefetch_awaited(const IntranodeExecution& execution) const {
   const ControlBlock& other = *places_[static_cast<std::size_t>(1 - parts_.rank)].control_block;
   const auto* const inline_slot = reinterpret_cast<const std::byte*>(&other.flags.inline_slots[steps_.inline_slot()]);
-  for (std::int64_t line = 1; line <= execution.prefetched_lines; ++line) __builtin_prefetch(inline_slot + line * line_bytes);
+  for (std::int64_t line = 1; line <= execution.prefetched_lines; ++line)
+    __builtin_prefetch(inline_slot + line * line_bytes);
 }
 
 // What this rank's inline slot says beside the sequence number.

@@ -16,9 +16,9 @@
 #include <tutti/error.hpp>
 
 #include "engine/executor.hpp"
-#include "intranode/slot_copier.hpp"
-#include "intranode/shared_segment.hpp"
 #include "intranode/direct.hpp"
+#include "intranode/shared_segment.hpp"
+#include "intranode/slot_copier.hpp"
 #include "intranode/steps.hpp"
 
 namespace tutti::intranode {
@@ -94,9 +94,9 @@ class IntranodeGroup {
   Steps<Native> steps_;
   std::vector<std::unique_ptr<IntranodeExecution>> executions_;  // all that were ever made
   std::vector<IntranodeExecution*> idle_;
-  IntranodeExecution* oldest_ = nullptr;                                      // it alone moves
-  std::vector<IntranodeExecution*> later_;                                    // those behind it
-  bool begun_ = false;                                                // the oldest
+  IntranodeExecution* oldest_ = nullptr;                                       // it alone moves
+  std::vector<IntranodeExecution*> later_;                                     // those behind it
+  bool begun_ = false;                                                         // the oldest
   std::array<const IntranodeExecution*, SignatureLog::entry_count> logged_{};  // whose signatures are in the log
   // Numbering.
   std::uint64_t sequence_ = 0;

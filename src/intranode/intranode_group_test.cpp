@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "base/sanitizers.hpp"
-#include "kernel/reference.hpp"
 #include "intranode/members.hpp"
 #include "intranode/sample.hpp"
+#include "kernel/reference.hpp"
 
 namespace tutti::intranode {
 namespace {

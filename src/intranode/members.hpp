@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "intranode/intranode_group.hpp"
 #include "intranode/heap_segment.hpp"
+#include "intranode/intranode_group.hpp"
 
 namespace tutti::intranode {
 
@@ -23,11 +23,12 @@ class Members {
     for (int rank = 0; rank < size; ++rank) {
       segment_.push_back(std::make_unique<HeapSegment>());
       segment_.back()->all_in_common = arrays == Arrays::in_common;
-      groups_.push_back(std::make_unique<IntranodeGroup>(IntranodeGroup::Parts{.segment = segment_.back().get(),
-                                                                .rank = rank,
-                                                                .size = size,
-                                                                .cross_memory = arrays == Arrays::readable,
-                                                                .limits = limits}));
+      groups_.push_back(
+          std::make_unique<IntranodeGroup>(IntranodeGroup::Parts{.segment = segment_.back().get(),
+                                                                 .rank = rank,
+                                                                 .size = size,
+                                                                 .cross_memory = arrays == Arrays::readable,
+                                                                 .limits = limits}));
       offsets.push_back(groups_.back()->control_block_offset());
     }
     for (auto& group : groups_) group->connect(offsets);
@@ -45,7 +46,8 @@ class Members {
 inline void poll_all(const std::vector<Execution*>& executions, Random& random) {
   std::vector<Execution*> open(executions);
   for (int tries = 0; !open.empty(); ++tries) {
-    ASSERT_LT(tries, 200'000) << open.size() << " of " << executions.size() << " bodies stand still: " << open[0]->how();
+    ASSERT_LT(tries, 200'000) << open.size() << " of " << executions.size()
+                              << " bodies stand still: " << open[0]->how();
     const std::size_t i = random.below(open.size());
     if (!open[i]->poll()) continue;
     open[i] = open.back();

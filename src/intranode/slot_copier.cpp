@@ -6,14 +6,14 @@
 #include <cstring>
 #include <span>
 
+#include "intranode/slot_copier_hot.hpp"
 #include "kernel/kernel.hpp"
 #include "kernel/stream.hpp"
-#include "intranode/slot_copier_hot.hpp"
 
 namespace tutti::intranode {
 
-void SlotCopier::prepare(const ExecutionStart& start, const TransferSchedule& schedule, const std::vector<Place>& places,
-                      const SharedLimits& limits) {
+void SlotCopier::prepare(const ExecutionStart& start, const TransferSchedule& schedule,
+                         const std::vector<Place>& places, const SharedLimits& limits) {
   start_ = start;
   spec_ = start.spec;
   move_ = schedule;
@@ -52,7 +52,8 @@ void SlotCopier::prepare(const ExecutionStart& start, const TransferSchedule& sc
 bool SlotCopier::is_long(const SharedLimits& limits) const {
   if (spec_->verb == Verb::broadcast) return false;
   const std::int64_t consumed = joins_ ? received_blocks_.offset(spec_->size) : output_count_;
-  return consumed * element_ >= (spec_->verb == Verb::gather ? limits.stream_gather_bytes_min : limits.stream_bytes_min);
+  return consumed * element_ >=
+         (spec_->verb == Verb::gather ? limits.stream_gather_bytes_min : limits.stream_bytes_min);
 }
 
 void SlotCopier::prepare_permute() {
@@ -112,7 +113,7 @@ void SlotCopier::reduce_to(std::byte* to, Part piece, std::int64_t slot_offset, 
   operands_.clear();
   for (int rank = 0; rank < move_.reduce_ranks; ++rank) {
     operands_.push_back(rank == spec_->rank ? start_.input + piece.begin * element_
-                                           : message_of(rank, slot) + slot_offset);
+                                            : message_of(rank, slot) + slot_offset);
   }
   if (operands_.empty()) {
     kernel::fill_identity(start_.op, start_.dtype, to, piece.count);  // exscan, rank 0

@@ -9,9 +9,9 @@
 
 #include "engine/aligned_buffer.hpp"
 #include "engine/executor.hpp"
-#include "intranode/transfer_schedule.hpp"
 #include "intranode/control_block.hpp"
 #include "intranode/steps.hpp"
+#include "intranode/transfer_schedule.hpp"
 
 namespace tutti::intranode {
 
@@ -97,7 +97,7 @@ class SlotCopier {
   [[nodiscard]] Part slice(int owner, Part piece) const { return slice_of(owner, spec_->size, piece.count, element_); }
   [[nodiscard]] inline std::byte* message_of(int rank, int slot) const;
   [[nodiscard]] inline std::int64_t consumed_from(int rank) const;  // elements
-  [[nodiscard]] inline std::byte* landing_of(int rank) const;    // where they go
+  [[nodiscard]] inline std::byte* landing_of(int rank) const;       // where they go
   [[nodiscard]] const std::byte* copy_of_sent(const std::byte* input);
   void publish_slices(Part piece, std::byte* message) const;
   void reduce_back_slice(Part piece, std::int64_t slot_offset, int slot);
@@ -128,7 +128,7 @@ class SlotCopier {
   std::int64_t inline_from_ = 0, inline_bytes_ = 0;  // of the input: what goes into an inline slot, if it is one piece
   std::int64_t own_from_ = 0, own_to_ = 0;  // elements: where this rank's part for itself lies, and where it goes
   std::int64_t own_count_ = 0;
-  bool copies_own_ = false;           // … and it is not there already
+  bool copies_own_ = false;            // … and it is not there already
   std::vector<const void*> operands_;  // operands of a reduction
   bool adds_few_floats_ = false, adds_floats_of_two_ = false;
   bool may_stream_ = false;  // results are large enough to go past the caches

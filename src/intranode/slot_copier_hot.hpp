@@ -7,8 +7,8 @@
 #include <cstring>
 #include <type_traits>
 
-#include "kernel/kernel.hpp"
 #include "intranode/slot_copier.hpp"
+#include "kernel/kernel.hpp"
 
 namespace tutti::intranode {
 

@@ -28,20 +28,20 @@ namespace tutti::intranode {
 
 /// Which execution.
 struct RunNumber {
-  SequenceNumber first = 0;         // sequence number of round 0
-  std::uint64_t call = 0;  // that it belongs to
-  std::uint64_t turn = 0;  // decides which inline slot, and which slot comes first
+  SequenceNumber first = 0;  // sequence number of round 0
+  std::uint64_t call = 0;    // that it belongs to
+  std::uint64_t turn = 0;    // decides which inline slot, and which slot comes first
 };
 
 /// One execution, as the flags see it.
 struct Run {
   std::uint64_t span = 1;  // sequence numbers set aside for it: the same on all ranks, at least their numbers of rounds
   std::int64_t rounds = 1;
-  bool publishes = true;     // something for the others, in every round
+  bool publishes = true;  // something for the others, in every round
   bool in_slots = true;   // … in the slots; otherwise in the inline slot
   bool hears_all = true;  // reads what every peer left
   bool reduces_back = false;
-  bool alternates = false;        // of two ranks that both leave and hear; only the first execution of a call
+  bool alternates = false;      // of two ranks that both leave and hear; only the first execution of a call
   bool after_exchange = false;  // the second part of an execution whose first took one round
 };
 
@@ -131,7 +131,8 @@ class Steps {
       if (peer == rank_) continue;
       const auto& abandoned = flags(peer).abandoned.seqs;
       if (abandoned[inline_slot()].load(acquire) == number_.first) return false;
-      if (run_.after_exchange && abandoned[(number_.turn - 1) % Policy::inline_slots].load(acquire) == number_.first - 1)
+      if (run_.after_exchange &&
+          abandoned[(number_.turn - 1) % Policy::inline_slots].load(acquire) == number_.first - 1)
         return false;
     }
     return true;
@@ -169,14 +170,18 @@ class Steps {
   }
   static constexpr int places = 3 * Policy::slots;
   [[nodiscard]] int inline_slot() const { return static_cast<int>(number_.turn % Policy::inline_slots); }
-  [[nodiscard]] typename MemberFlags::InlineSlot& inline_slot_of(int rank) const { return flags(rank).inline_slots[inline_slot()]; }
+  [[nodiscard]] typename MemberFlags::InlineSlot& inline_slot_of(int rank) const {
+    return flags(rank).inline_slots[inline_slot()];
+  }
 
  private:
   static constexpr auto acquire = std::memory_order_acquire, release = std::memory_order_release;
 
   [[nodiscard]] int size() const { return static_cast<int>(flags_.size()); }
   [[nodiscard]] MemberFlags& flags(int rank) const { return *flags_[static_cast<std::size_t>(rank)]; }
-  [[nodiscard]] SequenceNumber seq_of(std::int64_t round) const { return number_.first + static_cast<std::uint64_t>(round); }
+  [[nodiscard]] SequenceNumber seq_of(std::int64_t round) const {
+    return number_.first + static_cast<std::uint64_t>(round);
+  }
 
   [[nodiscard]] int place_of(std::int64_t round) const { return place_of(number_.turn, round, run_.alternates); }
   [[nodiscard]] int slot_of(std::int64_t round) const { return place_of(round) % Policy::slots; }
@@ -298,11 +303,12 @@ class Steps {
   RunNumber number_;
   Run run_;
   std::int64_t published_ = 0, reduced_ = 0, consumed_ = 0;  // rounds
-  int reduce_source_ = 0, consume_source_ = 0;           // how far this round has come through its sources
-  bool heard_all_ = true;                             // no source was passed over in this round
+  int reduce_source_ = 0, consume_source_ = 0;               // how far this round has come through its sources
+  bool heard_all_ = true;                                    // no source was passed over in this round
   bool moved_ = false, notify_due_ = false;
   // Across executions. Sequence numbers of what was left there last; of what alternates, by this rank or perhaps by the other.
-  SequenceNumber seq_in_slot_[Policy::slots] = {}, seq_in_inline_slot_[Policy::inline_slots] = {}, alternating_seq_in_slot_[Policy::slots] = {};
+  SequenceNumber seq_in_slot_[Policy::slots] = {}, seq_in_inline_slot_[Policy::inline_slots] = {},
+                 alternating_seq_in_slot_[Policy::slots] = {};
   SequenceNumber lowest_consumed_ = 0;  // every peer's `consumed` has reached this
   SequenceNumber own_consumed_ = 0;
   std::uint64_t call_ = 0;  // of the last execution

@@ -19,7 +19,7 @@ using shm::interleave::Verdict;
 
 struct Model : ModelAtomics {
   static constexpr int inline_slots = 2, slots = 2, lines = 1;  // … of a slot
-  static constexpr int all_slots = 4;                    // with those for crossing
+  static constexpr int all_slots = 4;                           // with those for crossing
   struct InlineHeader {};
 };
 struct ModelOfManyInlineSlots : Model {

@@ -73,14 +73,16 @@ void set_parts(const Spec& spec, TransferSchedule& m) {
 /// Half as many lines travel then; but to reduce back takes a step more, which counts for small messages.
 bool is_reduced(const Spec& spec, std::int64_t bytes, const SharedLimits& limits) {
   const bool may_cross = spec.size == 2 && spec.verb == Verb::all_reduce;
-  if (bytes * spec.size <= (may_cross ? limits.one_shot_bytes_max_alternating : limits.one_shot_bytes_max)) return false;
+  if (bytes * spec.size <= (may_cross ? limits.one_shot_bytes_max_alternating : limits.one_shot_bytes_max))
+    return false;
   // The other of two is through with many pieces sooner if it only leaves them.
   if (spec.verb == Verb::reduce) return spec.size > 2 || bytes <= 2 * limits.one_way_chunk_bytes;
   return spec.verb == Verb::all_reduce;
 }
 
 /// Of a message, or of all its blocks together.
-std::int64_t bytes_of_piece(const Spec& spec, const TransferSchedule& m, std::int64_t bytes, const SharedLimits& limits) {
+std::int64_t bytes_of_piece(const Spec& spec, const TransferSchedule& m, std::int64_t bytes,
+                            const SharedLimits& limits) {
   if (m.alternates) return limits.alternating_chunk_bytes;
   constexpr std::int64_t pieces_max = 16;  // of copies: longer ones gain nothing
   const bool copied = spec.verb == Verb::broadcast || spec.verb == Verb::gather;

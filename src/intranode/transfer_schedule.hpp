@@ -19,9 +19,9 @@ namespace tutti::intranode {
 
 inline constexpr std::int64_t line_bytes = 64;
 inline constexpr std::int64_t inline_bytes = inline_room_bytes;  // fit into an inline slot …
-inline constexpr std::int64_t four_lines_bytes = 240;          // … so many on its first four lines …
-inline constexpr std::int64_t first_lines_bytes = 112;         // … on its first two …
-inline constexpr std::int64_t first_line_bytes = 48;           // … and on the line of its sequence number
+inline constexpr std::int64_t four_lines_bytes = 240;            // … so many on its first four lines …
+inline constexpr std::int64_t first_lines_bytes = 112;           // … on its first two …
+inline constexpr std::int64_t first_line_bytes = 48;             // … and on the line of its sequence number
 
 /// Reductions are done so many bytes at once: what is read and what is written stay in the first cache.
 inline constexpr std::int64_t worked_bytes = 8 << 10;
@@ -38,11 +38,12 @@ enum class Sources : std::uint8_t { none, all, lower, one };  // of whom a rank 
 enum class ConsumeAction : std::uint8_t { nothing, copy, reduce };
 
 struct TransferSchedule {
-  bool publishes = false;     // has a message
-  bool in_blocks = false;  // … of one block for each reader
-  bool is_inline = false;    // … that fits into the inline slot
-  bool alternates = false;    // … as the other of two ranks does, in each other's slots
-  bool reduces_back = false;  // … that is reduced back in slices (two-shot); `sources` then are those whose results are taken
+  bool publishes = false;   // has a message
+  bool in_blocks = false;   // … of one block for each reader
+  bool is_inline = false;   // … that fits into the inline slot
+  bool alternates = false;  // … as the other of two ranks does, in each other's slots
+  bool reduces_back =
+      false;  // … that is reduced back in slices (two-shot); `sources` then are those whose results are taken
   Sources sources = Sources::none;
   ConsumeAction consume_action = ConsumeAction::nothing;
   int one = -1;             // Sources::one

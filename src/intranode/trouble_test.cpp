@@ -105,7 +105,8 @@ TEST(Trouble, ACallWhoseArraysWereReadInPlaceDoesNotEndIfTheirOwnerGaveItUp) {
   Random random(33);
   SharedLimits limits = small_limits;
   limits.direct_copy_bytes_min = 100;
-  for (const int polls : {1, 2}) {  // the root gives up at the buffer exchange, or while it waits for the others to have read
+  for (const int polls :
+       {1, 2}) {  // the root gives up at the buffer exchange, or while it waits for the others to have read
     Members members(3, limits, Members::Arrays::readable);
     Sample broken({.verb = Verb::all_gather, .size = 3, .count = 1000}, 1, random);
     std::vector<Execution*> executions;

@@ -133,11 +133,13 @@ class SgdStep {
 };
 
 void adamw_dispatched(const AdamWJob& update) {
-  return update.dtype == DType::float32 ? step_all<Plain<float>, AdamWStep>(update) : step_all<Plain<double>, AdamWStep>(update);
+  return update.dtype == DType::float32 ? step_all<Plain<float>, AdamWStep>(update)
+                                        : step_all<Plain<double>, AdamWStep>(update);
 }
 
 void sgd_dispatched(const SgdJob& update) {
-  return update.dtype == DType::float32 ? step_all<Plain<float>, SgdStep>(update) : step_all<Plain<double>, SgdStep>(update);
+  return update.dtype == DType::float32 ? step_all<Plain<float>, SgdStep>(update)
+                                        : step_all<Plain<double>, SgdStep>(update);
 }
 
 // Element i goes to sum i mod square_lanes: the compiler turns the inner loop into vectors of whatever width there is.
@@ -187,11 +189,11 @@ void adamw_step(DType dtype, const AdamWArrays& arrays, const AdamW& rule, std::
   if (rule.step < 1) throw InvalidArgument(fmt::format("cannot step AdamW: steps count from 1, not {}", rule.step));
   const auto step = static_cast<double>(rule.step);
   const AdamWJob update{.dtype = dtype,
-                     .arrays = arrays,
-                     .rule = rule,
-                     .step_size = rule.learning_rate / (1 - std::pow(rule.beta1, step)),
-                     .root_correction = std::sqrt(1 - std::pow(rule.beta2, step)),
-                     .bytes = bytes};
+                        .arrays = arrays,
+                        .rule = rule,
+                        .step_size = rule.learning_rate / (1 - std::pow(rule.beta1, step)),
+                        .root_correction = std::sqrt(1 - std::pow(rule.beta2, step)),
+                        .bytes = bytes};
   if (bytes > 0) HWY_DYNAMIC_DISPATCH(adamw_dispatched)(update);
 }
 

@@ -110,7 +110,8 @@ void run_trees(PlanBuilder& b, Ways ways) {
   const auto scratch = [&](const Half& half) {
     return SegmentBuffers(b, half.inner() && ways != Ways::down ? half.count() : 0, b.spec().segment);
   };
-  const SegmentBuffers lefts[2] = {scratch(halves[0]), scratch(halves[1])}, rights[2] = {scratch(halves[0]), scratch(halves[1])};
+  const SegmentBuffers lefts[2] = {scratch(halves[0]), scratch(halves[1])},
+                       rights[2] = {scratch(halves[0]), scratch(halves[1])};
   // Half 0 is the longer one, by one element at most; the segments of both are taken in turn.
   for_each_segment(halves[0].count(), b.spec().segment, [&](std::int64_t at, std::int64_t) {
     for (int t = 0; t < 2; ++t) {

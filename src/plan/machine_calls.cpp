@@ -43,7 +43,9 @@ std::string Machine::match_calls(std::span<const Plan> plans) {
 }
 
 std::string Machine::check_match(std::span<const Plan> plans, const SubCollectiveMatch& match) const {
-  const auto call_at = [&](Place p) -> const SubCollective& { return plans[p.rank].calls[std::size_t(step_at(p).call)]; };
+  const auto call_at = [&](Place p) -> const SubCollective& {
+    return plans[p.rank].calls[std::size_t(step_at(p).call)];
+  };
   const SubCollective& first = call_at(match.members.front());
   for (std::size_t i = 0; i < match.members.size(); ++i) {
     const Place place = match.members[i];

@@ -25,8 +25,8 @@ struct SharedLimits {
   /// who reduces what is there with that of the other slots, and answers in the same place.
   std::int64_t one_shot_bytes_max = 4 << 10;
   std::int64_t one_shot_bytes_max_alternating = 64 << 10;  // … of two ranks, who write where they have read last
-  std::int64_t one_shot_bytes_max_oversubscribed = 128
-                                            << 10;  // … where ranks share cores: to wait for others costs most there
+  std::int64_t one_shot_bytes_max_oversubscribed =
+      128 << 10;  // … where ranks share cores: to wait for others costs most there
   /// From here on members first tell each other where their arrays lie, and then read (and, in arenas, write) them there.
   std::int64_t direct_copy_bytes_min = 64 << 10;  // what one member takes of another
   /// … out of memory that is not in an arena: larger, slots are faster, whose content is taken out of the caches.

@@ -13,8 +13,8 @@
 
 #include "base/environment.hpp"
 #include "base/log.hpp"
-#include "rendezvous/place.hpp"
 #include "rendezvous/membership.hpp"
+#include "rendezvous/place.hpp"
 #include "rendezvous/secret_source.hpp"
 #include "rendezvous/store_access.hpp"
 #include "rendezvous/store_connector.hpp"
@@ -114,12 +114,12 @@ std::unique_ptr<Connector> connect_to_others(Detected detected, const HostIdenti
   Met met = meet(detected, surroundings, deadline);
   log.debug("reached the rendezvous at {}; the secret is from {}", met.where, met.secret_source);
   const MemberRecord record{.rank = detected.rank,
-                      .size = detected.size,
-                      .node = host.node,
-                      .machine = host.machine,
-                      .host = host.name,
-                      .pid = getpid(),
-                      .token = make_nonce()};
+                            .size = detected.size,
+                            .node = host.node,
+                            .machine = host.machine,
+                            .host = host.name,
+                            .pid = getpid(),
+                            .token = make_nonce()};
   const NodeTable table = check_membership(met, record, surroundings, deadline);
   log.info("all {} ranks met at {} after {}, {}", detected.size, met.where,
            format_duration(surroundings.clock.now() - started),

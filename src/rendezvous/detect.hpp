@@ -45,8 +45,8 @@ struct RecordInPmi {
 };
 struct RecordInPmix {};
 
-using RendezvousPoint = std::variant<NoRendezvous, LauncherStore, FixedAddress, PortWindow, RecordInFile, RecordInPrivateFile,
-                                  RecordInAgentStore, RecordInPmi, RecordInPmix>;
+using RendezvousPoint = std::variant<NoRendezvous, LauncherStore, FixedAddress, PortWindow, RecordInFile,
+                                     RecordInPrivateFile, RecordInAgentStore, RecordInPmi, RecordInPmix>;
 
 // What a detector found. The optional fields are left to be computed where the launcher does not tell.
 struct Detected {

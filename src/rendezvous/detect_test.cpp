@@ -22,7 +22,9 @@ std::string point_text(const RendezvousPoint& point) {
     std::string operator()(const FixedAddress& p) const { return "address " + p.where.text(); }
     std::string operator()(const PortWindow& p) const { return "window " + p.host; }
     std::string operator()(const RecordInFile& p) const { return "file " + p.path; }
-    std::string operator()(const RecordInPrivateFile& p) const { return "private " + p.name.substr(0, p.name.find('-')); }
+    std::string operator()(const RecordInPrivateFile& p) const {
+      return "private " + p.name.substr(0, p.name.find('-'));
+    }
     std::string operator()(const RecordInAgentStore& p) const { return "agent " + p.where.text(); }
     std::string operator()(const RecordInPmi& p) const { return "pmi " + std::to_string(p.fd); }
     std::string operator()(const RecordInPmix&) const { return "pmix"; }

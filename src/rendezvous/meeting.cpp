@@ -85,7 +85,7 @@ Met Rendezvous::join_at(const FixedAddress& point, const wire::Address& address,
 }
 
 Met Rendezvous::serve_at(const FixedAddress& point, const std::vector<wire::Address>& addresses,
-                       const FoundSecret& secret) const {
+                         const FoundSecret& secret) const {
   const auto mine = std::ranges::find_if(addresses, is_local);
   if (mine == addresses.end()) {
     throw RendezvousError(

@@ -97,7 +97,8 @@ void Membership::sign_in() {
     spoil(why);
     throw RendezvousError(why);
   }
-  const MemberRecord owner = MemberRecord::decode(store_.compare_set(key_of(record_.rank), std::nullopt, mine, deadline_));
+  const MemberRecord owner =
+      MemberRecord::decode(store_.compare_set(key_of(record_.rank), std::nullopt, mine, deadline_));
   if (owner.token != record_.token) {
     const std::string why = fmt::format(
         "rank {} of {} was started twice: {} and {}; give every process a rank of its own, and end what is left of an "

@@ -11,9 +11,9 @@
 #include <fstream>
 #include <thread>
 
-#include "rendezvous/rendezvous.hpp"
 #include "rendezvous/file_board.hpp"
 #include "rendezvous/ranks_as_threads.hpp"
+#include "rendezvous/rendezvous.hpp"
 #include "rendezvous/store_access.hpp"
 
 namespace tutti::rendezvous {

@@ -95,9 +95,9 @@ TEST(Pmi, ALauncherThatSaysNothingIsNotWaitedForForEver) {
 
 TEST(RendezvousRecord, SurvivesItsOwnText) {
   RendezvousRecord record{.where = {.host = "::1", .port = 65535},
-            .nonce = make_nonce(),
-            .secret = wire::make_secret(),
-            .writer = "pid 1 on host a=b;c"};
+                          .nonce = make_nonce(),
+                          .secret = wire::make_secret(),
+                          .writer = "pid 1 on host a=b;c"};
   const std::string text = record.text();
   EXPECT_EQ(text.find_first_of(" =;\n"), std::string::npos);
   const auto read = RendezvousRecord::parse(text);

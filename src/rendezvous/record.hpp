@@ -14,8 +14,8 @@
 namespace tutti::rendezvous {
 
 struct RendezvousRecord {
-  wire::HostPort where{};                // of the store
-  std::string nonce{};                   // the store of this record holds it under nonce_key: an old record leads nowhere
+  wire::HostPort where{};  // of the store
+  std::string nonce{};     // the store of this record holds it under nonce_key: an old record leads nowhere
   std::optional<wire::Secret> secret{};  // only on boards that nobody outside of the job can read
   std::string writer{};                  // "pid 4711 on host a", for people
 

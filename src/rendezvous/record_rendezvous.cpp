@@ -9,9 +9,9 @@
 
 #include <tutti/error.hpp>
 
-#include "rendezvous/rendezvous.hpp"
 #include "rendezvous/file_board.hpp"
 #include "rendezvous/place.hpp"
+#include "rendezvous/rendezvous.hpp"
 #include "rendezvous/store_access.hpp"
 
 namespace tutti::rendezvous {
@@ -70,13 +70,14 @@ Met Rendezvous::operator()(const RecordInPmix&) const {
 }
 
 Met Rendezvous::by_record(std::shared_ptr<Board> board, std::optional<FoundSecret> secret,
-                      const wire::Address& bind_to) const {
+                          const wire::Address& bind_to) const {
   return is_root() ? post_record(std::move(board), std::move(secret), bind_to) : follow_record(*board, secret);
 }
 
 Met Rendezvous::post_record(std::shared_ptr<Board> board, std::optional<FoundSecret> secret,
-                        const wire::Address& bind_to) const {
-  RendezvousRecord record = RendezvousRecord::by(fmt::format("pid {} on host {}", getpid(), read_host_identity(around_.environment).name));
+                            const wire::Address& bind_to) const {
+  RendezvousRecord record =
+      RendezvousRecord::by(fmt::format("pid {} on host {}", getpid(), read_host_identity(around_.environment).name));
   if (!secret) {
     if (!board->keeps_secrets()) throw_no_secret(board->describe() + " is open to others");
     secret = FoundSecret{.secret = wire::make_secret(), .source = "rank 0, through " + board->describe()};

@@ -53,10 +53,10 @@ class Rendezvous {
   // Rank 0 serves at `bind_to` and leaves a record; the others follow it. `secret` may be missing where the board keeps
   // secrets: then rank 0 makes one.
   [[nodiscard]] Met post_record(std::shared_ptr<Board> board, std::optional<FoundSecret> secret,
-                              const wire::Address& bind_to) const;
+                                const wire::Address& bind_to) const;
   [[nodiscard]] Met follow_record(Board& board, const std::optional<FoundSecret>& secret) const;
   [[nodiscard]] Met by_record(std::shared_ptr<Board> board, std::optional<FoundSecret> secret,
-                            const wire::Address& bind_to) const;
+                              const wire::Address& bind_to) const;
 
   // Loopback if all ranks are here, else an address that leads out of the machine.
   [[nodiscard]] wire::Address reachable_address(std::optional<wire::Address> meeting_point = {}) const;

@@ -83,7 +83,8 @@ void Memory::give_back(std::byte* block) {
 // `over` outlives the lock: with its last offer a ledger goes, and with that perhaps another block of this memory.
 void Memory::take_out_done(Block& block, std::vector<Exposure>& over) const {
   auto& exposures = block.exposures;
-  const auto done = std::partition(exposures.begin(), exposures.end(), [&](const Exposure& expose) { return is_awaited(expose); });
+  const auto done =
+      std::partition(exposures.begin(), exposures.end(), [&](const Exposure& expose) { return is_awaited(expose); });
   over.insert(over.end(), std::make_move_iterator(done), std::make_move_iterator(exposures.end()));
   exposures.erase(done, exposures.end());
 }

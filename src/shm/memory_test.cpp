@@ -33,9 +33,7 @@ class WrittenLedger final : public Ledger {
     for (const auto& [rank, seq] : done_) peers_.push_back(rank);
   }
   [[nodiscard]] std::span<const int> peers() const override { return peers_; }
-  [[nodiscard]] bool is_done(int world_rank, std::uint64_t seq) const override {
-    return done_.at(world_rank) >= seq;
-  }
+  [[nodiscard]] bool is_done(int world_rank, std::uint64_t seq) const override { return done_.at(world_rank) >= seq; }
   void write(int world_rank, std::uint64_t seq) { done_.at(world_rank) = seq; }
 
  private:

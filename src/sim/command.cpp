@@ -25,7 +25,9 @@ namespace tutti::sim {
 
 namespace {
 
-std::string usual(const ThroughputCurve& throughput) { return fmt::format("{:.3g}", 1e-9 / throughput.seconds_per_byte()); }
+std::string usual(const ThroughputCurve& throughput) {
+  return fmt::format("{:.3g}", 1e-9 / throughput.seconds_per_byte());
+}
 
 // As typed; times in microseconds, speeds in GB/s.
 struct Words {
@@ -74,7 +76,8 @@ Cluster cluster_of(const Words& words) {
   Cluster cluster;
   cluster.cores = words.cores;
   cluster.inside = parse_throughput("--inside-bandwidth", words.inside_bandwidth);
-  if (!words.eager_bandwidth.empty()) cluster.inside_eager = parse_throughput("--eager-bandwidth", words.eager_bandwidth);
+  if (!words.eager_bandwidth.empty())
+    cluster.inside_eager = parse_throughput("--eager-bandwidth", words.eager_bandwidth);
   cluster.reduce = parse_throughput("--reduce-bandwidth", words.reduce_bandwidth);
   cluster.copy = parse_throughput("--copy-bandwidth", words.copy_bandwidth);
   cluster.speed = {
@@ -195,7 +198,7 @@ void add_command(CLI::App& tutti) {
     sim->add_option(name, value, text)->capture_default_str()->group(topology);
   };
   throughput("--inside-bandwidth", words->inside_bandwidth,
-       "at which a core puts bytes in or takes them out, GB/s; by size of message: 4K:9,1M:5.5");
+             "at which a core puts bytes in or takes them out, GB/s; by size of message: 4K:9,1M:5.5");
   sim->add_option("--eager-bandwidth", words->eager_bandwidth,
                   "the same for messages that do not wait for their receiver; otherwise as --inside-bandwidth")
       ->group(topology);

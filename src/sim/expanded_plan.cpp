@@ -181,7 +181,8 @@ void merge_equivalent_nodes(ExpandedPlan& expanded) {
       if (!alone) {
         expanded.nodes[equivalent->second].bytes += node.bytes;
         expanded.nodes[equivalent->second].reduced_bytes += node.reduced_bytes;
-        expanded.nodes[equivalent->second].bytes_since = std::max(expanded.nodes[equivalent->second].bytes_since, node.bytes_since);
+        expanded.nodes[equivalent->second].bytes_since =
+            std::max(expanded.nodes[equivalent->second].bytes_since, node.bytes_since);
         becomes[i] = gone;
         continue;
       }

@@ -128,8 +128,8 @@ TEST(Program, KnowsTheReuseDistanceOfARange) {
 TEST(ExpandedPlan, OnlyLocalWorkIsJoined) {
   ExpandedPlan expanded;
   expanded.nodes = {{.work = Work::recv, .peer = 1, .bytes = 8}, {.work = Work::local, .bytes = 4},
-                 {.work = Work::local, .bytes = 4},           {.work = Work::local, .bytes = 7},
-                 {.work = Work::send, .peer = 1, .bytes = 8}, {.work = Work::send, .peer = 2, .bytes = 8}};
+                    {.work = Work::local, .bytes = 4},           {.work = Work::local, .bytes = 7},
+                    {.work = Work::send, .peer = 1, .bytes = 8}, {.work = Work::send, .peer = 2, .bytes = 8}};
   expanded.edges = {{0, 1}, {0, 2}, {1, 4}, {2, 4}, {3, 4}, {0, 5}};
   merge_equivalent_nodes(expanded);
   ASSERT_EQ(expanded.nodes.size(), 5u);

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "sim/action_queue.hpp"
 #include "sim/cores.hpp"
 #include "sim/event_queue.hpp"
-#include "sim/action_queue.hpp"
 #include "sim/messages.hpp"
 
 namespace tutti::sim {

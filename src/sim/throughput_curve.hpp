@@ -16,7 +16,8 @@ class ThroughputCurve {
   struct Point {
     double bytes = 0, seconds = 0;
   };
-  ThroughputCurve(double seconds_per_byte) : seconds_per_byte_(seconds_per_byte) {}  // NOLINT: a number is the usual throughput
+  ThroughputCurve(double seconds_per_byte)
+      : seconds_per_byte_(seconds_per_byte) {}  // NOLINT: a number is the usual throughput
   /// By ascending size. In between, the time is in proportion; below the first and above the last at the throughput of that one.
   explicit ThroughputCurve(std::vector<Point> points);
 

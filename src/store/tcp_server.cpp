@@ -179,7 +179,8 @@ class Loop {
   }
 
   void forget_unauthenticated(Client& client) {
-    if (client.unauthenticated != unauthenticated_.end()) unauthenticated_.erase(std::exchange(client.unauthenticated, unauthenticated_.end()));
+    if (client.unauthenticated != unauthenticated_.end())
+      unauthenticated_.erase(std::exchange(client.unauthenticated, unauthenticated_.end()));
   }
 
   void drop(std::uint64_t id) {
@@ -208,7 +209,7 @@ class Loop {
   UnauthenticatedList unauthenticated_;
   std::uint64_t next_id_ = listener_id + 1;
   bool accepting_stopped_ = false;  // there was no room for strangers, and somebody waits
-  std::size_t dropped_ = 0;   // connections, for want of descriptors
+  std::size_t dropped_ = 0;         // connections, for want of descriptors
   std::vector<std::byte> buffer_;
   std::vector<Request> requests_;
 };

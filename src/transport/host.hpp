@@ -53,8 +53,7 @@ class HostTransport final : public Transport, private TransportListener {
   void recv(Transfer& transfer) override;
   bool try_recv(Transfer& transfer, int spins) override;
   void cancel(Transfer& transfer) override;
-  [[nodiscard]] bool is_arriving(const Transfer& receive) const override { return stage_of(receive) == Stage::taken; }
-  void give_back(const Transfer& receive) override;
+  void give_back(Transfer& receive) override;
   void forget(std::uint64_t group, std::uint64_t up_to_sequence) override;
   void post(int peer, std::span<const std::byte> message) override;
   void attach(int peer) override;
@@ -103,8 +102,8 @@ class HostTransport final : public Transport, private TransportListener {
   host::Sender sender_;
   host::Receiver receiver_;
   int remote_count_ = 0;
-  std::vector<Peer*> connected_;           // whose rings to this rank are open
-  std::vector<Peer*> unconnected_;            // those on this host that have sent nothing yet
+  std::vector<Peer*> connected_;         // whose rings to this rank are open
+  std::vector<Peer*> unconnected_;       // those on this host that have sent nothing yet
   std::vector<char> is_lost_;            // by rank: the listener was told
   std::atomic<bool> look_inside_{true};  // the inner transport may have something to do
   unsigned polls_ = 0;

@@ -15,10 +15,10 @@ namespace tutti::transport {
 
 // The same on all ranks of a host.
 struct HostOptions {
-  std::int64_t eager_bytes_max = 16 << 10;      // larger messages announce themselves, and come when they are asked for
-  std::int64_t credit_bytes = 2 << 20;          // what one peer may pile up at another before it is received
-  std::uint64_t ring_bytes = 128 << 10;         // per ordered pair that talks
-  std::int64_t fragment_bytes = 4 << 10;           // in which a message passes through the ring: both sides copy at once
+  std::int64_t eager_bytes_max = 16 << 10;     // larger messages announce themselves, and come when they are asked for
+  std::int64_t credit_bytes = 2 << 20;         // what one peer may pile up at another before it is received
+  std::uint64_t ring_bytes = 128 << 10;        // per ordered pair that talks
+  std::int64_t fragment_bytes = 4 << 10;       // in which a message passes through the ring: both sides copy at once
   std::int64_t cts_fragment_bytes = 16 << 10;  // … after it was asked for; at most
   std::int64_t fetch_bytes_max =
       std::numeric_limits<std::int64_t>::max();  // larger messages are not fetched by the receiver

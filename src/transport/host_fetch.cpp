@@ -190,7 +190,8 @@ void Receiver::fragment(Peer& peer, const Record& record) {
 void Receiver::cancelled(const Peer& peer, std::uint64_t message) {
   waiting_.for_each([&](std::uint64_t number, const Waiting& waiting) {
     if (waiting.peer != peer.rank || waiting.rts.message != message) return;
-    if (UnexpectedMessage* const unexpected = setup_.matching_queue.forget_announced(peer.rank, number)) setup_.matching_queue.recycle(*unexpected);
+    if (UnexpectedMessage* const unexpected = setup_.matching_queue.forget_announced(peer.rank, number))
+      setup_.matching_queue.recycle(*unexpected);
     waiting_.remove(number);
   });
   std::erase_if(inbound_, [&](const Inbound& inbound) {

@@ -68,7 +68,7 @@ struct Nonsense {
 std::vector<Nonsense> all_nonsense() {
   const auto rts = [](std::uint64_t arena_offset, std::uint64_t remote_key_offset) {
     return host::RtsBody{.envelope = envelope_of(100'000),
-                           .rts = {.message = 1, .arena_offset = arena_offset, .remote_key_offset = remote_key_offset}};
+                         .rts = {.message = 1, .arena_offset = arena_offset, .remote_key_offset = remote_key_offset}};
   };
   Envelope other_channel = envelope_of(4), other_verb = envelope_of(4);
   other_channel.channel = 2;
@@ -131,10 +131,10 @@ TEST(HostHostile, an_rts_for_memory_that_is_not_there_fails_its_receive_only) {
   auto* const remote_key = reinterpret_cast<std::atomic<std::uint64_t>*>(impostor.arena->allocate(4096, 4096));
   remote_key->store(7);
   impostor.write(RecordKind::rts, host::RtsBody{.envelope = envelope_of(100'000),
-                                                    .rts = {.message = 7,
-                                                              .address = 4096,
-                                                              .arena_offset = host::Rts::nowhere,
-                                                              .remote_key_offset = impostor.arena->offset_of(remote_key)}});
+                                                .rts = {.message = 7,
+                                                        .address = 4096,
+                                                        .arena_offset = host::Rts::nowhere,
+                                                        .remote_key_offset = impostor.arena->offset_of(remote_key)}});
   impostor.write(RecordKind::fragment, host::FragmentHead{.message = 99}, 10);  // of a receive that nobody knows
   impostor.write(RecordKind::full, envelope_of(4), 4);
   impostor.show_ring(impostor.ring_offset);

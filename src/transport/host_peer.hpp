@@ -18,10 +18,10 @@ namespace tutti::transport::host {
 struct Current {
   enum class Kind : std::uint8_t { none, discard, receive, unexpected };
   Kind kind = Kind::none;
-  Transfer* receive = nullptr;  // Kind::receive
-  UnexpectedMessage* unexpected = nullptr;   // Kind::arrival
-  bool forgotten = false;       // Kind::arrival: nobody wants it any more
-  std::int64_t bytes = 0;       // of the message
+  Transfer* receive = nullptr;              // Kind::receive
+  UnexpectedMessage* unexpected = nullptr;  // Kind::arrival
+  bool forgotten = false;                   // Kind::arrival: nobody wants it any more
+  std::int64_t bytes = 0;                   // of the message
   std::int64_t arrived_bytes = 0;
 };
 
@@ -60,7 +60,9 @@ struct Peer {
   std::int64_t used_up_bytes = 0;     // … of which this much can be given back
   std::uint64_t returned_bytes = 0;   // ever
 
-  [[nodiscard]] bool has_waiting() const { return first_waiting != nullptr || !notifications.empty() || !cts_received.empty(); }
+  [[nodiscard]] bool has_waiting() const {
+    return first_waiting != nullptr || !notifications.empty() || !cts_received.empty();
+  }
 };
 
 }  // namespace tutti::transport::host

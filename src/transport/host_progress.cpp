@@ -37,7 +37,8 @@ bool HostTransport::poll() {
   ++polls_;
   // Whoever is about to sleep must not miss anything.
   const bool last_look = own_doorbell_->asleep.load(std::memory_order_relaxed) != 0;
-  if (!unconnected_.empty() && (last_look || unconnected_.size() <= few || polls_ % polls_per_look == 0)) look_for_rings();
+  if (!unconnected_.empty() && (last_look || unconnected_.size() <= few || polls_ % polls_per_look == 0))
+    look_for_rings();
   if (receiver_.is_fetching()) {
     moved |= receiver_.fetch();
     if (receiver_.is_fetching()) inner_is_busy_ = true;  // beside so much work it costs nothing
@@ -87,8 +88,8 @@ bool HostTransport::read(Peer& peer) try {
 }
 
 void HostTransport::fail_peer(Peer& peer, const std::string& reason) {
-  disconnect(peer, fmt::format("rank {}: lost rank {} ({}); see whether that rank crashed or overwrote its memory", rank(),
-                           peer.rank, reason));
+  disconnect(peer, fmt::format("rank {}: lost rank {} ({}); see whether that rank crashed or overwrote its memory",
+                               rank(), peer.rank, reason));
   if (!closing_) lost(peer.rank, reason);
 }
 

@@ -24,8 +24,8 @@ void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
 void check(const Envelope& envelope) {
   if (envelope.bytes < 0 || envelope.channel > 1 || static_cast<int>(envelope.signature.verb) >= verb_count) {
     throw MalformedMessage(
-        fmt::format("the head of a message in shared memory makes no sense (lane {}, verb {}, {} bytes)", envelope.channel,
-                    static_cast<int>(envelope.signature.verb), envelope.bytes));
+        fmt::format("the head of a message in shared memory makes no sense (lane {}, verb {}, {} bytes)",
+                    envelope.channel, static_cast<int>(envelope.signature.verb), envelope.bytes));
   }
 }
 
@@ -240,7 +240,19 @@ void Receiver::discard(UnexpectedMessage& unexpected) {
   }
 }
 
+void Receiver::replace(Peer& peer, const Transfer& receive, Transfer& by) {
+  Current& current = peer.current;
+  if (current.kind == Current::Kind::receive && current.receive == &receive) {
+    current.receive = &by;
+  } else if (current.kind == Current::Kind::unexpected && current.unexpected->claimed == &receive) {
+    current.unexpected->claimed = &by;
+  } else if (const auto found = std::ranges::find(inbound_, &receive, &Inbound::receive); found != inbound_.end()) {
+    found->receive = &by;
+  }
+}
+
 void Receiver::cancel_taken(Peer& peer, Transfer& receive) {
+  if (setup_.matching_queue.cancel_used_again(receive)) return;
   Current& current = peer.current;
   if (current.kind == Current::Kind::receive && current.receive == &receive) {
     current.kind = Current::Kind::discard;

@@ -15,11 +15,11 @@
 #include <tutti/transport.hpp>
 
 #include "shm/local_peers.hpp"
+#include "transport/handle_table.hpp"
 #include "transport/host_peer.hpp"
 #include "transport/host_records.hpp"
 #include "transport/host_sender.hpp"
 #include "transport/matching_queue.hpp"
-#include "transport/handle_table.hpp"
 
 namespace tutti::transport::host {
 
@@ -30,7 +30,7 @@ class Receiver {
     const HostOptions& options;
     const shm::LocalPeers& local_peers;
     MatchingQueue& matching_queue;  // also of the peers on other hosts
-    Sender& sender;    // notes go back through the ring to the peer
+    Sender& sender;                 // notes go back through the ring to the peer
     std::vector<Peer>& peers;
     std::function<void(int peer)> suspect;  // see whether this peer still lives
   };
@@ -44,6 +44,8 @@ class Receiver {
   void discard(UnexpectedMessage& unexpected);
   // A receive that was matched, and is not done yet.
   void cancel_taken(Peer& peer, Transfer& receive);
+  // Another receive gets the bytes of the message that this one has found.
+  void replace(Peer& peer, const Transfer& receive, Transfer& by);
 
   // Opens the peer's ring to this rank, if there is one by now. MalformedMessage if it cannot be one.
   bool discover(Peer& peer);

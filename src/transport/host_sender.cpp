@@ -121,10 +121,10 @@ bool Sender::write_rts(Peer& peer, Transfer& transfer) {
   const auto bytes = static_cast<std::size_t>(transfer.envelope.bytes);
   const bool shared = bytes > 0 && setup_.arena.contains(transfer.from, bytes);
   put(place, RtsBody{.envelope = transfer.envelope,
-                       .rts = {.message = number,
-                                 .address = reinterpret_cast<std::uintptr_t>(transfer.from),
-                                 .arena_offset = shared ? setup_.arena.offset_of(transfer.from) : Rts::nowhere,
-                                 .remote_key_offset = setup_.arena.offset_of(&remote_key)}});
+                     .rts = {.message = number,
+                             .address = reinterpret_cast<std::uintptr_t>(transfer.from),
+                             .arena_offset = shared ? setup_.arena.offset_of(transfer.from) : Rts::nowhere,
+                             .remote_key_offset = setup_.arena.offset_of(&remote_key)}});
   set_stage(transfer, Stage::announced);
   peer.out.publish({.kind = RecordKind::rts, .bytes = sizeof(RtsBody)});
   return true;
@@ -133,7 +133,8 @@ bool Sender::write_rts(Peer& peer, Transfer& transfer) {
 // One for each message there may be, the next one included.
 void Sender::make_remote_keys() {
   while (remote_key_pages_.size() <= outbound_.count() / remote_keys_per_page) {
-    remote_key_pages_.push_back(reinterpret_cast<RemoteKey*>(setup_.arena.allocate(remote_keys_per_page * sizeof(RemoteKey), 4096)));
+    remote_key_pages_.push_back(
+        reinterpret_cast<RemoteKey*>(setup_.arena.allocate(remote_keys_per_page * sizeof(RemoteKey), 4096)));
   }
 }
 
@@ -175,7 +176,8 @@ bool Sender::write_fragment(Peer& peer) {
 
 void Sender::tell(Peer& peer, Notification notification) {
   if (peer.is_gone) return;
-  if (peer.notifications.empty() && has_ring(peer) && write_notification(peer, notification)) return shm::notify(*peer.doorbell);
+  if (peer.notifications.empty() && has_ring(peer) && write_notification(peer, notification))
+    return shm::notify(*peer.doorbell);
   peer.notifications.push_back(notification);
   rest_not(peer);
 }

@@ -20,9 +20,9 @@
 #include <tutti/transport.hpp>
 
 #include "shm/arena.hpp"
+#include "transport/handle_table.hpp"
 #include "transport/host_peer.hpp"
 #include "transport/host_records.hpp"
-#include "transport/handle_table.hpp"
 
 namespace tutti::transport::host {
 
@@ -81,7 +81,7 @@ class Sender {
   Setup setup_;
   HandleTable<Outbound> outbound_;
   std::vector<RemoteKey*> remote_key_pages_;  // by slot of the number
-  std::vector<Peer*> pending_;        // those for whom something waits
+  std::vector<Peer*> pending_;                // those for whom something waits
 };
 
 }  // namespace tutti::transport::host

@@ -87,7 +87,8 @@ void SimulatedEndpoint::on_cts(const Packet& packet) {
   if (found == sendings_.end()) return;  // cancelled; the receiver has been told
   const std::shared_ptr<Sending>& sending = found->second;
   for (std::int64_t offset = 0; offset < sending->bytes; offset += options_.segment_bytes) {
-    Packet fragment{.kind = Packet::Kind::fragment, .from = rank_, .to = packet.from, .id = packet.id, .offset = offset};
+    Packet fragment{
+        .kind = Packet::Kind::fragment, .from = rank_, .to = packet.from, .id = packet.id, .offset = offset};
     depart({std::move(fragment), sending, std::min(options_.segment_bytes, sending->bytes - offset)});
   }
 }
@@ -147,6 +148,7 @@ void SimulatedEndpoint::on_gone(int peer, const std::string& reason) {
 }
 
 void SimulatedEndpoint::drop(UnexpectedMessage& unexpected) {
+  if (matching_queue_.use_again(unexpected, nullptr)) return;
   withdrawn_.erase({unexpected.peer, unexpected.id});
   if (unexpected.announced) {
     answer(Packet::Kind::reject, unexpected.peer, unexpected.id);

@@ -43,9 +43,9 @@ struct Packet {
   enum class Kind : std::uint8_t {
     eager,     // a whole message: envelope, payload
     announce,  // a message whose bytes wait at the sender: envelope, id
-    cts,     // receiver: a receive was posted for message id
-    reject,   // receiver: nobody wants message id
-    fragment,     // bytes of message id, from offset on
+    cts,       // receiver: a receive was posted for message id
+    reject,    // receiver: nobody wants message id
+    fragment,  // bytes of message id, from offset on
     withdraw,  // sender: message id will not come
     credit,    // receiver: an eager message was used up
     control,   // payload

@@ -37,13 +37,13 @@ TcpTransport::TcpTransport(TcpSetup setup)
       clock_(setup.clock),
       peers_(setup.table.size()),
       connections_({.listener = std::move(setup.listener),
-               .secret = setup.secret,
-               .clock = setup.clock,
-               .socket = options_.socket,
-               .handshake_timeout = options_.handshake_timeout,
-               .half_open_max = options_.half_open_max,
-               .log = setup.log},
-              *this),
+                    .secret = setup.secret,
+                    .clock = setup.clock,
+                    .socket = options_.socket,
+                    .handshake_timeout = options_.handshake_timeout,
+                    .half_open_max = options_.half_open_max,
+                    .log = setup.log},
+                   *this),
       sender_({.rank = rank_, .world = world_, .options = options_, .connections = connections_}),
       receiver_({.rank = rank_, .options = options_, .connections = connections_, .peers = peers_}) {
   if (rank_ < 0 || rank_ >= size()) {
@@ -107,7 +107,12 @@ void TcpTransport::cancel(Transfer& transfer) {
   transfer.handle = nullptr;
 }
 
-void TcpTransport::give_back(const Transfer& receive) { receiver_.matching_queue().give_back(receive); }
+void TcpTransport::give_back(Transfer& receive) {
+  if (receive.state == Transfer::State::pending && stage_of(receive) == Stage::posted) return cancel(receive);
+  if (Transfer* const rest = receiver_.matching_queue().give_back(receive).rest) receiver_.replace(receive, *rest);
+  receive.state = Transfer::State::idle;
+  receive.handle = nullptr;
+}
 
 void TcpTransport::forget(std::uint64_t group, std::uint64_t up_to_sequence) {
   receiver_.forget(group, up_to_sequence);

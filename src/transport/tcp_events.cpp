@@ -127,18 +127,19 @@ void TcpTransport::part_if_unconnected(Peer& peer) {
   bool open = peer.incoming.size() < peer.links_to_end;  // one of them is still at the door, with what it holds
   peer.for_each_link([&](const Link& link) { open |= link.is_open(); });
   if (open) return;
-  disconnect(peer, Peer::Standing::parted,
-         fmt::format("rank {}: rank {} has said goodbye and closed its connections; it ended before this message was "
-                     "exchanged, check that all ranks make the same calls",
-                     rank_, peer.rank));
+  disconnect(
+      peer, Peer::Standing::parted,
+      fmt::format("rank {}: rank {} has said goodbye and closed its connections; it ended before this message was "
+                  "exchanged, check that all ranks make the same calls",
+                  rank_, peer.rank));
   if (!closing_) listener_->parted(peer.rank);
 }
 
 void TcpTransport::lose(Peer& peer, const Link& link, const std::string& reason) {
   const std::string cause = fmt::format("{} to {}: {}", link.purpose.text(), peer.address.text(), reason);
   disconnect(peer, Peer::Standing::lost,
-         fmt::format("rank {}: lost rank {} ({}); see whether that rank crashed or its host is unreachable", rank_,
-                     peer.rank, cause));
+             fmt::format("rank {}: lost rank {} ({}); see whether that rank crashed or its host is unreachable", rank_,
+                         peer.rank, cause));
   if (closing_) return;
   peer.was_reached ? listener_->lost(peer.rank, cause) : listener_->unreachable(peer.rank, cause);
 }

@@ -42,13 +42,13 @@ wire::FrameHeader header_of(FrameType type, std::span<const std::byte> payload, 
 wire::EncodedFrame encode_message(wire::FrameHeader header, const Envelope& envelope, std::uint64_t id) {
   header.epoch = envelope.epoch;
   const MessageFields fields{.group = envelope.group,
-                           .tag = envelope.tag,
-                           .phase = envelope.phase,
-                           .channel = envelope.channel,
-                           .unused = 0,
-                           .signature = envelope.signature,
-                           .bytes = envelope.bytes,
-                           .id = id};
+                             .tag = envelope.tag,
+                             .phase = envelope.phase,
+                             .channel = envelope.channel,
+                             .unused = 0,
+                             .signature = envelope.signature,
+                             .bytes = envelope.bytes,
+                             .id = id};
   return {header, std::as_bytes(std::span(&fields, 1))};
 }
 

@@ -72,7 +72,8 @@ void Receiver::data_begins(Link& link, const Numbers& numbers, std::int64_t payl
 
 // The sender took a message back. Where its bytes were already granted, the receive cannot be served any more.
 void Receiver::aborted(const Peer& peer, const Numbers& numbers) {
-  if (UnexpectedMessage* const unexpected = matching_queue_.forget_announced(peer.rank, numbers.first)) return matching_queue_.recycle(*unexpected);
+  if (UnexpectedMessage* const unexpected = matching_queue_.forget_announced(peer.rank, numbers.first))
+    return matching_queue_.recycle(*unexpected);
   inbound_.for_each([&](std::uint64_t number, const Inbound& inbound) {
     if (inbound.peer != peer.rank || inbound.message != numbers.first) return;
     fail(*inbound.receive,

@@ -40,12 +40,12 @@ struct LinkPurpose {
 struct Incoming {
   enum class Kind : std::uint8_t { none, discard, receive, unexpected, data, control };
   Kind kind = Kind::none;
-  Transfer* receive = nullptr;  // Kind::receive
-  UnexpectedMessage* unexpected = nullptr;   // Kind::arrival
-  bool forgotten = false;       // Kind::arrival: nobody wants it any more
-  std::int64_t cost = 0;        // credit to give back when it is used up; discard and receive
-  std::uint64_t cts = 0;      // Kind::data
-  std::int64_t offset = 0;      // Kind::data
+  Transfer* receive = nullptr;              // Kind::receive
+  UnexpectedMessage* unexpected = nullptr;  // Kind::arrival
+  bool forgotten = false;                   // Kind::arrival: nobody wants it any more
+  std::int64_t cost = 0;                    // credit to give back when it is used up; discard and receive
+  std::uint64_t cts = 0;                    // Kind::data
+  std::int64_t offset = 0;                  // Kind::data
   std::int64_t bytes = 0;
 };
 

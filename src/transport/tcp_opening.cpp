@@ -10,8 +10,8 @@
 
 #include <tutti/error.hpp>
 
-#include "transport/tcp_frames.hpp"
 #include "transport/tcp_connection_manager.hpp"
+#include "transport/tcp_frames.hpp"
 
 namespace tutti::transport {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "transport/stage.hpp"
-#include "transport/tcp_link.hpp"
 #include "transport/tcp_connection_manager.hpp"
+#include "transport/tcp_link.hpp"
 #include "wire/address.hpp"
 
 namespace tutti::transport {

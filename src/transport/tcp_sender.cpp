@@ -47,7 +47,7 @@ void Sender::announce(Peer& peer, Transfer& transfer) {
   const std::int64_t bytes = transfer.envelope.bytes;
   const std::uint64_t id = outbound_.add({.transfer = &transfer, .peer = peer.rank, .unwritten_bytes = bytes});
   setup_.connections.push(*peer.streams[0],
-                     {.head = encode_announce(transfer.envelope, id), .transfer = &transfer, .outbound = id});
+                          {.head = encode_announce(transfer.envelope, id), .transfer = &transfer, .outbound = id});
   // Opened now, so that the bytes need not wait for the handshake once they are granted.
   while (peer.streams.size() <= static_cast<std::size_t>(setup_.options.streams)) {
     peer.streams.push_back(&open_link(peer, LinkKind::stream, static_cast<std::uint32_t>(peer.streams.size())));
@@ -127,7 +127,8 @@ void Sender::cancel(Peer& peer, Transfer& transfer) {
   take_memory_back(peer, transfer);
   outbound_.remove(id);
   // Unless not even the announcement went out.
-  if (vanished == 0) setup_.connections.push(*peer.streams[0], {.head = encode_numbers(FrameType::abort, {.first = id})});
+  if (vanished == 0)
+    setup_.connections.push(*peer.streams[0], {.head = encode_numbers(FrameType::abort, {.first = id})});
 }
 
 void Sender::take_memory_back(Peer& peer, const Transfer& transfer) {

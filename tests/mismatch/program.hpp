@@ -44,8 +44,8 @@ struct Program {
   /// every rank as an error. Without them a rank may leave before it hears of the difference.
   bool closes = true;
   std::vector<std::vector<ProgramCall>> calls{};  // by rank
-  std::vector<Pause> pauses{};             // by rank
-  std::vector<std::string> mutations{};    // in words
+  std::vector<Pause> pauses{};                    // by rank
+  std::vector<std::string> mutations{};           // in words
 };
 
 Program draw_program(std::uint64_t seed);

@@ -148,7 +148,7 @@ def test_a_work_tells_its_call_its_state_and_who_is_missing(rank, size):
     assert repr(work).startswith("<tutti.Work all_reduce #") and repr(work).endswith("(float64 × 3, sum), ended>")
 
 
-def test_works_of_nests_count_as_works(rank, size):
+def test_works_of_trees_count_as_works(rank, size):
     work = tutti.all_reduce({"a": numbers(rank), "b": np.ones(2, np.float32)}, async_op=True)
     assert isinstance(work, tutti.Work) and not isinstance(3, tutti.Work)
     assert "all_reduce" in repr(work)

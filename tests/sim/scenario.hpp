@@ -61,7 +61,7 @@ struct Deviation {
   };
   Kind kind = Kind::mismatch;
   std::size_t group = 0, call = 0;
-  int rank = 0;                   // in the world
+  int rank = 0;                           // in the world
   std::optional<ScenarioCall> instead{};  // mismatch
 };
 inline constexpr int deviation_kind_count = 5;

@@ -1,4 +1,4 @@
-# python_nests.py: a named tuple, a dataclass and an OrderedDict of arrays come back as they went in
+# python_trees.py: a named tuple, a dataclass and an OrderedDict of arrays come back as they went in
 # SPDX-License-Identifier: Apache-2.0
 # ranks: 2
 import collections
