@@ -44,7 +44,7 @@ Duration wait_limit(nb::handle timeout) {
 std::string awaited_by(const Operation& operation) {
   if (operation.is_message()) return operation.from_anyone ? "any rank" : fmt::format("rank {}", operation.peer);
   if (operation.task == nullptr) return operation.waits_for_turn ? "earlier calls on the group" : "";
-  const std::vector<int> ranks = operation.task->whereabouts().waiting_for;
+  const std::vector<int> ranks = operation.task->progress().waiting_for;
   if (ranks.empty()) return "";
   return fmt::format("rank{} {}", ranks.size() > 1 ? "s" : "", fmt::join(ranks, ", "));
 }

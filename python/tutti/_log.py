@@ -14,7 +14,7 @@ import threading
 from . import _lifecycle, _native
 
 _LEVELS = {"error": logging.ERROR, "warn": logging.WARNING, "info": logging.INFO, "debug": logging.DEBUG}
-_LINE = re.compile(r"(tutti\S*) (error|warn|info|debug): (.*)\n?", re.DOTALL)
+_LINE = re.compile(r"(tutti\S*) (error|warn|info|debug): (.*)", re.DOTALL)
 _IDLE_S = 5.0
 
 logger = logging.getLogger("tutti")
@@ -33,7 +33,7 @@ class _Reader:
         while (line := self._lines.pop(_IDLE_S)) != "":
             found = _LINE.fullmatch(line or "")
             if found is not None:
-                logger.log(_LEVELS[found[2]], "%s: %s", found[1], found[3])
+                logger.log(_LEVELS[found[2]], "%s: %s", found[1], found[3].rstrip("\n"))
 
     def close(self) -> None:
         self._lines.close()
