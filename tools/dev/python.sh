@@ -25,7 +25,7 @@ python_on_ranks() {  # number
     --ignore=tests/python/alone tests/python
 }
 
-python_alone() { run_pytest python-alone -- tests/python/alone tests/first_day; }
+python_alone() { run_pytest python-alone -- tests/python/alone; }
 
 test_python() {
   local ranks

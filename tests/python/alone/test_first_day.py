@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-HERE = pathlib.Path(__file__).resolve().parent
-PROGRAMS = sorted((HERE / "python").glob("*.py"))
+FIRST_DAY = pathlib.Path(__file__).resolve().parents[2] / "first_day"
+PROGRAMS = sorted((FIRST_DAY / "python").glob("*.py"))
 LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_", "GROUP_", "NODE_", "MASTER_", "TUTTI_", "OMPI_", "PMI", "SLURM_", "TORCHELASTIC_")
 
 
@@ -18,8 +18,8 @@ LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_", "GROUP_", "NODE_", "MASTER_", "TUTT
 def what_is_wrong(backend):
     """By program. All are run at once: starting Python takes longer than most of them."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
-    environment = kept | {"PYTHONPATH": str(HERE.parents[1] / "python"), "TUTTI_BACKEND": backend, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, HERE / "run.py", "--json"], env=environment, stdin=subprocess.DEVNULL,
+    environment = kept | {"PYTHONPATH": str(FIRST_DAY.parents[1] / "python"), "TUTTI_BACKEND": backend, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, FIRST_DAY / "run.py", "--json"], env=environment, stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
