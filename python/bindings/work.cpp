@@ -49,6 +49,22 @@ std::string awaited_by(const Operation& operation) {
   return fmt::format("rank{} {}", ranks.size() > 1 ? "s" : "", fmt::join(ranks, ", "));
 }
 
+/// One thread at a time brings the result to where it belongs: a callback may wait for the work that the main thread waits for.
+class Turn {
+ public:
+  explicit Turn(std::mutex& mutex) : mutex_(mutex) {
+    if (mutex_.try_lock()) return;
+    const WithoutGil release;  // the other thread needs it to finish
+    mutex_.lock();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() { mutex_.unlock(); }
+
+ private:
+  std::mutex& mutex_;
+};
+
 }  // namespace
 
 nb::object PendingWork::wait(nb::handle timeout) {
@@ -61,6 +77,8 @@ nb::object PendingWork::wait(nb::handle timeout) {
                               most > Duration::zero() ? " after waiting " + format_duration(most) : " yet"));
   }
   started_.rethrow();
+  if (is_finished_) return result_;
+  const Turn turn(*turn_);
   if (is_finished_) return result_;
   if (learns) result_ = nb::cast(std::move(*std::exchange(learns, nullptr)));
   if (!finish_.is_none()) result_ = finish_(result_);

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+#include <mutex>
+
 #include "bindings/running.hpp"
 
 namespace tutti::python {
@@ -29,6 +32,8 @@ class PendingWork {
   Started started_;
   nb::object owners_, result_, finish_;
   bool is_finished_ = false;
+  std::unique_ptr<std::mutex> turn_ =
+      std::make_unique<std::mutex>();  // on the heap, as a work is moved into its Python object
 };
 
 }  // namespace tutti::python

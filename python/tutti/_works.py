@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import contextlib
 import datetime
+import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, Generic, TypeVar
@@ -61,7 +62,7 @@ class Work(abc.ABC, Generic[Result]):
     def source(self) -> int:
         """After a receive: the rank in the group whose message it was."""
 
-    def add_done_callback(self, callback: Callable[[Self], object]) -> None:
+    def add_done_callback(self: Self, callback: Callable[[Self], object]) -> None:
         """Calls ``callback(work)`` once the call has ended, well or not, on a thread of the library's; at once, on this
         thread, if it has ended already. What the callback raises is logged."""
         if self.test():
@@ -103,15 +104,19 @@ class Works(Work[Result]):
         self._result: Any = None
         self._is_done = False
         self._source = -1
+        self._turn = threading.Lock()
         self.verb = verb
 
     def wait(self, timeout: float | datetime.timedelta | None = None) -> Result:
         if not self._is_done:
             deadline = _deadline_after(timeout)
-            self._result = self._finish([work.wait(_time_left(deadline)) for work in self._works])
-            self._source = self.source
-            self._is_done = True
-            self._works = []
+            results = [work.wait(_time_left(deadline)) for work in self._works]
+            with self._turn:  # a callback may wait for it as well
+                if not self._is_done:
+                    self._result = self._finish(results)
+                    self._source = self.source
+                    self._is_done = True
+                    self._works = []
         return self._result
 
     def test(self) -> bool:

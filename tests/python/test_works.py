@@ -89,6 +89,21 @@ def test_a_callback_may_start_calls_and_wait_for_them(world, rank, size):
     assert results == [size * total(size)]
 
 
+@pytest.mark.parametrize("kind", ["one", "tree"])
+def test_a_callback_and_its_caller_may_wait_for_the_same_work(kind, rank, size):
+    seen = []
+    for _ in range(20):
+        x = numbers(rank)
+        work = tutti.all_gather(x if kind == "one" else [x, x], uneven=True, async_op=True)  # whose result is made at the end
+        work.add_done_callback(lambda work: seen.append(work.wait()))
+        mine = work.wait()
+        assert (mine if kind == "one" else mine[1]).sum() == 3 * total(size)
+    limit = time.monotonic() + 30
+    while len(seen) < 20 and time.monotonic() < limit:
+        time.sleep(0.001)
+    assert len(seen) == 20
+
+
 def test_what_a_callback_raises_is_logged(caplog, rank):
     ended = threading.Event()
 
