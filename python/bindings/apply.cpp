@@ -104,7 +104,13 @@ nb::object dispatch(const Call& call, nb::handle x, nb::handle out, const std::s
 }
 
 std::shared_ptr<Member> member_of(nb::handle group) {
-  return group.is_none() ? world() : nb::cast<std::shared_ptr<Member>>(group);
+  if (group.is_none()) return world();
+  std::shared_ptr<Member> member;
+  if (!nb::try_cast(group, member, false)) {
+    nb::module_::import_("tutti._dispatch").attr("group_or_world")(group);  // raises, and says what to pass instead
+  }
+  static_cast<void>(member->core());  // raises in an empty group
+  return member;
 }
 
 bool is_container(nb::handle x) {

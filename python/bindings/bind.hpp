@@ -20,6 +20,7 @@ void bind_parallel(nb::module_& m);
 void bind_kernels(nb::module_& m);
 void bind_store_bridge(nb::module_& m);
 void bind_completions(nb::module_& m);
+void bind_logging(nb::module_& m);
 #ifdef TUTTI_WITH_XLA
 void bind_jax(nb::module_& m);
 #endif

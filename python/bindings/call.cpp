@@ -84,7 +84,7 @@ void bind_op(nb::module_& m) {
            [](const Op& op, nb::handle other) { return nb::isinstance<Op>(other) && nb::cast<Op>(other) == op; })
       .def("__hash__", [](const Op& op) { return std::hash<std::string>()(name_of(op)); })
       .def("__reduce__", [](const Op& op) {
-        return nb::make_tuple(nb::module_::import_("tutti._native").attr("op"), nb::make_tuple(name_of(op)));
+        return nb::make_tuple(nb::module_::import_("tutti._pickles").attr("op_named"), nb::make_tuple(name_of(op)));
       });
   m.def(
       "premul", [](double factor) { return Op::premul(factor); }, nb::arg("factor"),
@@ -106,14 +106,20 @@ void bind_adjoint(nb::module_& m) {
 
 Op op_from(nb::handle value) {
   if (nb::isinstance<Op>(value)) return nb::cast<Op>(value);
-  if (!nb::isinstance<nb::str>(value)) {
-    throw InvalidArgument(fmt::format("op={} is neither the name of a reduction nor tutti.premul(factor)",
-                                      nb::cast<std::string>(nb::repr(value))));
-  }
+  const auto refusal = [&] {
+    const auto hint = nb::cast<std::string>(nb::module_::import_("tutti._hints").attr("op_hint")(value));
+    return InvalidArgument(
+        fmt::format("op={} is not a reduction here{}", nb::cast<std::string>(nb::repr(value)), hint));
+  };
+  if (!nb::isinstance<nb::str>(value)) throw refusal();
   const auto name = nb::cast<std::string>(value);
   constexpr std::string_view premul = "premul(";
-  if (name.starts_with(premul) && name.ends_with(")")) return Op::premul(std::stod(name.substr(premul.size())));
-  return op_from_name(name);
+  try {
+    if (name.starts_with(premul) && name.ends_with(")")) return Op::premul(std::stod(name.substr(premul.size())));
+    return op_from_name(name);
+  } catch (const std::exception&) {
+    throw refusal();
+  }
 }
 
 void bind_call(nb::module_& m) {
@@ -161,8 +167,9 @@ void bind_call(nb::module_& m) {
            [](const Call& c, nb::handle other) { return nb::isinstance<Call>(other) && nb::cast<Call>(other) == c; })
       .def("__hash__", [](const Call& c) { return std::hash<std::string>()(encode(c)); })
       .def("__repr__", [](const Call& c) { return fmt::format("Call({})", encode(c)); })
-      .def("__reduce__",
-           [](const Call& c) { return nb::make_tuple(nb::type<Call>().attr("decode"), nb::make_tuple(encode(c))); });
+      .def("__reduce__", [](const Call& c) {
+        return nb::make_tuple(nb::module_::import_("tutti._pickles").attr("call_decoded"), nb::make_tuple(encode(c)));
+      });
 }
 
 }  // namespace tutti::python

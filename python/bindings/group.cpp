@@ -115,10 +115,7 @@ Handle subgroup(const Handle& self, const std::vector<int>& ranks, nb::handle ti
 
 Handle split(const Handle& self, std::optional<int> color, int key, nb::handle timeout) {
   const Duration most = timeout_from(timeout);
-  return interruptibly([=] {
-    Group part = self->group().split(color.value_or(-1), key, {.timeout = most});
-    return part.valid() ? enroll(std::move(part)) : Handle();
-  });
+  return interruptibly([=] { return enroll(self->group().split(color.value_or(-1), key, {.timeout = most})); });
 }
 
 Array memory(const Handle& self, std::int64_t bytes) {
@@ -184,8 +181,9 @@ void bind_group(nb::module_& m) {
           },
           nb::arg("array"), nb::arg("src").none(), nb::arg("tag") = 0, nb::arg("timeout") = none)
       .def("split", split, nb::arg("color").none(), nb::arg("key") = 0, nb::arg("timeout") = none,
-           "Ranks with the same color come together, ordered by key. None or a negative color stays out, and gives "
-           "None.")
+           "Ranks with the same color come together, ordered by key. A rank with color None or a negative one stays "
+           "out: it "
+           "gets a group of rank -1 and size 0, whose verbs raise.")
       .def("subgroup", subgroup, nb::arg("ranks"), nb::arg("timeout") = none,
            "The listed ranks of this group, in that order. Only they need call it.")
       .def("duplicate",

@@ -24,6 +24,7 @@ NB_MODULE(_native, m) {
   bind_store_bridge(m);
   bind_store_server(m);
   bind_completions(m);
+  bind_logging(m);
 #ifdef TUTTI_WITH_XLA
   bind_jax(m);
 #endif

@@ -67,6 +67,13 @@ void set_world(std::shared_ptr<Member> world) { std::swap(registry().world, worl
 
 bool has_world() { return registry().world != nullptr; }
 
+void Member::refuse_empty() {
+  throw InvalidArgument(
+      "this rank is in no group here: split() left it out, as its color was None or negative; ask group.rank >= 0 "
+      "before "
+      "calling");
+}
+
 std::shared_ptr<Member> Member::duplicate() {
   const std::lock_guard guard(mutex_);
   if (!duplicate_) duplicate_ = enroll(group_.subgroup(own_ranks(*this)));

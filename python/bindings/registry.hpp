@@ -21,7 +21,11 @@ class Member : public std::enable_shared_from_this<Member> {
   Member(Group group, std::int64_t id) : group_(std::move(group)), id_(id) {}
 
   [[nodiscard]] Group& group() { return group_; }
-  [[nodiscard]] GroupCore& core() const { return *group_.core(); }
+  /// Throws InvalidArgument in an empty group, which split() gives to a rank that stays out.
+  [[nodiscard]] GroupCore& core() const {
+    if (!group_.valid()) refuse_empty();
+    return *group_.core();
+  }
   [[nodiscard]] std::int64_t id() const { return id_; }
   [[nodiscard]] int rank() const { return group_.rank(); }
   [[nodiscard]] int size() const { return group_.size(); }
@@ -35,6 +39,8 @@ class Member : public std::enable_shared_from_this<Member> {
   void abort(std::string_view reason);
 
  private:
+  [[noreturn]] static void refuse_empty();
+
   Group group_;
   std::int64_t id_;
   std::mutex mutex_;

@@ -3,6 +3,8 @@
 #include "bindings/work.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 
 #include <utility>
@@ -13,7 +15,9 @@
 #include "bindings/convert.hpp"
 #include "bindings/gil.hpp"
 #include "bindings/site.hpp"
+#include "group/core.hpp"
 #include "group/operation.hpp"
+#include "group/runtime.hpp"
 
 namespace tutti::python {
 
@@ -27,14 +31,54 @@ PendingWork::~PendingWork() {
   leave_behind(std::move(started_), std::move(owners_));
 }
 
+namespace {
+
+/// Unlike the deadline of a call, a limit on waiting may be 0: "only if it is there".
+Duration wait_limit(nb::handle timeout) {
+  double seconds = 0;
+  const bool is_zero = !timeout.is_none() && nb::try_cast(timeout, seconds) && seconds == 0;
+  return is_zero ? Duration::zero() : timeout_from(timeout);
+}
+
+/// Which ranks of the group an operation that has not ended is waiting for; empty: not known. Under the runtime's lock.
+std::string awaited_by(const Operation& operation) {
+  if (operation.is_message()) return operation.from_anyone ? "any rank" : fmt::format("rank {}", operation.peer);
+  if (operation.task == nullptr) return operation.waits_for_turn ? "earlier calls on the group" : "";
+  const std::vector<int> ranks = operation.task->progress().waiting_for;
+  if (ranks.empty()) return "";
+  return fmt::format("rank{} {}", ranks.size() > 1 ? "s" : "", fmt::join(ranks, ", "));
+}
+
+/// One thread at a time brings the result to where it belongs: a callback may wait for the work that the main thread waits for.
+class Turn {
+ public:
+  explicit Turn(std::mutex& mutex) : mutex_(mutex) {
+    if (mutex_.try_lock()) return;
+    const WithoutGil release;  // the other thread needs it to finish
+    mutex_.lock();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() { mutex_.unlock(); }
+
+ private:
+  std::mutex& mutex_;
+};
+
+}  // namespace
+
 nb::object PendingWork::wait(nb::handle timeout) {
-  const Duration most = timeout_from(timeout);
-  const TimePoint limit = most > Duration::zero() ? deadline_after(steady_clock().now(), most) : TimePoint::max();
+  const Duration most = wait_limit(timeout);
+  const bool has_limit = !timeout.is_none();
+  const TimePoint limit = has_limit ? deadline_after(steady_clock().now(), most) : TimePoint::max();
   if (!wait_for(started_, limit)) {
-    throw Timeout(fmt::format("{} has not ended after waiting {}; it goes on, and may be waited for again",
-                              describe(started_.operations[0]->request.signature), format_duration(most)));
+    throw Timeout(fmt::format("{} has not ended{}; it goes on, and may be waited for again",
+                              describe(started_.operations[0]->request.signature),
+                              most > Duration::zero() ? " after waiting " + format_duration(most) : " yet"));
   }
   started_.rethrow();
+  if (is_finished_) return result_;
+  const Turn turn(*turn_);
   if (is_finished_) return result_;
   if (learns) result_ = nb::cast(std::move(*std::exchange(learns, nullptr)));
   if (!finish_.is_none()) result_ = finish_(result_);
@@ -55,15 +99,36 @@ std::string_view PendingWork::verb() const {
   return started_.operations.empty() ? std::string_view("sendrecv") : name_of(started_.operations[0]->request.verb);
 }
 
+std::string PendingWork::text() const {
+  if (started_.operations.empty()) return "sendrecv, ended";
+  const Operation& first = *started_.operations[0];
+  const std::string call = describe(first.request.signature);
+  if (!started_.ended()) {
+    const WithoutGil release;
+    const auto guard = started_.member->core().runtime().lock();
+    if (!started_.ended()) {
+      const std::string awaited = awaited_by(first);
+      return fmt::format("{}, under way{}{}", call, awaited.empty() ? "" : ", waiting for ", awaited);
+    }
+  }
+  try {
+    started_.rethrow();
+  } catch (const std::exception& error) {
+    return fmt::format("{}, failed: {}", call, error.what());
+  }
+  return fmt::format("{}, ended", call);
+}
+
 void bind_work(nb::module_& m) {
   nb::class_<PendingWork>(m, "Work", "A call under way. Dropped, it keeps its arrays alive and never blocks.")
       .def("wait", &PendingWork::wait, nb::arg("timeout") = nb::none(),
-           "Waits for the call and gives its result. With a timeout in seconds, raises Timeout if it has not ended by "
-           "then; the "
-           "call goes on.")
+           "Waits for the call and gives its result. With a timeout in seconds (0: without waiting), raises Timeout if "
+           "it has "
+           "not ended by then; the call goes on.")
       .def("test", &PendingWork::test, "Whether it has ended, well or not. Makes progress, never blocks.")
       .def_prop_ro("source", &PendingWork::source, "After a receive: the rank whose message it was.")
-      .def_prop_ro("verb", &PendingWork::verb);
+      .def_prop_ro("verb", &PendingWork::verb)
+      .def("__repr__", [](const PendingWork& work) { return fmt::format("<tutti.Work {}>", work.text()); });
 }
 
 }  // namespace tutti::python

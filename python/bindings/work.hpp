@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+#include <mutex>
+
 #include "bindings/running.hpp"
 
 namespace tutti::python {
@@ -14,11 +17,13 @@ class PendingWork {
   /// Never blocks: the call goes on, and what it works on is kept until then.
   ~PendingWork();
 
-  /// The result. None: to the call's own deadline.
+  /// The result. None: to the call's own deadline; 0: without waiting.
   nb::object wait(nb::handle timeout);
   [[nodiscard]] bool test();
   [[nodiscard]] int source() const;
   [[nodiscard]] std::string_view verb() const;
+  /// The call, how far it is, and whom it waits for.
+  [[nodiscard]] std::string text() const;
   [[nodiscard]] const Started& started() const { return started_; }
 
   std::shared_ptr<Array> learns;  // becomes the result
@@ -27,6 +32,8 @@ class PendingWork {
   Started started_;
   nb::object owners_, result_, finish_;
   bool is_finished_ = false;
+  std::unique_ptr<std::mutex> turn_ =
+      std::make_unique<std::mutex>();  // on the heap, as a work is moved into its Python object
 };
 
 }  // namespace tutti::python

@@ -12,16 +12,17 @@ Start it on four processes with ``tuttirun -n 4 program.py``.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import _torch_compile
+from . import _group, _torch_compile
 from ._errors import (Aborted, AuthenticationError, Error, InvalidArgument, Mismatch, PeerLost, RendezvousError, Timeout,
                       Unsupported)
-from ._lifecycle import before_finalize, connector, context, finalize, init, is_initialized, world
-from ._native import Array, Group, Op, Work, premul
+from ._lifecycle import (before_finalize, connector, context, finalize, init, is_initialized, local_rank, rank, size, world)
+from ._native import Array, Group, Op, premul
 from ._native import version as __version__
 from ._verbs import (all_gather, all_reduce, all_to_all, barrier, broadcast, exscan, gather, irecv, isend, permute, recv, reduce,
                      reduce_scatter, scan, scatter, send, sendrecv, verbs)
+from ._works import Work, wait_all, wait_any
 
 # Names that bring more with them than a small program should load: from which module, on first use.
 _LATER = {
@@ -38,6 +39,8 @@ _LATER = {
     "average": "_average",
     "shard_indices": "_data",
     "batches": "_data",
+    "seed": "_seed",
+    "batch_statistics": "_statistics",
 }
 _SUBMODULES = ("torch", "jax", "tensorflow", "model_parallel", "checkpoint", "zero")
 # What `from tutti import *` leaves out: a name of Python's own, and modules, which would load frameworks and take the
@@ -45,23 +48,45 @@ _SUBMODULES = ("torch", "jax", "tensorflow", "model_parallel", "checkpoint", "ze
 _NOT_BY_STAR = {"breakpoint", *_SUBMODULES}
 
 __all__ = [
-    "Aborted", "Array", "AuthenticationError", "Error", "Group", "InvalidArgument", "Mismatch", "Op", "PeerLost",
-    "RendezvousError", "Timeout", "Unsupported", "Work", "all_gather", "all_reduce", "all_to_all", "barrier", "before_finalize",
-    "broadcast", "connector", "context", "exscan", "finalize", "gather", "init", "irecv", "is_initialized", "isend", "permute",
-    "premul", "recv", "reduce", "reduce_scatter", "scan", "scatter", "send", "sendrecv", "verbs", "world",
-    *(name for name in _LATER if name not in _NOT_BY_STAR),
+    "Aborted", "Array", "AuthenticationError", "Error", "Group", "InvalidArgument", "Mesh", "Mismatch", "Op",
+    "PeerLost", "RendezvousError", "Timeout", "Unsupported", "Work", "all_gather", "all_gather_object", "all_reduce",
+    "all_to_all", "average", "barrier", "batch_statistics", "batches", "before_finalize", "broadcast", "broadcast_object", "connector",
+    "context", "empty", "exscan", "finalize", "gather", "gather_object", "init", "irecv", "is_initialized", "isend",
+    "local_rank", "permute", "pmap", "premul", "rank", "recv", "reduce", "reduce_scatter", "scan", "scatter",
+    "scatter_object", "seed", "send", "sendrecv", "shard_indices", "size", "spawn", "tie", "verbs", "wait_all",
+    "wait_any", "world",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        value = getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)
-    elif name in _SUBMODULES:
-        value = importlib.import_module(f".{name}", __name__)
-    else:
-        raise AttributeError(f"tutti has no {name}" + _hint(name))
-    globals()[name] = value
-    return value
+if TYPE_CHECKING:  # without __getattr__, so that a name that does not exist is an error for checkers
+    from . import checkpoint as checkpoint
+    from . import jax as jax
+    from . import model_parallel as model_parallel
+    from . import tensorflow as tensorflow
+    from . import torch as torch
+    from . import zero as zero
+    from ._average import average
+    from ._data import batches, shard_indices
+    from ._debug import breakpoint as breakpoint
+    from ._empty import empty
+    from ._mesh import Mesh
+    from ._objects import all_gather_object, broadcast_object, gather_object, scatter_object
+    from ._pmap import pmap
+    from ._seed import seed
+    from ._spawn import spawn
+    from ._statistics import batch_statistics
+    from ._tie import tie
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name in _LATER:
+            value = getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)
+        elif name in _SUBMODULES:
+            value = importlib.import_module(f".{name}", __name__)
+        else:
+            raise AttributeError(f"tutti has no {name}" + _hint(name))
+        globals()[name] = value
+        return value
 
 
 def _hint(name: str) -> str:
@@ -76,4 +101,5 @@ def __dir__() -> list[str]:
     return sorted({*__all__, *_NOT_BY_STAR})
 
 
+_group.install()
 _torch_compile.install()

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, TypeVar
 
 from . import _native
 from ._errors import InvalidArgument
 from ._array_ops import array_ops_of
 from ._tree import flatten
 
+Tree = TypeVar("Tree")
+
 _SUM = _native.Call("all_reduce")
 _MEAN = _native.Call("all_reduce", op="mean")
 
 
-def average(tree: Any, weight: Any = None, *, group: Any = None, timeout: float | None = None) -> Any:
+def average(
+    tree: Tree, weight: object = None, *, group: _native.Group | None = None, timeout: _native.Timeout = None
+) -> Tree:
     """The mean over all ranks of a tree of arrays (gradients, losses, statistics), in any framework::
 
         grads = tutti.average(grads)                         # every rank counts alike
@@ -25,16 +29,26 @@ def average(tree: Any, weight: Any = None, *, group: Any = None, timeout: float 
         part; what its arrays hold does not matter then.
     group: the ranks to average over; the world unless given.
 
-    The arrays are not changed. Small ones travel together. Raises InvalidArgument for integers, whose mean is none of
+    The arrays are not changed. Small ones travel together. Sparse tensors of torch stay sparse; TensorFlow's
+    IndexedSlices become dense. Raises InvalidArgument for integers, whose mean is none of
     them, and where all weights are 0.
     """
     if weight is None:
         result = _native.average(tree, group, timeout)  # None: unusual, or wrong
         if result is not None:
             return result
+    return _averaged(tree, weight, group, timeout)
+
+
+def _averaged(tree: Any, weight: Any, group: Any, timeout: Any) -> Any:
     flat = flatten(tree, "average")
     if not flat.leaves:
         return tree
+    if any(type(leaf).__name__ == "IndexedSlices" for leaf in flat.leaves):  # TensorFlow's, as an embedding's gradient
+        from .tensorflow.training import dense
+
+        tree = flat.rebuild([dense(leaf) for leaf in flat.leaves])
+        flat = flatten(tree, "average")
     for leaf, path in zip(flat.leaves, flat.paths, strict=True):
         if not array_ops_of(leaf, "average").is_floating(leaf):
             place = f" at {path}" if path else ""
@@ -44,7 +58,7 @@ def average(tree: Any, weight: Any = None, *, group: Any = None, timeout: float 
     return _weighted(flat, weight, group, timeout)
 
 
-average.autograph_info__ = {}  # inside tf.function: TensorFlow is to call it as it is, not to rewrite it
+average.autograph_info__ = {}  # type: ignore[attr-defined]  # inside tf.function: TensorFlow is to call it as it is, not to rewrite it
 
 
 def _weighted(flat: Any, weight: Any, group: Any, timeout: float | None) -> Any:

@@ -5,14 +5,19 @@ Tutti's own, so that all frameworks, machines and versions split a data set alik
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal, TypeVar
+
+from numpy.typing import NDArray
 
 from . import _native
 from ._errors import InvalidArgument
 from ._tree import flatten
 
 
-def _place(group: Any) -> tuple[int, int]:
+Data = TypeVar("Data")
+
+
+def _place(group: _native.Group | None) -> tuple[int, int]:
     if group is None:
         if not _native.has_world():
             raise InvalidArgument("which samples are this rank's? call tutti.init() first, or give group=")
@@ -21,8 +26,9 @@ def _place(group: Any) -> tuple[int, int]:
 
 
 def shard_indices(
-    count: int, *, epoch: int = 0, seed: int = 0, shuffle: bool = True, rest: str = "pad", group: Any = None
-) -> Any:
+    count: int, *, epoch: int = 0, seed: int = 0, shuffle: bool = True, rest: Literal["pad", "drop", "keep"] = "pad",
+    group: _native.Group | None = None,
+) -> NDArray[Any]:
     """The indices of this rank's samples in one epoch, as a NumPy array of int64::
 
         for epoch in range(10):
@@ -44,15 +50,15 @@ def shard_indices(
 
 
 def batches(
-    data: Any,
+    data: Data,
     size: int,
     *,
     epoch: int = 0,
     seed: int = 0,
     shuffle: bool = True,
     drop_last: bool = False,
-    group: Any = None,
-) -> Iterator[Any]:
+    group: _native.Group | None = None,
+) -> Iterator[Data]:
     """This rank's part of each batch of a data set held in arrays::
 
         for x, y in tutti.batches((images, labels), 64, epoch=epoch):

@@ -13,8 +13,14 @@ from ._native import Call
 
 
 def group_or_world(group: _native.Group | None) -> _native.Group:
-    """The group that was given, or the world; raises InvalidArgument before init()."""
-    return _native.world() if group is None else group
+    """The group that was given, or the world; raises InvalidArgument before init(), and for what is no group."""
+    if group is None:
+        return _native.world()
+    if not isinstance(group, _native.Group):
+        from ._hints import group_hint
+
+        raise InvalidArgument(group_hint(group))
+    return group
 
 
 def dispatch(call: Call, x: Any, out: Any, group: Any, async_op: bool, timeout: Any) -> Any:

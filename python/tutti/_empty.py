@@ -5,22 +5,41 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar, overload
 
-from . import adapters
+from numpy.typing import NDArray
+
+from . import _native, adapters
 from ._dispatch import group_or_world
 from ._errors import InvalidArgument
 
+Like = TypeVar("Like")
 _KINDS = ("numpy", "torch", "jax", "tensorflow")
 
 
-def empty(shape: int | Sequence[int], dtype: Any = "float32", *, like: Any = None, group: Any = None) -> Any:
+@overload
+def empty(
+    shape: int | Sequence[int], dtype: object = "float32", *, like: None = None, group: _native.Group | None = None
+) -> NDArray[Any]: ...
+@overload
+def empty(
+    shape: int | Sequence[int], dtype: object = "float32", *, like: ModuleType, group: _native.Group | None = None
+) -> Any: ...
+@overload
+def empty(
+    shape: int | Sequence[int], dtype: object = "float32", *, like: Like, group: _native.Group | None = None
+) -> Like: ...
+def empty(shape: Any, dtype: Any = "float32", *, like: Any = None, group: _native.Group | None = None) -> Any:
     """An array whose elements are not initialised, in memory that local peers reach: collectives on it copy nothing between.
 
     ``dtype`` is a name or any framework's own ("float32", ``np.float32``, ``torch.float32``). ``like`` says of which
     kind the array is: the module (``np``, ``torch``) or an array; NumPy if not given.
 
-    >>> buffer = tutti.empty((1024,), "float32", like=np)
+    Example::
+
+        buffer = tutti.empty((1024,), "float32", like=np)
+        buffer[:] = rank
+        tutti.all_reduce(buffer, out=buffer)
     """
     adapter = adapters.get(_kind_like(like))
     return adapter.empty(_lengths(shape), dtype_name(dtype), group_or_world(group))

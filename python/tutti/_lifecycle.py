@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import atexit
+import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _native
 from ._errors import InvalidArgument
 
+Value = TypeVar("Value")
+
 _before_finalize: list[Callable[[], None]] = []
+_after_finalize: list[Callable[[], None]] = []
 _context: Context | None = None
+_joined_with: dict[str, Any] = {}  # the arguments of the init() that joined the job
 
 
 def init(
@@ -20,8 +25,8 @@ def init(
     init_method: str | None = None,
     rank: int | None = None,
     size: int | None = None,
-    timeout: float | None = None,
-    **unknown: Any,
+    timeout: _native.Timeout = None,
+    **unknown: object,
 ) -> _native.Group:
     """Joins the job this process was started in and gives its world: the group of all ranks.
 
@@ -30,18 +35,42 @@ def init(
     "file:///path". ``timeout`` (seconds or a timedelta, 300 s if not given) is for meeting, and the deadline of every call
     that has none of its own.
 
-    >>> world = tutti.init()
-    >>> world.all_reduce(x)
+    Example::
 
-    A second call gives the same world. Raises RendezvousError where the ranks do not find each other.
+        world = tutti.init()
+        total = world.all_reduce(np.ones(4))
+
+    A second call gives the same world; it may repeat the arguments of the first, and raises InvalidArgument for others.
+    Raises RendezvousError where the ranks do not find each other.
     """
-    global _context
+    global _context, _joined_with
     if unknown:
         raise InvalidArgument(_unknown_argument(next(iter(unknown))))
+    given = {"backend": backend, "init_method": init_method, "rank": rank, "size": size, "timeout": timeout}
+    if _native.has_world():
+        _check_repeated(given)
+    elif "logging" in sys.modules:  # a program that has not imported it has not set it up
+        from . import _log
+
+        _log.connect()
     world = _native.init(backend, init_method, rank, size, timeout)
     if _context is None:
-        _context = Context(world)
+        _context, _joined_with = Context(world), given
     return world
+
+
+def _check_repeated(given: dict[str, Any]) -> None:
+    """Arguments of a second init() that ask for something else than the first got: it would not be done."""
+    facts = {"rank": _native.world().rank, "size": _native.world().size, "backend": _native.world().backend}
+    for name, value in given.items():
+        is_left_out = value is None or (name == "backend" and value == "auto") or value == ""
+        if is_left_out or value in (_joined_with.get(name), facts.get(name)):
+            continue
+        now = facts.get(name, _joined_with.get(name))
+        raise InvalidArgument(
+            f"init: this process has joined its job already, with {name}={now!r}, and {name}={value!r} would change that; "
+            "call tutti.init() without it, or tutti.finalize() first"
+        )
 
 
 def _unknown_argument(name: str) -> str:
@@ -57,12 +86,21 @@ def finalize() -> None:
     for callback in reversed(_before_finalize):
         callback()
     _context = None
-    _native.finalize()
+    try:
+        _native.finalize()
+    finally:
+        for callback in _after_finalize:
+            callback()
 
 
 def before_finalize(callback: Callable[[], None]) -> None:
     """Has something done before this process leaves the job, such as waiting for compiled programs that still call."""
     _before_finalize.append(callback)
+
+
+def after_finalize(callback: Callable[[], None]) -> None:
+    """Has something done once every call of this process has ended."""
+    _after_finalize.append(callback)
 
 
 def is_initialized() -> bool:
@@ -75,8 +113,38 @@ def world() -> _native.Group:
     return _native.world()
 
 
-class Context(Mapping):
+def rank() -> int:
+    """This process's rank in the world: 0 to size() - 1. Raises InvalidArgument before init()."""
+    return _native.world().rank
+
+
+def size() -> int:
+    """The number of ranks in the world. Raises InvalidArgument before init()."""
+    return _native.world().size
+
+
+def local_rank() -> int:
+    """This process's rank among those of its host, which is what one chooses a device by. Raises InvalidArgument before
+    init()."""
+    return context().local_rank
+
+
+class Context(Mapping[str, "int | str"]):
     """Where this process stands in its job: like a dict, and by attribute; to look at, not to change."""
+
+    if TYPE_CHECKING:
+        rank: int
+        size: int
+        world_size: int
+        global_rank: int
+        local_rank: int
+        local_size: int
+        node_rank: int
+        node_count: int
+        root_rank: int
+        host: str
+        backend: str
+        _facts: Mapping[str, int | str]
 
     def __init__(self, group: _native.Group) -> None:
         place = _native.place()
@@ -84,14 +152,16 @@ class Context(Mapping):
         place.update(world_size=place["size"], global_rank=place["rank"], backend=group.backend)
         object.__setattr__(self, "_facts", MappingProxyType(place))
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> int | str:
         return self._facts[name]
 
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self.__dict__["_facts"][name]
-        except KeyError:
-            raise AttributeError(f"the context has no {name}; it has {', '.join(self.__dict__['_facts'])}") from None
+    if not TYPE_CHECKING:  # with it, checkers would take any name for one
+
+        def __getattr__(self, name: str) -> Any:
+            try:
+                return self.__dict__["_facts"][name]
+            except KeyError:
+                raise AttributeError(f"the context has no {name}; it has {', '.join(self.__dict__['_facts'])}") from None
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"the context is read-only, so {name} cannot be set: it says where this process was started")
@@ -120,6 +190,15 @@ def context() -> Context:
 class Connector:
     """What launchers and scripts ask first: who am I, how many are we, wait for all, tell all."""
 
+    rank: int
+    size: int
+    local_rank: int
+    local_size: int
+    node_rank: int
+    node_count: int
+    root_rank: int
+    host: str
+
     def __init__(self) -> None:
         place = _native.place()
         self.met: str = place.pop("met")  # which launcher was recognised, and where the ranks met
@@ -131,7 +210,7 @@ class Connector:
 
         barrier()
 
-    def broadcast(self, value: Any, root: int = 0) -> Any:
+    def broadcast(self, value: Value, root: int = 0) -> Value:
         """The root's value (anything that broadcast_object takes) on every rank."""
         from ._objects import broadcast_object
 

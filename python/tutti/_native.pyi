@@ -1,8 +1,15 @@
 # _native.pyi: types of the module that C++ makes. Names here and there are compared by a test.
 # SPDX-License-Identifier: Apache-2.0
 import datetime
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Generator, Sequence
+from types import TracebackType
+from typing import Any, TypeVar, overload
+
+from numpy.typing import NDArray
+
+from ._group import GroupVerbs
+
+A = TypeVar("A")
 
 Timeout = float | datetime.timedelta | None  # seconds; None: the default
 
@@ -18,7 +25,7 @@ class Op:
     def __repr__(self) -> str: ...
     def __eq__(self, arg: object, /) -> bool: ...
     def __hash__(self) -> int: ...
-    def __reduce__(self) -> tuple: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
 
 def premul(factor: float) -> Op:
     """The sum of `factor` times each rank's contribution."""
@@ -121,7 +128,7 @@ class Call:
     def __eq__(self, arg: object, /) -> bool: ...
     def __hash__(self) -> int: ...
     def __repr__(self) -> str: ...
-    def __reduce__(self) -> tuple: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
 
 class Array:
     """
@@ -177,8 +184,17 @@ class Work:
 
     @property
     def verb(self) -> str: ...
+    def __repr__(self) -> str: ...
 
-class Group:
+    # As tutti/_works.py attaches them.
+    def add_done_callback(self, callback: Callable[[Any], object]) -> None: ...
+    def __await__(self) -> Generator[Any, None, Any]: ...
+    def __enter__(self) -> Work: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+class Group(GroupVerbs):
     """Ranks that work together. Every verb is a method, too."""
 
     def __init__(self, ranks: Sequence[int], timeout: Timeout = None) -> None: ...
@@ -226,9 +242,10 @@ class Group:
         timeout: Timeout = None,
         finish: Callable[[Any], Any] | None = None,
     ) -> Work: ...
-    def split(self, color: int | None, key: int = 0, timeout: Timeout = None) -> Group | None:
+    def split(self, color: int | None, key: int = 0, timeout: Timeout = None) -> Group:
         """
-        Ranks with the same color come together, ordered by key. None or a negative color stays out, and gives None.
+        Ranks with the same color come together, ordered by key. A rank with color None or a negative one stays out: it
+        gets a group of rank -1 and size 0, whose verbs raise.
         """
 
     def subgroup(self, ranks: Sequence[int], timeout: Timeout = None) -> Group:
@@ -238,8 +255,10 @@ class Group:
     def memory(self, bytes: int) -> Array:
         """Memory that the ranks of this host reach without a copy."""
 
-    def empty(self, shape: int | Sequence[int], dtype: Any = "float32", *, like: Any = None) -> Any:
-        """tutti.empty() for this group."""
+    @overload
+    def empty(self, shape: int | Sequence[int], dtype: object = "float32", *, like: None = None) -> NDArray[Any]: ...
+    @overload
+    def empty(self, shape: int | Sequence[int], dtype: object = "float32", *, like: A) -> A: ...
 
     def abort(self, reason: str) -> None:
         """Breaks the group on every member."""
@@ -251,126 +270,6 @@ class Group:
 
     def __repr__(self) -> str: ...
 
-    # The verbs, as tutti/_verbs.py attaches them.
-    def all_reduce(
-        self, x: Any, op: str | Op = "sum", *, out: Any = None, async_op: bool = False, timeout: Timeout = None
-    ) -> Any: ...
-    def reduce(
-        self,
-        x: Any,
-        root: int = 0,
-        op: str | Op = "sum",
-        *,
-        out: Any = None,
-        async_op: bool = False,
-        timeout: Timeout = None,
-    ) -> Any: ...
-    def broadcast(
-        self, x: Any, root: int = 0, *, out: Any = None, async_op: bool = False, timeout: Timeout = None
-    ) -> Any: ...
-    def all_gather(
-        self,
-        x: Any,
-        axis: int | None = 0,
-        *,
-        uneven: bool = False,
-        sizes: Sequence[int] | None = None,
-        out: Any = None,
-        async_op: bool = False,
-        timeout: Timeout = None,
-    ) -> Any: ...
-    def gather(
-        self,
-        x: Any,
-        root: int = 0,
-        axis: int | None = 0,
-        *,
-        uneven: bool = False,
-        sizes: Sequence[int] | None = None,
-        out: Any = None,
-        async_op: bool = False,
-        timeout: Timeout = None,
-    ) -> Any: ...
-    def reduce_scatter(
-        self,
-        x: Any,
-        op: str | Op = "sum",
-        axis: int | None = 0,
-        *,
-        sizes: Sequence[int] | None = None,
-        out: Any = None,
-        async_op: bool = False,
-        timeout: Timeout = None,
-    ) -> Any: ...
-    def scatter(
-        self,
-        x: Any,
-        root: int = 0,
-        axis: int | None = 0,
-        *,
-        sizes: Sequence[int] | None = None,
-        out: Any = None,
-        async_op: bool = False,
-        timeout: Timeout = None,
-    ) -> Any: ...
-    def all_to_all(
-        self,
-        x: Any,
-        split_axis: int = 0,
-        concat_axis: int = 0,
-        *,
-        split_sizes: Sequence[int] | None = None,
-        recv_sizes: Sequence[int] | None = None,
-        out: Any = None,
-        async_op: bool = False,
-        timeout: Timeout = None,
-    ) -> Any: ...
-    def scan(
-        self, x: Any, op: str | Op = "sum", *, out: Any = None, async_op: bool = False, timeout: Timeout = None
-    ) -> Any: ...
-    def exscan(
-        self, x: Any, op: str | Op = "sum", *, out: Any = None, async_op: bool = False, timeout: Timeout = None
-    ) -> Any: ...
-    def permute(
-        self,
-        x: Any,
-        pairs: Sequence[tuple[int, int]],
-        *,
-        out: Any = None,
-        async_op: bool = False,
-        timeout: Timeout = None,
-    ) -> Any: ...
-    def sendrecv(
-        self,
-        x: Any,
-        dst: int | None,
-        src: int | None,
-        tag: int = 0,
-        *,
-        out: Any = None,
-        async_op: bool = False,
-        timeout: Timeout = None,
-    ) -> Any: ...
-    def barrier(self, *, async_op: bool = False, timeout: Timeout = None) -> Any: ...
-    def send(self, x: Any, dst: int, tag: int = 0, *, async_op: bool = False, timeout: Timeout = None) -> Any: ...
-    def recv(
-        self,
-        like: Any = None,
-        src: int | None = None,
-        tag: int = 0,
-        *,
-        out: Any = None,
-        async_op: bool = False,
-        timeout: Timeout = None,
-    ) -> Any: ...
-    def isend(self, x: Any, dst: int, tag: int = 0, *, timeout: Timeout = None) -> Any: ...
-    def irecv(
-        self, like: Any = None, src: int | None = None, tag: int = 0, *, out: Any = None, timeout: Timeout = None
-    ) -> Any: ...
-    def broadcast_object(self, value: Any = None, *args: Any, **options: Any) -> Any: ...
-    def all_gather_object(self, value: Any, *args: Any, **options: Any) -> list[Any]: ...
-    def gather_object(self, value: Any, *args: Any, **options: Any) -> Any: ...
-    def scatter_object(self, values: Any = None, *args: Any, **options: Any) -> Any: ...
     def run_send(self, array: Any, dst: int, tag: int = 0, timeout: Timeout = None) -> None: ...
     def run_recv(self, array: Any, src: int | None, tag: int = 0, timeout: Timeout = None) -> None: ...
     def start_send(
@@ -398,19 +297,19 @@ def apply_plain(call: Call, x: Any) -> Any: ...
 def average(tree: Any, group: Group | None, timeout: Timeout) -> Any: ...
 def send(x: Any, dst: int, tag: int, group: Group | None, timeout: Timeout) -> None: ...
 def recv(like: Any, src: int | None, tag: int, out: Any, group: Group | None, timeout: Timeout) -> Any: ...
-def serve(type: type, function: Callable[..., Any]) -> None:
+def serve(type: type[Any], function: Callable[..., Any]) -> None:
     """
     Calls on arrays of exactly this type go to `function` at once, past _dispatch.py.
     """
 
 def serve_trees(
-    types: Sequence[type],
+    types: Sequence[type[Any]],
     *,
-    makes: type | None = None,
-    allows: Callable[[list], bool] | None = None,
-    views: Callable[[list], list] | None = None,
-    finish: Callable[[list, list], list] | None = None,
-    run: Callable[..., list] | None = None,
+    makes: type[Any] | None = None,
+    allows: Callable[[list[Any]], bool] | None = None,
+    views: Callable[[list[Any]], list[Any]] | None = None,
+    finish: Callable[[list[Any], list[Any]], list[Any]] | None = None,
+    run: Callable[..., list[Any]] | None = None,
 ) -> None:
     """
     Trees of arrays of exactly these types are packed, sent and unpacked in one step.
@@ -552,6 +451,15 @@ class Completions:
     def push(self, number: int) -> None: ...
     def pop(self, seconds: float) -> int | None:
         """The next number, or None if there is none for that long."""
+
+class LogLines:
+    """Takes the library's log lines, while it lives, from stderr."""
+
+    def __init__(self, level: str) -> None: ...
+    def pop(self, seconds: float) -> str | None:
+        """The next line; None if there is none for that long, an empty one after close()."""
+
+    def close(self) -> None: ...
 
 def jax_handlers() -> dict[str, Any]:
     """XLA's handlers by the names that programs call them by."""

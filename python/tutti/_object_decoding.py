@@ -6,6 +6,7 @@ sent."""
 
 from __future__ import annotations
 
+import collections
 import math
 import pickle
 import struct
@@ -180,6 +181,7 @@ _READERS: dict[bytes, Callable[[_Decoder, int], Any]] = {
     b"S": lambda d, depth: d.hashed(set, depth),
     b"Z": lambda d, depth: d.hashed(frozenset, depth),
     b"d": lambda d, depth: d.mapping(depth),
+    b"O": lambda d, depth: collections.OrderedDict(d.mapping(depth)),
     b"a": lambda d, depth: d.array(),
     b"g": lambda d, depth: d.scalar(),
     b"x": lambda d, depth: d.framework_array(),

@@ -5,7 +5,7 @@
     N T F               None, True, False
     i  length, bytes    int, two's complement       f  8 bytes    float       c  16 bytes   complex
     s b y  length, …    str (UTF-8), bytes, bytearray
-    l t S Z  count, …   list, tuple, set, frozenset                           d  count, …   dict: key, value, key, …
+    l t S Z  count, …   list, tuple, set, frozenset                           d O  count, … dict, OrderedDict: key, value, …
     a g                 NumPy array, NumPy scalar: dtype, axes, shape, elements
     x  which, array     array of a framework        p  length, …  a pickle, if the caller allows it
 
@@ -14,6 +14,10 @@ _object_decoding.py reads it, and trusts none of it.
 
 from __future__ import annotations
 
+import collections
+import dataclasses
+import enum
+import os
 import pickle
 import re
 import struct
@@ -107,8 +111,8 @@ class _Encoder:
         for index, item in enumerate(items):
             self.put(item, f"{path}[{index}]", depth + 1)
 
-    def put_dict(self, items: dict, path: str, depth: int) -> None:
-        self.pieces += [b"d", struct.pack("<Q", len(items))]
+    def put_dict(self, mark: bytes, items: dict, path: str, depth: int) -> None:
+        self.pieces += [mark, struct.pack("<Q", len(items))]
         for key, item in items.items():
             place = f"{path}[{key!r:.60}]"
             self.put(key, f"the key {place}", depth + 1)
@@ -120,9 +124,25 @@ def _no_encoding(value: Any, path: str) -> InvalidArgument:
     name = cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
     if isinstance(value, (np.ndarray, np.generic)):
         name += f" of dtype {value.dtype}"
-    return InvalidArgument(
-        f"{path} is of type {name}, which has no encoding here; make it of None, bool, int, float, complex, str, bytes,"
-        " list, tuple, dict, set and arrays, or pass allow_pickle=True on every rank"
+    return InvalidArgument(f"{path} is of type {name}, {_instead(value)}, or pass allow_pickle=True on every rank")
+
+
+def _instead(value: Any) -> str:
+    """Classes are not sent, as the receiver would have to trust their names: what to send instead."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return "a dataclass, which has no encoding here; send dataclasses.asdict(value)"
+    if hasattr(type(value), "_asdict"):
+        return "a named tuple, which has no encoding here; send value._asdict() or tuple(value)"
+    if isinstance(value, enum.Enum):
+        return "an enumeration, which has no encoding here; send value.value or value.name"
+    if isinstance(value, os.PathLike):
+        return "a path, which has no encoding here; send str(value)"
+    for base, advice in ((dict, "dict(value)"), (list, "list(value)"), (tuple, "tuple(value)"), (str, "str(value)")):
+        if isinstance(value, base):
+            return f"a kind of {base.__name__}, which has no encoding here; send {advice}"
+    return (
+        "which has no encoding here; make it of None, bool, int, float, complex, str, bytes, list, tuple, dict, set and"
+        " arrays"
     )
 
 
@@ -144,7 +164,8 @@ _WRITERS: dict[type, Callable[[_Encoder, Any, str, int], None]] = {
     tuple: lambda e, value, path, depth: e.put_items(b"t", value, path, depth),
     set: lambda e, value, path, depth: e.put_items(b"S", value, path, depth),
     frozenset: lambda e, value, path, depth: e.put_items(b"Z", value, path, depth),
-    dict: lambda e, value, path, depth: e.put_dict(value, path, depth),
+    dict: lambda e, value, path, depth: e.put_dict(b"d", value, path, depth),
+    collections.OrderedDict: lambda e, value, path, depth: e.put_dict(b"O", value, path, depth),
 }
 
 

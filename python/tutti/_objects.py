@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import _native
+from ._dispatch import group_or_world
 from ._errors import Error, InvalidArgument
 from ._tree import hash_of
 from ._object_decoding import decode
@@ -73,17 +74,22 @@ def broadcast_object(
 ) -> Any:
     """The root's object, on every rank. What the others pass is ignored.
 
-    Objects are None, bool, int, float, complex, str, bytes, lists, tuples, dicts and sets of them, and arrays of NumPy
-    and the frameworks. Anything else needs ``allow_pickle=True`` on every rank: a pickle runs code of its sender's
+    value: the object.
+    root: the rank in the group that has it.
+    allow_pickle: also sends what has no encoding of its own; on every rank.
+
+    Objects are None, bool, int, float, complex, str, bytes, lists, tuples, dicts (and OrderedDicts) and sets of them, and
+    arrays of NumPy and the frameworks. Anything else needs ``allow_pickle=True`` on every rank: a pickle runs code of its sender's
     choice, so use it only among ranks that trust each other. Every rank gets an object of its own, the root too.
+
+    Raises InvalidArgument on every rank, naming the place in the object, if it cannot be encoded.
 
     Example::
 
-        config = tutti.broadcast_object({"lr": 0.1, "sizes": [64, 10]} if tutti.world().rank == 0 else None)
-
-    Raises InvalidArgument on every rank, naming the place in the object, if it cannot be encoded.
+        config = tutti.broadcast_object({"lr": 0.1, "sizes": [64, 10]} if rank == 0 else None)
+        assert config["sizes"] == [64, 10]
     """
-    group = _native.world() if group is None else group
+    group = group_or_world(group)
     frame = _frame(value, "the object", allow_pickle) if group.rank == root else None
 
     def finish(data: memoryview) -> Any:
@@ -110,13 +116,18 @@ def all_gather_object(
     timeout: float | None = None,
     allow_pickle: bool = False,
 ) -> Any:
-    """A list of every rank's object, in the order of ranks, on every rank. See broadcast_object for what objects are.
+    """A list of every rank's object, in the order of ranks, on every rank.
+
+    value, allow_pickle: as in broadcast_object.
+
+    Raises InvalidArgument on every rank, naming the rank and the place in its object, if one cannot be encoded.
 
     Example::
 
-        losses = tutti.all_gather_object({"rank": rank, "loss": loss})
+        hosts = tutti.all_gather_object({"rank": rank, "host": tutti.context().host})
+        assert [host["rank"] for host in hosts] == list(range(size))
     """
-    group = _native.world() if group is None else group
+    group = group_or_world(group)
     call = _native.Call("all_gather", uneven=True, structure=_STRUCTURE)
     frame = _frame(value, "the object", allow_pickle)
     return _run(
@@ -133,8 +144,19 @@ def gather_object(
     timeout: float | None = None,
     allow_pickle: bool = False,
 ) -> Any:
-    """A list of every rank's object on the root; None on the others. See broadcast_object for what an object may be."""
-    group = _native.world() if group is None else group
+    """A list of every rank's object on the root; None on the others.
+
+    value, allow_pickle: as in broadcast_object.
+    root: the rank in the group that gets them.
+
+    Raises InvalidArgument, on the root and on the rank whose object cannot be encoded.
+
+    Example::
+
+        names = tutti.gather_object(f"rank {rank}")
+        assert names == ([f"rank {r}" for r in range(size)] if rank == 0 else None)
+    """
+    group = group_or_world(group)
     call = _native.Call("gather", root=root, uneven=True, structure=_STRUCTURE)
     frame = _frame(value, "the object", allow_pickle)
 
@@ -169,11 +191,18 @@ def scatter_object(
 ) -> Any:
     """The object at this rank's place in the root's list. What the others pass is ignored.
 
+    values: one object per rank.
+    root: the rank in the group that has them.
+    allow_pickle: as in broadcast_object.
+
+    Raises InvalidArgument on every rank if the list has another length, or an object cannot be encoded.
+
     Example::
 
-        part = tutti.scatter_object([["a"], ["b", "c"]] if tutti.world().rank == 0 else None)
+        part = tutti.scatter_object([[r] * r for r in range(size)] if rank == 0 else None)
+        assert part == [rank] * rank
     """
-    group = _native.world() if group is None else group
+    group = group_or_world(group)
     call, frame = _native.Call("scatter", root=root), None
     if group.rank == root:
         frames = _frames_to_scatter(values, group, allow_pickle)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from . import _native, adapters
 from ._dispatch import dispatch, group_or_world
 from ._errors import InvalidArgument
 from ._tree import flatten
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Axes = int | None | Sequence[int | None] | Mapping[str, int | None]
 
 
@@ -102,7 +104,9 @@ def share_work(
     return _gather(fn(*parts, **named), out_axes, split, members)
 
 
-def pmap(fn: Callable, in_axes: Axes = 0, out_axes: int | None = 0, group: Any = None) -> Callable:
+def pmap(
+    fn: Callable[P, R], in_axes: Axes = 0, out_axes: int | None = 0, group: _native.Group | None = None
+) -> Callable[P, R]:
     """Makes a function that shares its work among the ranks.
 
     Every rank calls it with the same arguments. Each applies `fn` to its part of them and all get all the results::
@@ -123,7 +127,7 @@ def pmap(fn: Callable, in_axes: Axes = 0, out_axes: int | None = 0, group: Any =
     names = list(inspect.signature(fn).parameters) if isinstance(in_axes, Mapping) else []
 
     @functools.wraps(fn, updated=())
-    def mapped(*args: Any, **kwargs: Any) -> Any:
+    def mapped(*args: P.args, **kwargs: P.kwargs) -> R:
         axes, named_axes = _bind_axes(names, in_axes, args, kwargs)
         return share_work(fn, axes, named_axes, out_axes, group, args, kwargs)
 

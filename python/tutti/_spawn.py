@@ -21,7 +21,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 from ._errors import Aborted, Error, InvalidArgument, PeerLost, Timeout
 from ._native import StoreServer
@@ -29,6 +29,7 @@ from ._native import StoreServer
 _LAUNCHERS = ("OMPI_", "PMI_", "PMIX_", "SLURM_", "TORCHELASTIC_", "TUTTI_STORE", "TUTTI_JOB", "MASTER_")
 _GRACE_S = 3.0  # for ranks to end after SIGTERM, and for a cause to arrive after its consequence
 _PR_SET_PDEATHSIG = 1
+Result = TypeVar("Result")
 
 
 class RankTraceback(Exception):
@@ -179,6 +180,11 @@ class _RankPool:
         try:
             process.start()
             self.processes.append(process)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise InvalidArgument(
+                f"spawn: the function or its arguments cannot be sent to the new processes: {error}; pass what can be"
+                ' pickled, or start_method="fork"'
+            ) from error
         except BlockingIOError as error:  # EAGAIN of fork
             limit = resource.getrlimit(resource.RLIMIT_NPROC)[0]
             raise Error(
@@ -258,8 +264,9 @@ class _RankPool:
 
 
 def spawn(
-    fn: Callable, nprocs: int, args: Sequence[Any] = (), *, timeout: float | None = None, start_method: str = "spawn"
-) -> list:
+    fn: Callable[..., Result], nprocs: int, args: Sequence[Any] = (), *, timeout: float | None = None,
+    start_method: Literal["spawn", "fork"] = "spawn",
+) -> list[Result]:
     """Runs `fn(*args)` in `nprocs` processes that find each other by tutti.init(); gives what they return, by rank. ::
 
         def work(step):
@@ -280,8 +287,32 @@ def spawn(
         raise InvalidArgument(f"spawn: nprocs is {nprocs}; at least one process is needed")
     if start_method not in ("spawn", "fork"):
         raise InvalidArgument(f"spawn: no start method {start_method!r}; there are spawn and fork")
+    if start_method == "spawn":
+        _check_importable(fn)
     with _children_are_kept() as ignores_child_end:
         return _run(_RankPool(fn, nprocs, tuple(args), start_method, ignores_child_end), timeout)
+
+
+def _check_importable(fn: Callable[..., Any]) -> None:
+    """Processes that start afresh import the function by its name; says so where that cannot be."""
+    what = getattr(fn, "__qualname__", type(fn).__qualname__)
+    if "<lambda>" in what or "<locals>" in what:
+        kind = "a lambda" if "<lambda>" in what else "defined inside another function"
+        raise InvalidArgument(
+            f"spawn: {what} is {kind}, which the new processes cannot import; define it with def at the top level of the"
+            ' script, or pass start_method="fork"'
+        )
+    main = sys.modules.get("__main__")
+    if getattr(fn, "__module__", "") == "__main__" and not hasattr(main, "__file__"):
+        raise InvalidArgument(
+            f"spawn: {what} was typed in, in a notebook or at a prompt, and the new processes have no file to import it"
+            ' from; put it into a module and import that, or pass start_method="fork"'
+        )
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise InvalidArgument(
+            "spawn: this process is one that spawn started, and it has come to the same call while it imported the script;"
+            ' put the call under if __name__ == "__main__":'
+        )
 
 
 def _run(pool: _RankPool, timeout: float | None) -> list:

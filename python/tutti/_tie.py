@@ -2,18 +2,26 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
+
+Loss = TypeVar("Loss")
 
 
-def tie(loss: Any, *results: Any) -> Any:
+def tie(loss: Loss, *results: object) -> Loss:
     """``loss``, unchanged, but with a zero gradient into each of ``results`` (arrays or trees of them).
 
     Backward is collective: a rank that does not use the result of a differentiated call must still take part in its backward
     pass, or the others wait for it.
 
-    >>> y = tutti.all_reduce(x)
-    >>> loss = tutti.tie(loss_without_y, y) if rank else loss_with(y)
+    Example::
+
+        y = tutti.all_reduce(x)
+        loss = tutti.tie(loss_without_y, y) if rank else loss_with(y)
     """
+    return _tied(loss, results)
+
+
+def _tied(loss: Any, results: tuple[Any, ...]) -> Any:
     from . import adapters
     from ._tree import flatten
 

@@ -1,4 +1,4 @@
-# _verbs.py: the verbs, once: as functions on the world or a group=, and as methods of Group.
+# _verbs.py: the verbs as functions on the world or a group=. _group.py makes methods of them; _verbs.pyi has their types.
 # SPDX-License-Identifier: Apache-2.0
 #
 # Each is one Python frame: it names its call and hands everything to _native.apply (or send, or recv), which serves NumPy arrays
@@ -12,7 +12,9 @@ import functools
 from collections.abc import Sequence
 
 from . import _messages, _native
-from ._native import Call, Group, Op, apply, apply_plain
+from ._native import Call, Op, apply, apply_plain
+
+Reduction = str | Op
 
 _call = functools.lru_cache(maxsize=1024)(Call)  # values that compare equal make the same call
 
@@ -32,153 +34,323 @@ def _sizes(sizes: Sequence[int] | None) -> tuple[int, ...] | None:
     return None if sizes is None else tuple(sizes)
 
 
-def all_reduce(x, op: str | Op = "sum", *, out=None, group=None, async_op: bool = False, timeout=None):
-    """Every rank gets the reduction of all ranks' arrays. ``op``: sum mean product min max band bor bxor, or premul(factor).
-    ``out=x`` works in place."""
+def all_reduce(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool = False, timeout=None):
+    """Every rank gets the reduction of all ranks' arrays.
+
+    x: an array, a number, or a tree of arrays; alike on every rank.
+    op: sum, mean, product, min, max, band, bor, bxor, or tutti.premul(factor).
+    out: an array for the result, which may be x itself; not for JAX and TensorFlow, nor under autograd.
+
+    Raises InvalidArgument for the mean of integers and where out does not fit.
+
+    Example::
+
+        total = tutti.all_reduce(np.full(3, rank))
+        assert (total == sum(range(size))).all()
+        largest = tutti.all_reduce(rank, op="max")
+        assert largest == size - 1
+    """
     if x is not None and out is None and group is None and timeout is None and not async_op:
         return apply_plain(_all_reduce_calls[op], x)
     return apply(_all_reduce_calls[op], x, out, group, async_op, timeout)
 
 
-def reduce(x, root: int = 0, op: str | Op = "sum", *, out=None, group=None, async_op: bool = False, timeout=None):
-    """The root gets the reduction of all ranks' arrays; the others get their input back."""
+def reduce(x, root: int = 0, op: Reduction = "sum", *, out=None, group=None, async_op: bool = False, timeout=None):
+    """The root gets the reduction of all ranks' arrays; the others get their input back.
+
+    x: an array, a number, or a tree of arrays; alike on every rank.
+    root: the rank in the group that gets it.
+    op: as in all_reduce.
+    out: an array for the result, on every rank.
+
+    Raises InvalidArgument where there is no rank `root`, for the mean of integers, and where out does not fit.
+
+    Example::
+
+        total = tutti.reduce(np.ones(2), root=0)
+        assert (total == (size if rank == 0 else 1)).all()
+    """
     return apply(_call("reduce", root=root, op=op), x, out, group, async_op, timeout)
 
 
 def broadcast(x, root: int = 0, *, out=None, group=None, async_op: bool = False, timeout=None):
-    """Every rank gets the root's array. In eager code the others may pass None: shape, dtype and kind of
-    the array come with the data."""
+    """Every rank gets the root's array.
+
+    x: the array, or a tree of arrays. In eager code the other ranks may pass None: shape, dtype and kind of the array
+        come with the data. Under a compiler every rank passes an array of the same shape.
+    root: the rank in the group that has it.
+    out: an array for the result.
+
+    Raises InvalidArgument where there is no rank `root`, and Mismatch where another rank's array has another shape.
+
+    Example::
+
+        x = tutti.broadcast(np.arange(3) if rank == 0 else None)
+        assert x.tolist() == [0, 1, 2]
+    """
     return apply(_call("broadcast", root=root), x, out, group, async_op, timeout)
 
 
 def all_gather(x, axis: int | None = 0, *, uneven: bool = False, sizes: Sequence[int] | None = None, out=None, group=None,
                async_op: bool = False, timeout=None):
-    """Every rank gets all ranks' arrays joined along ``axis`` (None: stacked on a new first axis). With ``uneven=True`` lengths
-    along the axis may differ; ``sizes``, one per rank, spares the exchange that finds them out."""
+    """Every rank gets all ranks' arrays joined along an axis, in the order of ranks.
+
+    x: an array, a number, or a tree of arrays.
+    axis: along which they are joined; None stacks them on a new first axis.
+    uneven: lengths along the axis may differ; the ranks tell each other first.
+    sizes: the lengths, one per rank, which spares that exchange; required for uneven calls under a compiler.
+    out: an array for the result.
+
+    Raises InvalidArgument where x has no such axis or out does not fit, and Mismatch where shapes differ otherwise.
+
+    Example::
+
+        rows = tutti.all_gather(np.full((1, 2), rank))
+        assert rows.shape == (size, 2) and rows[:, 0].tolist() == list(range(size))
+        parts = tutti.all_gather(np.full(rank + 1, rank), uneven=True)
+        assert len(parts) == size * (size + 1) // 2
+    """
     call = _call("all_gather", axis=axis, uneven=uneven, sizes=_sizes(sizes))
     return apply(call, x, out, group, async_op, timeout)
 
 
 def gather(x, root: int = 0, axis: int | None = 0, *, uneven: bool = False, sizes: Sequence[int] | None = None, out=None,
            group=None, async_op: bool = False, timeout=None):
-    """The root gets all ranks' arrays joined along ``axis``; the others get their input back."""
+    """The root gets all ranks' arrays joined along an axis, in the order of ranks; the others get their input back.
+
+    x, axis, uneven, sizes, out: as in all_gather.
+    root: the rank in the group that gets them.
+
+    Raises InvalidArgument where there is no rank `root` or no such axis, and Mismatch where shapes differ.
+
+    Example::
+
+        rows = tutti.gather(np.full((1, 2), rank), root=0)
+        assert rows.shape == ((size, 2) if rank == 0 else (1, 2))
+    """
     call = _call("gather", root=root, axis=axis, uneven=uneven, sizes=_sizes(sizes))
     return apply(call, x, out, group, async_op, timeout)
 
 
-def reduce_scatter(x, op: str | Op = "sum", axis: int | None = 0, *, sizes: Sequence[int] | None = None, out=None, group=None,
+def reduce_scatter(x, op: Reduction = "sum", axis: int | None = 0, *, sizes: Sequence[int] | None = None, out=None, group=None,
                    async_op: bool = False, timeout=None):
-    """Rank r gets the r-th part along ``axis`` of the reduction of all ranks' arrays (None: the first axis, dropped)."""
+    """Rank r gets the r-th part of the reduction of all ranks' arrays.
+
+    x: an array, or a tree of arrays; alike on every rank.
+    op: as in all_reduce.
+    axis: along which the reduction is cut; None takes the first axis, one element per rank, and drops it.
+    sizes: the lengths of the parts, one per rank; without it they are equal.
+    out: an array for the result.
+
+    Raises InvalidArgument where the length does not divide and sizes= is not given.
+
+    Example::
+
+        part = tutti.reduce_scatter(np.arange(2 * size))
+        assert part.tolist() == [2 * rank * size, (2 * rank + 1) * size]
+    """
     call = _call("reduce_scatter", op=op, axis=axis, sizes=_sizes(sizes))
     return apply(call, x, out, group, async_op, timeout)
 
 
 def scatter(x, root: int = 0, axis: int | None = 0, *, sizes: Sequence[int] | None = None, out=None, group=None,
             async_op: bool = False, timeout=None):
-    """Rank r gets the r-th part of the root's array along ``axis``; in eager code the others may pass None."""
+    """Rank r gets the r-th part of the root's array.
+
+    x: the array, or a tree of arrays. In eager code the other ranks may pass None, as in broadcast.
+    root: the rank in the group that has it.
+    axis, sizes, out: as in reduce_scatter.
+
+    Raises InvalidArgument where there is no rank `root`, and where the length does not divide and sizes= is not given.
+
+    Example::
+
+        part = tutti.scatter(np.arange(3 * size) if rank == 0 else None)
+        assert part.tolist() == [3 * rank, 3 * rank + 1, 3 * rank + 2]
+    """
     call = _call("scatter", root=root, axis=axis, sizes=_sizes(sizes))
     return apply(call, x, out, group, async_op, timeout)
 
 
 def all_to_all(x, split_axis: int = 0, concat_axis: int = 0, *, split_sizes: Sequence[int] | None = None,
                recv_sizes: Sequence[int] | None = None, out=None, group=None, async_op: bool = False, timeout=None):
-    """Splits along ``split_axis``, sends the r-th part to rank r, and joins what arrives along ``concat_axis``."""
+    """Cuts x into one part per rank, sends the r-th part to rank r, and joins what arrives.
+
+    x: an array, or a tree of arrays.
+    split_axis, concat_axis: along which it is cut, and along which the parts that arrive are joined.
+    split_sizes: the lengths of the parts, one per rank; without it they are equal.
+    recv_sizes: the lengths of what arrives, which spares asking; required for uneven calls under a compiler.
+    out: an array for the result.
+
+    Raises InvalidArgument where the length does not divide and split_sizes= is not given.
+
+    Example::
+
+        y = tutti.all_to_all(np.arange(size) + 10 * rank)
+        assert y.tolist() == [rank + 10 * other for other in range(size)]
+    """
     call = _call("all_to_all", axis=split_axis, concat_axis=concat_axis, sizes=_sizes(split_sizes), recv_sizes=_sizes(recv_sizes))
     return apply(call, x, out, group, async_op, timeout)
 
 
-def scan(x, op: str | Op = "sum", *, out=None, group=None, async_op: bool = False, timeout=None):
-    """Rank r gets the reduction over ranks 0 to r."""
+def scan(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool = False, timeout=None):
+    """Rank r gets the reduction over ranks 0 to r.
+
+    x, op, out: as in all_reduce.
+
+    Raises InvalidArgument for the mean of integers and where out does not fit.
+
+    Example::
+
+        assert tutti.scan(1) == rank + 1
+    """
     return apply(_call("scan", op=op), x, out, group, async_op, timeout)
 
 
-def exscan(x, op: str | Op = "sum", *, out=None, group=None, async_op: bool = False, timeout=None):
-    """Rank r gets the reduction over ranks 0 to r - 1; rank 0 gets the identity."""
+def exscan(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool = False, timeout=None):
+    """Rank r gets the reduction over ranks 0 to r - 1; rank 0 gets the identity, such as 0 for a sum.
+
+    x, op, out: as in all_reduce.
+
+    Raises InvalidArgument for the mean of integers and where out does not fit.
+
+    Example::
+
+        begin = tutti.exscan(100)        # where this rank's 100 elements begin among all
+        assert begin == 100 * rank
+    """
     return apply(_call("exscan", op=op), x, out, group, async_op, timeout)
 
 
 def permute(x, pairs: Sequence[tuple[int, int]], *, out=None, group=None, async_op: bool = False, timeout=None):
-    """Each pair (source, destination) sends an array; zeros where nothing arrives."""
+    """Each pair (source, destination) sends an array; a rank to which nothing is sent gets zeros.
+
+    x: an array, or a tree of arrays; alike on every rank.
+    pairs: the same on every rank; each rank at most once as source and once as destination.
+    out: an array for the result.
+
+    Raises InvalidArgument where a rank occurs twice or does not exist.
+
+    Example::
+
+        right = [(r, (r + 1) % size) for r in range(size)]
+        y = tutti.permute(np.array([rank]), right)
+        assert y[0] == (rank - 1) % size
+    """
     call = _call("permute", pairs=tuple((int(source), int(destination)) for source, destination in pairs))
     return apply(call, x, out, group, async_op, timeout)
 
 
 def sendrecv(x, dst: int | None, src: int | None, tag: int = 0, *, out=None, group=None, async_op: bool = False, timeout=None):
-    """Sends x to ``dst`` while an array like it arrives from ``src``. None: nobody; zeros arrive from nobody."""
+    """Sends x to one rank while an array like it arrives from another.
+
+    x: an array, or a tree of arrays.
+    dst, src: ranks in the group; None is nobody: nothing is sent, and zeros arrive.
+    tag: a number that the messages carry; they meet those with the same one.
+    out: an array for the result.
+
+    Raises InvalidArgument where there is no such rank or out does not fit.
+
+    Example::
+
+        y = tutti.sendrecv(np.array([rank]), dst=(rank + 1) % size, src=(rank - 1) % size)
+        assert y[0] == (rank - 1) % size
+    """
     call = _call("sendrecv", dst=-1 if dst is None else dst, src=-1 if src is None else src, tag=tag)
     return apply(call, x, out, group, async_op, timeout)
 
 
 def barrier(*, group=None, async_op: bool = False, timeout=None):
-    """Returns when every rank of the group has called it."""
+    """Returns when every rank of the group has called it.
+
+    Raises Timeout, which names the ranks that are missing.
+
+    Example::
+
+        tutti.barrier(timeout=30)
+    """
     return _messages.barrier(group, async_op, timeout)
 
 
 def send(x, dst: int, tag: int = 0, *, group=None, async_op: bool = False, timeout=None):
-    """Sends x to rank ``dst``. Returns when x may be changed again."""
+    """Sends x to another rank. Returns when x may be changed again.
+
+    x: an array, or a tree of arrays.
+    dst: the rank in the group.
+    tag: a number that the message carries; a receive with the same one takes it.
+
+    Raises InvalidArgument where there is no rank `dst`.
+
+    Example::
+
+        if rank == 0:
+            for other in range(1, size):
+                tutti.send(np.arange(3), dst=other, tag=7)
+        else:
+            assert tutti.recv(np.empty(3, int), src=0, tag=7).tolist() == [0, 1, 2]
+    """
     return (_messages.isend if async_op else _native.send)(x, dst, tag, group, timeout)
 
 
 def recv(like=None, src: int | None = None, tag: int = 0, *, out=None, group=None, async_op: bool = False, timeout=None):
-    """An array with the shape, dtype and kind of ``like`` from rank ``src`` (None: from anyone), or fills ``out``."""
+    """An array that another rank sends.
+
+    like: an array, or a tree of arrays, with the shape, dtype and kind of what arrives; it stays as it is.
+    src: the rank in the group, or None: any.
+    tag: the number that the message carries.
+    out: an array to fill, in place of like.
+
+    Raises InvalidArgument where neither like nor out is given, or both are.
+
+    Example::
+
+        if rank > 0:
+            tutti.send(np.full(2, rank), dst=0)
+        else:
+            received = [tutti.recv(np.empty(2, int), src=other) for other in range(1, size)]
+            assert [x[0] for x in received] == list(range(1, size))
+    """
     return (_messages.irecv if async_op else _native.recv)(like, src, tag, out, group, timeout)
 
 
 def isend(x, dst: int, tag: int = 0, *, group=None, timeout=None):
-    """send that gives a Work at once."""
+    """send that gives a Work at once; x must not be changed before its wait() returns.
+
+    x, dst, tag: as in send. Raises InvalidArgument where there is no rank `dst`.
+
+    Example::
+
+        works = [tutti.isend(np.array([rank]), dst=other) for other in range(size) if other != rank]
+        for other in range(size):
+            if other != rank:
+                assert tutti.recv(np.empty(1, int), src=other)[0] == other
+        tutti.wait_all(works)
+    """
     return _messages.isend(x, dst, tag, group, timeout)
 
 
 def irecv(like=None, src: int | None = None, tag: int = 0, *, out=None, group=None, timeout=None):
-    """recv that gives a Work at once; after ``wait()`` its ``source`` tells whose message it was."""
+    """recv that gives a Work at once; after its wait(), `source` tells whose message it was.
+
+    like, src, tag, out: as in recv. Raises InvalidArgument where neither like nor out is given, or both are.
+
+    Example::
+
+        works = [tutti.irecv(np.empty(1, int), src=other) for other in range(size) if other != rank]
+        for other in range(size):
+            if other != rank:
+                tutti.send(np.array([rank]), dst=other)
+        for work in works:
+            assert work.wait()[0] == work.source
+    """
     return _messages.irecv(like, src, tag, out, group, timeout)
 
 
-_ARRAY_VERBS = (all_reduce, reduce, broadcast, all_gather, gather, reduce_scatter, scatter, all_to_all, scan, exscan, permute,
-                sendrecv, barrier, send, recv, isend, irecv)
-
-
-def _as_method(verb):
-    @functools.wraps(verb)
-    def method(self, *args, **options):
-        return verb(*args, group=self, **options)
-
-    return method
-
-
-
-
-def _object_method(name: str):
-    def method(self, *args, **options):
-        from . import _objects
-
-        return getattr(_objects, name)(*args, group=self, **options)
-
-    method.__name__ = name
-    return method
-
-
-def _empty(self, shape, dtype="float32", *, like=None):
-    from ._empty import empty
-
-    return empty(shape, dtype, like=like, group=self)
-
-
+ARRAY_VERBS = (all_reduce, reduce, broadcast, all_gather, gather, reduce_scatter, scatter, all_to_all, scan, exscan, permute,
+               sendrecv, barrier, send, recv, isend, irecv)
 OBJECT_VERBS = ("broadcast_object", "all_gather_object", "gather_object", "scatter_object")
 
 
 def verbs() -> list[str]:
     """The names of all verbs."""
-    return sorted([verb.__name__ for verb in _ARRAY_VERBS] + list(OBJECT_VERBS))
-
-
-# isend and irecv of the native Group, which take arrays as they are, stay reachable under their own names; so does empty, which
-# takes a number of bytes.
-Group.start_send = Group.isend
-Group.start_recv = Group.irecv
-Group.memory = Group.empty
-Group.empty = _empty
-for _verb in _ARRAY_VERBS:
-    setattr(Group, _verb.__name__, _as_method(_verb))
-for _name in OBJECT_VERBS:
-    setattr(Group, _name, _object_method(_name))
+    return sorted([verb.__name__ for verb in ARRAY_VERBS] + list(OBJECT_VERBS))

@@ -22,6 +22,7 @@ from typing import Any
 
 from . import _checkpoint as parts
 from . import _native
+from ._dispatch import group_or_world
 from ._errors import Error, InvalidArgument
 from ._objects import all_gather_object, broadcast_object
 
@@ -51,7 +52,7 @@ class Sharded:
         return sum(sizes[:rank]), sizes[rank]
 
 
-def save(path: str | os.PathLike, tree: Any, *, group: Any = None) -> None:
+def save(path: str | os.PathLike[str], tree: Any, *, group: _native.Group | None = None) -> None:
     """Writes a tree of arrays, numbers and texts. Collective::
 
         tutti.checkpoint.save("run/last", {"model": model.state_dict(), "step": step})
@@ -60,7 +61,7 @@ def save(path: str | os.PathLike, tree: Any, *, group: Any = None) -> None:
     everywhere. Dicts (with texts or whole numbers for keys), lists and tuples may be nested. If any rank fails, all
     raise, and the checkpoint that was there stays.
     """
-    members = _native.world() if group is None else group
+    members = group_or_world(group)
     folder = Path(path)
     name = broadcast_object(f"data-{uuid.uuid4().hex[:12]}" if members.rank == 0 else None, group=members)
     pieces: Any = None
@@ -94,7 +95,7 @@ def save(path: str | os.PathLike, tree: Any, *, group: Any = None) -> None:
                 shutil.rmtree(old, ignore_errors=True)
 
 
-def load(path: str | os.PathLike, like: Any = None, *, group: Any = None) -> Any:
+def load(path: str | os.PathLike[str], like: Any = None, *, group: _native.Group | None = None) -> Any:
     """Reads a checkpoint, on any number of ranks, whatever number wrote it. Collective only in that all ranks raise if
     one does::
 
@@ -105,7 +106,7 @@ def load(path: str | os.PathLike, like: Any = None, *, group: Any = None) -> Any
         and where it has `Sharded`, this rank's part is read and nothing else. Shapes have to agree.
     Raises Error that names the file if a piece is missing or damaged.
     """
-    members = _native.world() if group is None else group
+    members = group_or_world(group)
     result: Any = None
 
     def read() -> None:

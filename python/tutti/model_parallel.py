@@ -24,9 +24,10 @@ same loss, and it counts once. PyTorch, JAX and TensorFlow differentiate through
 more."""
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _native, adapters
+from ._dispatch import group_or_world
 from ._errors import InvalidArgument
 from ._array_ops import array_ops_of
 from ._mesh import Mesh
@@ -63,12 +64,12 @@ def _made() -> Mesh:
     return _mesh
 
 
-def group() -> Any:
+def group() -> _native.Group:
     """The ranks that hold parts of the same model as this one."""
     return _made()["tensor"]
 
 
-def data_group() -> Any:
+def data_group() -> _native.Group:
     """The ranks that hold the same part as this one, of other copies of the model: gradients are averaged over them."""
     return _made()["data"]
 
@@ -88,9 +89,9 @@ def group_size() -> int:
     return _made().shape["tensor"]
 
 
-def members_of(group: Any) -> Any:
+def members_of(group: _native.Group | None) -> _native.Group:
     """The group that was given, or model_parallel's own."""
-    return _made()["tensor"] if group is None else group
+    return _made()["tensor"] if group is None else group_or_world(group)
 
 
 class Split:
@@ -161,14 +162,14 @@ class _Function:
         return self._backward_of(gradient, *args, **options)
 
 
-def _copy(x: Any, *, group: Any = None) -> Any:
+def _copy(x: Any, *, group: _native.Group | None = None) -> Any:
     """x as it is; the gradient is summed over the ranks. For what every rank uses for its own part of the work."""
     members = members_of(group)
     ops = array_ops_of(x, "model_parallel.copy")
     return ops.custom_vjp(x, ops.copy, lambda g: _reduce(g, group=members))
 
 
-def _reduce(x: Any, *, out: Any = None, group: Any = None) -> Any:
+def _reduce(x: Any, *, out: Any = None, group: _native.Group | None = None) -> Any:
     """The sum over the ranks, on every rank; the gradient is handed on as it is. For what each rank has a part of.
 
     out=x works in place, for NumPy arrays and for tensors without gradients."""
@@ -183,7 +184,7 @@ def _reduce(x: Any, *, out: Any = None, group: Any = None) -> Any:
     return total
 
 
-def _scatter(x: Any, dim: int | None = -1, *, group: Any = None) -> Any:
+def _scatter(x: Any, dim: int | None = -1, *, group: _native.Group | None = None) -> Any:
     """This rank's part of x along `dim`; nothing is sent, as every rank has x. The gradient is the parts' gradients
     joined.
 
@@ -199,7 +200,7 @@ def _scatter(x: Any, dim: int | None = -1, *, group: Any = None) -> Any:
     )
 
 
-def _gather(x: Any, dim: int | None = -1, *, total: int | None = None, group: Any = None) -> Any:
+def _gather(x: Any, dim: int | None = -1, *, total: int | None = None, group: _native.Group | None = None) -> Any:
     """All ranks' parts joined along `dim`, on every rank; the gradient is this rank's part of it.
 
     total: the length of the result, if it was split as scatter() does it: spares a question to the others, and has to
@@ -227,12 +228,18 @@ scatter = _Function(_scatter, lambda g, dim=-1, *, total=None, **options: _gathe
 gather = _Function(_gather, lambda g, dim=-1, *, total=None, **options: _scatter(g, dim, **options))
 
 
-def __getattr__(name: str) -> Any:
-    if name in ("linear", "embedding", "cross_entropy"):
-        from . import _parallel_layers
+if TYPE_CHECKING:
+    from ._parallel_layers import cross_entropy as cross_entropy
+    from ._parallel_layers import embedding as embedding
+    from ._parallel_layers import linear as linear
+else:
 
-        return getattr(_parallel_layers, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        if name in ("linear", "embedding", "cross_entropy"):
+            from . import _parallel_layers
+
+            return getattr(_parallel_layers, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import _native
+from ._dispatch import group_or_world
 from ._errors import InvalidArgument
 from ._tree import flatten
 
@@ -21,10 +22,10 @@ from ._tree import flatten
 class _Shared:
     """What the optimisers have in common: parameters of one dtype end to end, and this rank's run of them."""
 
-    def __init__(self, params: Any, *, stage: int, group: Any):
+    def __init__(self, params: Any, *, stage: int, group: _native.Group | None):
         if stage not in (1, 2):
             raise InvalidArgument(f"zero: stage={stage}; 1 keeps whole gradients, 2 this rank's part of them")
-        self.group = _native.world() if group is None else group
+        self.group = group_or_world(group)
         self.stage = stage
         self._flat = flatten(params, "zero")
         leaves = self._flat.leaves
@@ -131,7 +132,7 @@ class AdamW(_Shared):
 
     def __init__(
         self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-        weight_decay: float = 1e-2, *, stage: int = 2, group: Any = None,
+        weight_decay: float = 1e-2, *, stage: int = 2, group: _native.Group | None = None,
     ):
         super().__init__(params, stage=stage, group=group)
         self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
@@ -153,7 +154,7 @@ class SGD(_Shared):
 
     def __init__(
         self, params: Any, lr: float = 1e-3, momentum: float = 0.0, dampening: float = 0.0, weight_decay: float = 0.0,
-        nesterov: bool = False, *, stage: int = 2, group: Any = None,
+        nesterov: bool = False, *, stage: int = 2, group: _native.Group | None = None,
     ):
         super().__init__(params, stage=stage, group=group)
         self.lr, self.momentum, self.dampening = lr, momentum, dampening

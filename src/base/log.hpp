@@ -23,8 +23,12 @@ class Log {
 
   /// Lines begin with `who`: "tutti", or "tutti[3]" for rank 3. Without a sink they go to stderr.
   explicit Log(Level level = Level::warn, std::string who = "tutti", Sink sink = {});
-  /// The level from TUTTI_LOG=error|warn|info|debug (InvalidArgument for anything else), `warn` without it.
+  /// The level from TUTTI_LOG=error|warn|info|debug (InvalidArgument for anything else); without it that of the process's
+  /// destination, which is `warn` unless redirect() was called.
   static Level level_from(const Environment& environment);
+  /// Has the lines of this process that have no sink of their own go to `sink` instead of stderr, for a host program that keeps a log,
+  /// such as Python's logging. `sink` may be called from any thread and must not block. An empty sink: back to stderr and `warn`.
+  static void redirect(Level level, Sink sink);
 
   /// The same log with the prefix of one rank.
   [[nodiscard]] Log for_rank(int rank) const { return Log(level_, fmt::format("tutti[{}]", rank), sink_); }

@@ -57,6 +57,18 @@ TEST(Log, without_a_sink_writes_whole_lines_to_stderr) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "tutti error: broken\n");
 }
 
+TEST(Log, a_host_program_takes_the_lines_and_sets_the_level) {
+  Captured captured;
+  Log::redirect(Log::Level::info, captured.sink());
+  const Log log(Log::level_from(Environment{}));
+  log.info("joined");
+  log.debug("not asked for");
+  EXPECT_EQ(Log::level_from(Environment{{"TUTTI_LOG", "debug"}}), Log::Level::debug);
+  Log::redirect(Log::Level::info, {});
+  EXPECT_EQ(Log::level_from(Environment{}), Log::Level::warn);
+  EXPECT_THAT(captured.lines, ElementsAre("tutti info: joined\n"));
+}
+
 TEST(Log, takes_its_level_from_the_environment) {
   EXPECT_EQ(Log::level_from(Environment()), Log::Level::warn);
   EXPECT_EQ(Log::level_from(Environment{{"TUTTI_LOG", "debug"}}), Log::Level::debug);

@@ -195,8 +195,9 @@ class Job {
   void report() {
     if (cause_.kind == Cause::Kind::none) return;
     if (cause_.rank >= 0 && cause_.kind != Cause::Kind::not_started) {
-      const std::string lines = output_.last_lines(cause_.rank - plan_.first_rank, Stream::error, last_lines_max);
-      if (!lines.empty()) {
+      const int place = cause_.rank - plan_.first_rank;
+      const std::string lines = output_.last_lines(place, Stream::error, last_lines_max);
+      if (!lines.empty() && !output_.ended_with(place)) {
         say(fmt::format("the last lines of rank {}:", cause_.rank));
         printer_.text(Stream::error).append(lines);
       }

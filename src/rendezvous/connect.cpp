@@ -11,6 +11,8 @@
 
 #include <tutti/error.hpp>
 
+#include "base/environment.hpp"
+#include "base/log.hpp"
 #include "rendezvous/membership.hpp"
 #include "rendezvous/place.hpp"
 #include "rendezvous/secret_source.hpp"
@@ -106,7 +108,11 @@ std::unique_ptr<Connector> connect_to_others(Detected detected, const HostIdenti
                                              const Surroundings& surroundings, TimePoint deadline) {
   // Before any rank waits: a loopback interface that is down does not come up by itself.
   if (needs_loopback(detected, surroundings.environment)) wire::require_loopback();
+  const Log& log = surroundings.log;
+  const TimePoint started = surroundings.clock.now();
+  log.info("started by {} as rank {} of {} on host {}", detected.launcher, detected.rank, detected.size, host.name);
   Met met = meet(detected, surroundings, deadline);
+  log.debug("reached the rendezvous at {}; the secret is from {}", met.where, met.secret_source);
   const MemberRecord record{.rank = detected.rank,
                             .size = detected.size,
                             .node = host.node,
@@ -115,6 +121,9 @@ std::unique_ptr<Connector> connect_to_others(Detected detected, const HostIdenti
                             .pid = getpid(),
                             .token = make_nonce()};
   const NodeTable table = check_membership(met, record, surroundings, deadline);
+  log.info("all {} ranks met at {} after {}, {}", detected.size, met.where,
+           format_duration(surroundings.clock.now() - started),
+           table.one_machine ? "all on one machine" : "on several machines");
   if (met.board) met.board->clear();
   if (met.secret_serves_one_machine && !table.one_machine) throw_no_secret("the ranks are on several machines");
   if (surroundings.environment.has("TUTTI_HOST_ID")) {

@@ -27,7 +27,11 @@ def test_only_members_need_call(world, rank, size):
 
 
 def test_split_by_color_and_key(world, rank, size):
-    assert world.split(color=None if rank else 0, key=0) is None or rank == 0
+    left_out = world.split(color=None if rank else 0, key=0)
+    assert (left_out.rank, left_out.size) == ((-1, 0) if rank else (0, 1))
+    if rank:
+        with pytest.raises(tutti.InvalidArgument, match="left it out"):
+            left_out.all_reduce(1.0)
     half = world.split(color=rank // 2, key=rank)
     assert half.members == [r for r in range(size) if r // 2 == rank // 2]
     inner = half.subgroup([half.rank])

@@ -1,5 +1,7 @@
 # test_newcomers.py: words of other libraries get a hint, and obvious ways to say a thing work.
 # SPDX-License-Identifier: Apache-2.0
+import re
+
 import kinds
 import numpy as np
 import pytest
@@ -11,8 +13,8 @@ import tutti
     "name, hint",
     [
         ("allreduce", "tutti.all_reduce"),
-        ("get_rank", r"tutti.world\(\).rank"),
-        ("get_world_size", r"tutti.world\(\).size"),
+        ("get_rank", r"tutti.rank\(\)"),
+        ("get_world_size", r"tutti.size\(\)"),
         ("init_process_group", "tutti.init"),
         ("DataParallel", "tutti.torch.DataParallel"),
         ("all_redcue", "did you mean all_reduce"),
@@ -27,10 +29,51 @@ def test_every_hint_names_something_that_exists():
     from tutti import _hints
 
     for hint in _hints._NAMES.values():
-        if hint.startswith("tutti."):
+        for path in re.findall(r"\btutti((?:\.\w+)+)", hint):
             found = tutti
-            for word in hint.split(",")[0].split("(")[0].removeprefix("tutti.").split("."):
+            for word in path[1:].split("."):
+                if word in ("torch", "tensorflow"):
+                    pytest.importorskip(word)
                 found = getattr(found, word)
+    for hint in _hints._GROUP_NAMES.values():
+        for word in re.findall(r"\bgroup\.(\w+)", hint):
+            assert hasattr(tutti.Group, word)
+
+
+@pytest.mark.parametrize(
+    "name, hint",
+    [("Get_rank", "group.rank"), ("allreduce", "group.all_reduce"), ("Split", r"group.split\(color, key\)"), ("bcast", "group.broadcast")],
+)
+def test_a_name_that_is_called_otherwise_on_a_group(name, hint, world):
+    with pytest.raises(AttributeError, match=f"a tutti.Group has no {name}; .*{hint}"):
+        getattr(world, name)
+    assert not hasattr(world, name)
+
+
+@pytest.mark.parametrize("given, hint", [([0], r"tutti.Group\(\[0\]\)"), (3, "root="), ("x", "mesh.axis"), (np, "no group")])
+def test_what_is_no_group_is_refused_with_what_to_pass(given, hint):
+    for call in (lambda: tutti.all_reduce(1.0, group=given), lambda: tutti.barrier(group=given),
+                 lambda: tutti.broadcast_object(1, group=given), lambda: tutti.average([np.ones(1)], group=given)):
+        with pytest.raises(tutti.InvalidArgument, match=hint):
+            call()
+
+
+@pytest.mark.parametrize("op, hint", [("avg", "mean"), ("prod", "product"), (max, "max"), (np.add, "sum"), ("MPI_BAND", "band")])
+def test_a_reduction_of_another_library_says_its_name_here(op, hint):
+    with pytest.raises(tutti.InvalidArgument, match=f'write op="{hint}"'):
+        tutti.all_reduce(1.0, op=op)
+
+
+def test_a_second_init_may_repeat_but_not_change(world, rank, size):
+    assert tutti.init().id == tutti.init(rank=rank, size=size).id == world.id
+    for changed in ({"size": size + 1}, {"rank": rank + 1}, {"init_method": "tcp://somewhere:1"}, {"timeout": 1.5}):
+        with pytest.raises(tutti.InvalidArgument, match="has joined its job already"):
+            tutti.init(**changed)
+
+
+def test_the_place_in_the_world_is_a_call_away(world):
+    assert (tutti.rank(), tutti.size()) == (world.rank, world.size)
+    assert tutti.local_rank() == tutti.context().local_rank
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import functools as _functools
 import warnings as _warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax as _jax
 import jax.numpy as _jnp
@@ -35,7 +35,14 @@ from .internals import is_tracing
 _TRAINING = dict.fromkeys(("training", "average_gradients", "value_and_grad", "zero"), "training")
 
 __all__ = ["barrier", "is_tracing", "translated"]
-__getattr__, __dir__ = _names_later(__name__, _TRAINING)
+
+if TYPE_CHECKING:
+    from . import training as training
+    from .training import average_gradients as average_gradients
+    from .training import value_and_grad as value_and_grad
+    from .training import zero as zero
+else:
+    __getattr__, __dir__ = _names_later(__name__, _TRAINING)
 
 primitive.register()
 rules.register()

@@ -18,6 +18,8 @@ Inside tf.function
 
 An error inside tf.function comes out as what it is, tutti.PeerLost for example, and is a tf.errors.OpError as well.
 """
+from typing import TYPE_CHECKING
+
 from .._later import names_later
 from ._failures import cause_of, function, own_errors
 from ._failures import install as _install_errors
@@ -26,6 +28,16 @@ from ._graph import barrier
 _TRAINING = ("training", "GradientTape", "average_gradients", "averaging", "broadcast_variables", "compile", "zero")
 
 __all__ = ["barrier", "cause_of", "function", "own_errors"]
-__getattr__, __dir__ = names_later(__name__, dict.fromkeys(_TRAINING, "training"))
+
+if TYPE_CHECKING:
+    from . import training as training
+    from ._zero import zero as zero
+    from .training import GradientTape as GradientTape
+    from .training import average_gradients as average_gradients
+    from .training import averaging as averaging
+    from .training import broadcast_variables as broadcast_variables
+    from .training import compile as compile
+else:
+    __getattr__, __dir__ = names_later(__name__, dict.fromkeys(_TRAINING, "training"))
 
 _install_errors()

@@ -6,6 +6,8 @@
 """
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .._later import names_later
 from .process_group import group_of
 
@@ -18,11 +20,29 @@ _HOMES = {
     "parallelize": "tensor_parallel",
     "collect_state_dict": "tensor_parallel",
     "load_collected_state_dict": "tensor_parallel",
+    "SyncBatchNorm": "sync_batch_norm",
     "ZeroOptimizer": "zero",
     "ShardSampler": "sampler",
     "clip_grad_norm_": "clipping",
     "compression": "compression",
 }
 
-__all__ = ["group_of", *(name for name, home in _HOMES.items() if name != home)]
-__getattr__, __dir__ = names_later(__name__, _HOMES)
+__all__ = [
+    "DataParallel", "ParallelEmbedding", "ParallelLinear", "ShardSampler", "SyncBatchNorm", "ZeroOptimizer", "clip_grad_norm_",
+    "collect_state_dict", "group_of", "load_collected_state_dict", "parallel_cross_entropy", "parallelize",
+]
+if TYPE_CHECKING:
+    from . import compression as compression
+    from .clipping import clip_grad_norm_ as clip_grad_norm_
+    from .data_parallel import DataParallel as DataParallel
+    from .sampler import ShardSampler as ShardSampler
+    from .sync_batch_norm import SyncBatchNorm as SyncBatchNorm
+    from .tensor_parallel import ParallelEmbedding as ParallelEmbedding
+    from .tensor_parallel import ParallelLinear as ParallelLinear
+    from .tensor_parallel import collect_state_dict as collect_state_dict
+    from .tensor_parallel import load_collected_state_dict as load_collected_state_dict
+    from .tensor_parallel import parallel_cross_entropy as parallel_cross_entropy
+    from .tensor_parallel import parallelize as parallelize
+    from .zero import ZeroOptimizer as ZeroOptimizer
+else:
+    __getattr__, __dir__ = names_later(__name__, _HOMES)

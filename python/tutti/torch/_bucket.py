@@ -72,7 +72,10 @@ class Bucket:
         if gradient is None:
             view.zero_()
         elif gradient.is_sparse:
-            raise Unsupported("DataParallel: sparse gradients are not supported; use sparse=False in the embedding")
+            raise Unsupported(
+                "DataParallel: a parameter that is not an embedding's with sparse=True got a sparse gradient; make it dense by a hook:"
+                " parameter.register_hook(lambda gradient: gradient.to_dense())"
+            )
         elif factor is not None:
             torch.mul(gradient, factor, out=view)
         elif gradient.data_ptr() != view.data_ptr():

@@ -11,7 +11,9 @@ import torch
 from torch import nn
 
 from .. import _native
-from .._errors import InvalidArgument
+from .._dispatch import group_or_world
+from .._errors import InvalidArgument, Unsupported
+from . import sparse_gradients, sync_batch_norm
 from ._same_tensors import check_same_tensors
 from ._bucket import BYTES_MAX, FIRST_BYTES_MAX, Bucket, broadcast_tensors, check_on_cpu, make_buckets
 from .compression import Hook, hook_from
@@ -32,8 +34,9 @@ class DataParallel(nn.Module):
             optimizer.step()
 
     Parameters and buffers start as rank 0 has them. Gradients travel in buckets, in the order in which they became
-    ready in the first step. A parameter that some rank does not use counts as 0 there; one that nobody uses keeps the
-    gradient it had.
+    ready in the first step. A parameter that some rank does not use counts as 0 there; one that no rank uses keeps the
+    gradient it had. Of embeddings with sparse=True only the rows with gradients travel. Layers of torch.nn.SyncBatchNorm
+    become those of tutti.torch.SyncBatchNorm, over the ranks of the group.
 
     module: the same on every rank: names, shapes and dtypes are compared, and Mismatch names the first that differs.
     group: the ranks to average over; the world unless given (model_parallel.data_group(), or an axis of a Mesh).
@@ -47,7 +50,7 @@ class DataParallel(nn.Module):
         first_bucket_bytes: int = FIRST_BYTES_MAX, broadcast_buffers: bool = True, hook: str | Hook | None = None,
     ):
         super().__init__()
-        members = _native.world() if group is None else group
+        members = group_or_world(group)
         # Backward calls when its gradients are ready, in between whatever else the program calls: numbers of its own.
         self.group = members.subgroup(list(range(members.size)))
         self.module = module
@@ -55,11 +58,16 @@ class DataParallel(nn.Module):
         self._hook = hook_from(hook)
         self._limits = (bucket_bytes, first_bucket_bytes)
         self._broadcast_buffers = broadcast_buffers
-        self._parameters_used = [p for p in module.parameters() if p.requires_grad]
-        if not self._parameters_used:
+        self._sparse = sparse_gradients.SparseGradients(sparse_gradients.find(module), self.group)
+        sparse = {id(parameter) for parameter in self._sparse.parameters}
+        self._parameters_used = [p for p in module.parameters() if p.requires_grad and id(p) not in sparse]
+        if not self._parameters_used and not sparse:
             raise InvalidArgument("DataParallel: no parameter of the module requires a gradient")
         check_on_cpu(self._parameters_used, "DataParallel")
         check_same_tensors("DataParallel", [*module.named_parameters(), *module.named_buffers()], self.group)
+        self._normalised_together = sync_batch_norm.find(module)
+        if self._normalised_together:  # they call in forward and backward, at times of their own
+            sync_batch_norm.adopt(self._normalised_together, members.subgroup(list(range(members.size))))
         self.synchronize()
         self._order = list(range(len(self._parameters_used) - 1, -1, -1))
         self._is_reordered = False
@@ -72,6 +80,9 @@ class DataParallel(nn.Module):
         for index, parameter in enumerate(self._parameters_used):
             parameter.tutti_averaged = True
             parameter.register_post_accumulate_grad_hook(lambda p, index=index: self._ready(index))
+        for parameter in self._sparse.parameters:
+            parameter.tutti_averaged = True
+            parameter.register_post_accumulate_grad_hook(lambda p: self._open_once())
 
     def _make_buckets(self) -> None:
         self._buckets, self._schedule = make_buckets(self._parameters_used, self._order, self.group, *self._limits)
@@ -113,6 +124,7 @@ class DataParallel(nn.Module):
     def weigh(self, samples: float) -> None:
         """Says how many samples the next backward's loss is the mean of. With it, every sample of every rank counts
         alike, however unequal the batches. All ranks say it, or none; one without samples says 0."""
+        self._refuse_normalised_together("weigh", "multiply the loss by samples × ranks ÷ all samples instead")
         if not samples >= 0:
             raise InvalidArgument(f"DataParallel.weigh: a weight of {samples} is less than none")
         total = np.array([samples], np.float64)
@@ -121,12 +133,15 @@ class DataParallel(nn.Module):
             raise InvalidArgument("DataParallel.weigh: no rank has any samples")
         self._factor = samples / float(total[0])
 
+    def _open_once(self) -> None:
+        if self._syncs and not self._is_open:
+            self._open()
+            torch.autograd.Variable._execution_engine.queue_callback(self._close)
+
     def _ready(self, index: int) -> None:
         if not self._syncs:
             return
-        if not self._is_open:
-            self._open()
-            torch.autograd.Variable._execution_engine.queue_callback(self._close)
+        self._open_once()
         bucket, place = self._places[index]
         self._buckets[bucket].take(place, self._factor)
         self._look()
@@ -180,6 +195,7 @@ class DataParallel(nn.Module):
             for item in missing:
                 if not used[item]:
                     self._parameters_used[item].grad = kept[item]
+            self._sparse.average(self._factor)
         finally:
             self._is_open = False
             self._factor = None
@@ -201,7 +217,15 @@ class DataParallel(nn.Module):
         """For ranks that have different numbers of batches: around the loop. A rank that has left the loop takes part
         in the others' steps with nothing, and the mean is over those that still compute. In the end, all have the
         parameters of one that computed last; optimiser states stay as they are on each rank."""
+        self._refuse_normalised_together("join", "give every rank the same number of batches")
         return _Join(self)
+
+    def _refuse_normalised_together(self, what: str, instead: str) -> None:
+        if self._normalised_together:
+            raise Unsupported(
+                f"DataParallel.{what}: the module has SyncBatchNorm, through which every rank's loss reaches every other rank's"
+                f" gradients; {instead}"
+            )
 
     def synchronize(self, root: int = 0) -> None:
         """Parameters and buffers as this rank of the group has them, on every rank."""
@@ -218,12 +242,13 @@ class DataParallel(nn.Module):
         """A step of a rank that has nothing to compute: its gradients are 0 and do not count."""
         self._prepare()
         self._factor = 0.0
-        gradients = [p.grad for p in self._parameters_used]
-        for parameter in self._parameters_used:
+        parameters = [*self._parameters_used, *self._sparse.parameters]
+        gradients = [p.grad for p in parameters]
+        for parameter in parameters:
             parameter.grad = None
         self._open()
         self._close()
-        for parameter, gradient in zip(self._parameters_used, gradients, strict=True):
+        for parameter, gradient in zip(parameters, gradients, strict=True):
             parameter.grad = gradient
 
 

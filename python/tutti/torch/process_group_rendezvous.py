@@ -16,7 +16,7 @@ from datetime import timedelta
 import torch.distributed as dist
 
 from .. import _native
-from .process_group_work import completer
+from .._completer import completer
 
 
 class RendezvousStore:

@@ -1,14 +1,12 @@
 # process_group_work.py: calls under way as torch.distributed knows them: wait, test, futures.
 # SPDX-License-Identifier: Apache-2.0
 """A ``Work`` waits in the caller's thread, which makes progress itself: no hand-over between threads. A future needs
-somebody who notices the end: the completer's threads. They take turns at listening, so that a callback that blocks,
-or starts calls and waits for them (as PowerSGD's do), holds up nothing.
+a thread that notices the end: the completer's (_completer.py), on which a callback may start calls and wait for them,
+as PowerSGD's do.
 """
 
 from __future__ import annotations
 
-import itertools
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -19,6 +17,7 @@ import torch
 import torch.distributed as dist
 
 from .. import _native
+from .._completer import completer
 from .._errors import Timeout
 
 Result = list[Any]  # tensors, or lists of them
@@ -110,7 +109,7 @@ class Work(dist.Work):
             if self._ended:
                 gate.set_result(None)
             else:
-                completer.watch(self._parts, gate)
+                completer.watch(self._parts, lambda: gate.set_result(None))
         return self._future
 
     def get_future_result(self) -> torch.futures.Future:
@@ -127,92 +126,3 @@ class Ended(Work):
     def __init__(self, result: Result) -> None:
         super().__init__((), result)
         self._ended = True
-
-
-class Completer:
-    """Opens a gate once all parts of a call have ended.
-
-    One thread listens. When a call has ended it makes sure that another one does before it opens the gate, because
-    that runs callbacks; afterwards it listens again if nobody else does, or ends.
-    """
-
-    _idle_seconds = 5.0  # how long a listener stays when there is nothing to listen for
-
-    def __init__(self) -> None:
-        self._renew()
-        os.register_at_fork(after_in_child=self._renew)
-
-    def _renew(self) -> None:
-        self._lock = threading.Lock()
-        self._ended = _native.Completions()
-        self._numbers = itertools.count(1)
-        self._watched: dict[int, list[Any]] = {}  # number: parts that have not ended, gate
-        self._threads: set[threading.Thread] = set()
-        self._somebody_listens = False
-        self._stopping = False
-
-    def watch(self, parts: Sequence[_native.Work], gate: torch.futures.Future) -> None:
-        with self._lock:
-            number = next(self._numbers)
-            self._watched[number] = [len(parts), gate]
-            self._have_somebody_listen()
-        for part in parts:
-            self._ended.watch(part, number)
-
-    def _have_somebody_listen(self) -> None:
-        if self._somebody_listens:
-            return
-        self._somebody_listens = True
-        thread = threading.Thread(target=self._serve, name="tutti-completer", daemon=True)
-        self._threads.add(thread)
-        thread.start()
-
-    def _serve(self) -> None:
-        while (gate := self._listen()) is not None:
-            gate.set_result(None)  # runs callbacks, which may take their time
-            with self._lock:
-                if self._somebody_listens or self._stopping:
-                    break
-                self._somebody_listens = True
-        with self._lock:
-            self._threads.discard(threading.current_thread())
-
-    def _listen(self) -> torch.futures.Future | None:
-        """The next gate to open, with somebody else listening if need be; None: nobody needs to listen any more."""
-        while True:
-            number = self._ended.pop(self._idle_seconds)
-            with self._lock:
-                gate = self._gate_of(number)
-                if gate is None and self._watched and not self._stopping:
-                    continue
-                if gate is None and number is not None and not self._stopping:
-                    continue  # one part of several
-                self._somebody_listens = False
-                if gate is not None and self._watched:
-                    self._have_somebody_listen()
-                return gate
-
-    def _gate_of(self, number: int | None) -> torch.futures.Future | None:
-        watched = self._watched.get(number)
-        if watched is None:
-            return None
-        watched[0] -= 1
-        if watched[0]:
-            return None
-        del self._watched[number]
-        return watched[1]
-
-    def stop(self) -> None:
-        """Ends the threads: an interpreter that goes away must not find them inside the core."""
-        with self._lock:
-            self._stopping = True
-            threads = self._threads - {threading.current_thread()}
-        for _ in threads:
-            self._ended.push(0)
-        for thread in threads:
-            thread.join(self._idle_seconds)
-        with self._lock:
-            self._stopping = False
-
-
-completer = Completer()
