@@ -15,8 +15,9 @@
 
 #include "base/bytes.hpp"
 #include "base/line_writer.hpp"
+#include "intranode/intranode_executor.hpp"
 #include "group/core.hpp"
-#include "group/intranode_executor.hpp"
+#include "intranode/intranode_executor.hpp"
 
 namespace tutti {
 namespace {

@@ -44,7 +44,7 @@ bool finish(Execution& execution) {
 }
 
 /// One member's part of all the calls. Some are started together, as asynchronous ones are.
-std::string take_part(IntranodeGroup& group, std::vector<Sample>& samples, int rank) {
+std::string take_part(Member& group, std::vector<Sample>& samples, int rank) {
   constexpr std::size_t together = 3;
   for (std::size_t first = 0; first < samples.size(); first += together) {
     std::vector<Execution*> executions;

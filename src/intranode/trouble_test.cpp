@@ -197,14 +197,14 @@ TEST(Trouble, ARankThatRepeatsACallLearnsThatTheOtherNoLongerDoes) {
     Sample sample(repeated, ++sequence, random);
     for (int rank = 0; rank < 2; ++rank) {
       const ExecutionStart start = sample.start(rank);
-      members[rank].run_again(*executions[static_cast<std::size_t>(rank)], start.signature, start.input, start.output);
+      members[rank].run_again(*executions[static_cast<std::size_t>(rank)], start);
     }
     poll_all(executions, random);
   }
   Sample sample(repeated, ++sequence, random);
   Sample other({.verb = Verb::all_reduce, .size = 2, .count = 4}, sequence, random);
   const ExecutionStart start = sample.start(0);
-  members[0].run_again(*executions[0], start.signature, start.input, start.output);
+  members[0].run_again(*executions[0], start);
   Execution& differs = members[1].start(other.start(1));
   for (Execution* execution : {&differs, executions[0]}) {
     try {
