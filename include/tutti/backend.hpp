@@ -52,7 +52,8 @@ struct Progress {
 struct Buffers {
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
-  const Allocate* allocate = nullptr;  // makes the output where its shape is learned from other ranks; null: `output` is it
+  const Allocate* allocate =
+      nullptr;  // makes the output where its shape is learned from other ranks; null: `output` is it
 };
 
 /// A call of one shape, ready to be started as often as wanted, once at a time.
@@ -82,9 +83,9 @@ class Backend {
 
   /// Which calls of this backend may be under way at the same time. Calls whose memory overlaps never are.
   enum class Order : std::uint8_t {
-    any,             // all of them
-    as_numbered,     // all, if they are started in the order of their numbers; one that learns its sizes first, alone
-    one_at_a_time,   // each is over before the next is started
+    any,            // all of them
+    as_numbered,    // all, if they are started in the order of their numbers; one that learns its sizes first, alone
+    one_at_a_time,  // each is over before the next is started
   };
   [[nodiscard]] virtual Order order() const { return Order::any; }
   /// Whether poll() by itself brings a call to its end. Then a blocking call polls for a while before it is tracked and the

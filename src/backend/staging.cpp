@@ -10,7 +10,9 @@ namespace {
 using Job = Staging::Job;
 
 Slices input_slices(const Job& job) { return {job.request->input, job.layout->input_axis, job.layout->input_sizes}; }
-Slices output_slices(const Job& job) { return {job.request->output, job.layout->output_axis, job.layout->output_sizes}; }
+Slices output_slices(const Job& job) {
+  return {job.request->output, job.layout->output_axis, job.layout->output_sizes};
+}
 
 void pack_slices(const Slices& blocks, int size, std::byte* to) {
   for (int rank = 0; rank < size; ++rank) {
@@ -34,9 +36,7 @@ bool is_output_packed(const Job& job) {
   return job.layout->output_in_blocks ? output_slices(job).adjacent() : job.request->output.is_contiguous();
 }
 
-bool is_scaled(const Job& job) {
-  return reduces(job.request->verb) && job.request->op.kind() == Op::Kind::premul;
-}
+bool is_scaled(const Job& job) { return reduces(job.request->verb) && job.request->op.kind() == Op::Kind::premul; }
 
 }  // namespace
 
@@ -93,9 +93,8 @@ void Staging::deliver(const Job& job) {
   if (job.wire != view.dtype()) {
     const bool packed = is_output_packed(job);
     if (!packed && narrow_.capacity() == 0) narrow_ = pool_.take();
-    std::byte* const narrow = packed
-                                  ? static_cast<std::byte*>(view.data())
-                                  : narrow_.reserve(static_cast<std::size_t>(view.count()) * size_of(view.dtype()));
+    std::byte* const narrow = packed ? static_cast<std::byte*>(view.data())
+                                     : narrow_.reserve(static_cast<std::size_t>(view.count()) * size_of(view.dtype()));
     if (job.request->verb == Verb::exscan && job.layout->rank == 0) {
       // The identity is that of the caller's type: float8_e4m3 has no infinity to round float32's to.
       kernel::fill_identity(job.request->op.kind(), view.dtype(), narrow, view.count());

@@ -23,9 +23,10 @@ struct ExecutionSpec {
   Spec spec{};  // verb, rank, size, root, count or counts, pairs, in_place, finish
   DType dtype = DType::uint8;
   Op::Kind op = Op::Kind::sum;
-  double divisor = 1;       // of a mean (spec.finish)
-  Signature signature{};    // of the call that it is part of; number and history come with each start
-  std::uint32_t phase = 0;  // which part of the call: below 256, and growing in the order in which the parts are started
+  double divisor = 1;     // of a mean (spec.finish)
+  Signature signature{};  // of the call that it is part of; number and history come with each start
+  std::uint32_t phase =
+      0;  // which part of the call: below 256, and growing in the order in which the parts are started
 };
 
 /// Carries out collectives for a fixed list of ranks. Ranks in what it throws and in progress() count those of the spec.

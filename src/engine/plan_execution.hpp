@@ -60,9 +60,7 @@ class PlanExecution {
 
   [[nodiscard]] std::string_view how() const;
   [[nodiscard]] int steps_done() const { return static_cast<int>(done_); }
-  [[nodiscard]] int step_count() const {
-    return start_.plan ? static_cast<int>(start_.plan->steps.size()) : 0;
-  }
+  [[nodiscard]] int step_count() const { return start_.plan ? static_cast<int>(start_.plan->steps.size()) : 0; }
   /// Adds the ranks (of the spec) that it waits for now, each once.
   void add_waiting_for(std::vector<int>& ranks) const;
 

@@ -25,9 +25,8 @@ Shape shape_of(const Spec& spec, std::size_t element_bytes) {
 
 const Plan& PlanSet::plan_for(const Spec& spec, DType dtype) {
   const std::size_t element_bytes = size_of(dtype);
-  const auto found = std::ranges::find_if(plans_, [&](const auto& entry) {
-    return entry->element_bytes == element_bytes && entry->asked == spec;
-  });
+  const auto found = std::ranges::find_if(
+      plans_, [&](const auto& entry) { return entry->element_bytes == element_bytes && entry->asked == spec; });
   if (found != plans_.end()) return (*found)->plan;
   Spec chosen = spec;
   if (chosen.algorithm == Algorithm::automatic) {

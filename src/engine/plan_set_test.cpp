@@ -28,9 +28,8 @@ TEST(PlanSet, TellsShapesApart) {
   Spec finished = all_reduce_of(100);
   finished.finish = true;
   const Plan* made[] = {&plans.plan_for(all_reduce_of(100), DType::float32),
-                         &plans.plan_for(all_reduce_of(101), DType::float32), &plans.plan_for(in_place, DType::float32),
-                         &plans.plan_for(finished, DType::float32),
-                         &plans.plan_for(all_reduce_of(100), DType::float64)};
+                        &plans.plan_for(all_reduce_of(101), DType::float32), &plans.plan_for(in_place, DType::float32),
+                        &plans.plan_for(finished, DType::float32), &plans.plan_for(all_reduce_of(100), DType::float64)};
   for (const Plan* a : made) {
     EXPECT_EQ(std::count(std::begin(made), std::end(made), a), 1);
   }

@@ -8,8 +8,8 @@
 
 #include "base/extent.hpp"
 #include "group/check.hpp"
-#include "intranode/intranode_executor.hpp"
 #include "group/runtime.hpp"
+#include "intranode/intranode_executor.hpp"
 #include "kernel/kernel.hpp"
 
 namespace tutti {
@@ -189,7 +189,8 @@ bool GroupCore::must_wait(std::uint64_t place) const {
     const Request& theirs = other->request;
     if (&other->shape->backend() == &backend) {
       const bool is_out_of_order = other->waits_for_turn || theirs.sizes_follow;
-      if (order == Backend::Order::one_at_a_time || (order == Backend::Order::as_numbered && is_out_of_order)) return true;
+      if (order == Backend::Order::one_at_a_time || (order == Backend::Order::as_numbered && is_out_of_order))
+        return true;
     }
     if (clash(mine.input, theirs.output) || clash(mine.output, theirs.output) || clash(mine.output, theirs.input))
       return true;
@@ -303,7 +304,8 @@ void GroupCore::end(Operation& operation, std::exception_ptr error) {
   if (operation.ended()) return;
   if (!operation.failing.empty()) --failing_count_;
   if (error && runtime_->drains()) say_unfinished(operation, error);
-  if (operation.call && !error) operation.shape->give_back(std::move(operation.call));  // for the next call of this shape
+  if (operation.call && !error)
+    operation.shape->give_back(std::move(operation.call));  // for the next call of this shape
   const bool is_message = operation.is_message();
   operation.end(std::move(error));
   runtime_->deactivate();

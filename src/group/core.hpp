@@ -261,7 +261,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::shared_ptr<IntranodeExecutor> intranode_;  // of the members on this host; null: none
   bool all_are_local_ = false;                    // a message may be over before anyone need wait
   BlockLayout layout_;                            // working memory of the checks
-  std::atomic<bool> inside_{false};        // a thread is; set under the lock
+  std::atomic<bool> inside_{false};               // a thread is; set under the lock
   CallHistory calls_;
   struct Differs {
     int world_peer = 0;

@@ -50,7 +50,7 @@ class Operation final : private TransferWatcher {
   Duration timeout{};
   std::shared_ptr<CachedCall> shape;   // collectives
   std::unique_ptr<PreparedCall> call;  // collectives, once they run
-  Transport* transport = nullptr;  // messages
+  Transport* transport = nullptr;      // messages
   Transfer transfer;
   int peer = -1;                // messages: rank in the group, any_source until it is known
   bool from_anyone = false;     // messages: a receive that names no peer

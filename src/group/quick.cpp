@@ -14,8 +14,8 @@
 #include <tutti/error.hpp>
 
 #include "group/core.hpp"
-#include "intranode/intranode_executor.hpp"
 #include "group/runtime.hpp"
+#include "intranode/intranode_executor.hpp"
 
 namespace tutti {
 namespace {
@@ -115,8 +115,7 @@ std::shared_ptr<Operation> GroupCore::run(Entry& entry, const CallTerms& terms, 
       call.wake_peers();
       return nullptr;
     }
-    if (shape->backend().is_worth_spinning() &&
-        poll_within_spin_budget(call, runtime_->is_oversubscribed(), hook))
+    if (shape->backend().is_worth_spinning() && poll_within_spin_budget(call, runtime_->is_oversubscribed(), hook))
       return nullptr;
   } catch (...) {
     error = std::current_exception();
@@ -133,10 +132,10 @@ std::shared_ptr<Operation> GroupCore::start(Entry& entry, CachedCall& shape, con
   const auto guard = enter(&entry, terms.verb, nullptr);
   check_usable();
   if (!shape.matches(terms)) {
-    throw InvalidArgument(
-        fmt::format("{}: the arrays differ from those that the call was prepared with in shape, strides, dtype, or in how input "
-                    "and output lie to each other; prepare another call for them",
-                    name_of(terms.verb)));
+    throw InvalidArgument(fmt::format(
+        "{}: the arrays differ from those that the call was prepared with in shape, strides, dtype, or in how input "
+        "and output lie to each other; prepare another call for them",
+        name_of(terms.verb)));
   }
   return start_tracked(shape, terms, timeout);
 }

@@ -15,7 +15,6 @@
 
 #include "base/bytes.hpp"
 #include "base/line_writer.hpp"
-#include "intranode/intranode_executor.hpp"
 #include "group/core.hpp"
 #include "intranode/intranode_executor.hpp"
 

@@ -63,7 +63,7 @@ class Runtime final : public TransportListener,
     bool threaded = true;                               // false: the driver polls
     bool fails_at_exit = false;  // what is found wrong too late to be thrown makes the process fail
     control::ControlOptions control;
-    std::vector<BackendFactory> backends;  // of the program's own, for every group
+    std::vector<BackendFactory> backends;          // of the program's own, for every group
     std::shared_ptr<shm::LocalPeers> local_peers;  // who shares memory with this rank; null: nobody does
     std::shared_ptr<shm::Memory> memory;           // of this rank's arena; null with local peers
     bool may_read_local_peers = false;  // all ranks of this host may read each other's memory (process_vm_readv)

@@ -6,10 +6,9 @@
 #include <tutti/error.hpp>
 #include <tutti/group.hpp>
 
-#include "intranode/intranode_executor.hpp"
 #include "group/core.hpp"
-#include "intranode/intranode_executor.hpp"
 #include "group/runtime.hpp"
+#include "intranode/intranode_executor.hpp"
 
 namespace tutti {
 namespace {

@@ -240,8 +240,7 @@ std::string GroupCore::stall_report(const Operation& operation, TimePoint now, c
 }
 
 void GroupCore::time_out(Operation& operation, TimePoint now) {
-  const Progress where =
-      progress_of(operation.is_message() || operation.call ? operation : *collectives_.oldest());
+  const Progress where = progress_of(operation.is_message() || operation.call ? operation : *collectives_.oldest());
   std::vector<int> culprits;
   for (const int rank : stalls_.ends({facts_.rank, where.waiting_for, stall_key(operation)}, now, answer_stale)) {
     culprits.push_back(facts_.world_of[static_cast<std::size_t>(rank)]);

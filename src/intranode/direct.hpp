@@ -14,9 +14,9 @@
 
 #include "engine/aligned_buffer.hpp"
 #include "intranode/execution_start.hpp"
-#include "plan/shared_limits.hpp"
 #include "intranode/shared_segment.hpp"
 #include "intranode/transfer_schedule.hpp"
+#include "plan/shared_limits.hpp"
 
 namespace tutti::intranode {
 

@@ -103,14 +103,17 @@ class IntranodeGroup::IntranodeExecution final : public PreparedCall {
     [[nodiscard]] static int reduce_source(int) { return -1; }
     static void reduce_back(std::int64_t, int) {}
     [[nodiscard]] int consume_sources() const { return exchanged ? 0 : execution.start_.spec->size - 1; }
-    [[nodiscard]] int consume_source(int i) const { return next_but(i, execution.start_.spec->rank, execution.start_.spec->size); }
+    [[nodiscard]] int consume_source(int i) const {
+      return next_but(i, execution.start_.spec->rank, execution.start_.spec->size);
+    }
     static bool expects(int, std::int64_t) { return true; }
     void check_peer(int peer, int) { execution.group.check_peer(execution, peer); }
     void publish(std::int64_t, int) {
       // Whoever waits for this line looks at it all the time: it is written in one go.
-      const BufferInfo here = exchanged ? BufferInfo{}
-                                  : buffer_info_of(execution.start_, *execution.group.parts_.segment, execution.last_seq(),
-                                                  execution.slot_work.streams(execution.start_.input, execution.start_.output));
+      const BufferInfo here =
+          exchanged ? BufferInfo{}
+                    : buffer_info_of(execution.start_, *execution.group.parts_.segment, execution.last_seq(),
+                                     execution.slot_work.streams(execution.start_.input, execution.start_.output));
       execution.group.write_header(execution);
       if (exchanged) return;
       std::memcpy(execution.group.header_of(execution.start_.spec->rank).payload, &here, sizeof here);

@@ -15,10 +15,10 @@
 
 #include <tutti/error.hpp>
 
-#include "intranode/execution_start.hpp"
-#include "intranode/slot_copier.hpp"
-#include "intranode/shared_segment.hpp"
 #include "intranode/direct.hpp"
+#include "intranode/execution_start.hpp"
+#include "intranode/shared_segment.hpp"
+#include "intranode/slot_copier.hpp"
 #include "intranode/steps.hpp"
 
 namespace tutti::intranode {
@@ -89,9 +89,9 @@ class IntranodeGroup {
   ControlBlock* own_ = nullptr;
   std::vector<Place> places_;
   Steps<Native> steps_;
-  IntranodeExecution* oldest_ = nullptr;                                      // it alone moves
-  std::vector<IntranodeExecution*> later_;                                    // those behind it
-  bool begun_ = false;                                                // the oldest
+  IntranodeExecution* oldest_ = nullptr;                                       // it alone moves
+  std::vector<IntranodeExecution*> later_;                                     // those behind it
+  bool begun_ = false;                                                         // the oldest
   std::array<const IntranodeExecution*, SignatureLog::entry_count> logged_{};  // whose signatures are in the log
   // Numbering.
   std::uint64_t sequence_ = 0;

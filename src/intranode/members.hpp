@@ -82,10 +82,10 @@ class Members {
       segment_.push_back(std::make_unique<HeapSegment>());
       segment_.back()->all_in_common = arrays == Arrays::in_common;
       groups_.push_back(std::make_unique<Member>(IntranodeGroup::Parts{.segment = segment_.back().get(),
-                                                                .rank = rank,
-                                                                .size = size,
-                                                                .cross_memory = arrays == Arrays::readable,
-                                                                .limits = limits}));
+                                                                       .rank = rank,
+                                                                       .size = size,
+                                                                       .cross_memory = arrays == Arrays::readable,
+                                                                       .limits = limits}));
       offsets.push_back(groups_.back()->control_block_offset());
     }
     for (auto& group : groups_) group->connect(offsets);
@@ -103,7 +103,8 @@ class Members {
 inline void poll_all(const std::vector<Execution*>& executions, Random& random) {
   std::vector<Execution*> open(executions);
   for (int tries = 0; !open.empty(); ++tries) {
-    ASSERT_LT(tries, 200'000) << open.size() << " of " << executions.size() << " bodies stand still: " << open[0]->progress().how;
+    ASSERT_LT(tries, 200'000) << open.size() << " of " << executions.size()
+                              << " bodies stand still: " << open[0]->progress().how;
     const std::size_t i = random.below(open.size());
     if (!open[i]->poll()) continue;
     open[i] = open.back();

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "engine/aligned_buffer.hpp"
-#include "intranode/execution_start.hpp"
-#include "intranode/transfer_schedule.hpp"
 #include "intranode/control_block.hpp"
+#include "intranode/execution_start.hpp"
 #include "intranode/steps.hpp"
+#include "intranode/transfer_schedule.hpp"
 
 namespace tutti::intranode {
 
