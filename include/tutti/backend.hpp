@@ -48,6 +48,10 @@ struct Progress {
   std::vector<int> waiting_for{};  // ranks in the group
 };
 
+/// Makes the output once its shape is known, where the caller could not: after a size exchange. The last argument is the root's
+/// `Request::kind`.
+using Allocate = decltype(Request::allocate);
+
 /// The arrays of one start. They lie as those of the prepared request do; only the addresses differ.
 struct Buffers {
   const std::byte* input = nullptr;

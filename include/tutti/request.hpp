@@ -90,10 +90,6 @@ constexpr bool operator==(const Signature& a, const Signature& b) {
 /// "all_reduce #412 (float32 × 1048576, sum)".
 std::string describe(const Signature& signature);
 
-/// Makes the output once its shape is known, where the caller could not: after a size exchange. The last argument is the root's
-/// `Request::kind`.
-using Allocate = std::function<View(DType, std::span<const std::int64_t>, std::uint8_t)>;
-
 /// One call, in full: what a backend gets. Views are as the caller passed them, checked but not yet packed.
 struct Request {
   Verb verb = Verb::barrier;
@@ -111,7 +107,9 @@ struct Request {
   std::uint64_t structure = 0;  // hash of the nest of arrays that was fused into this one; all ranks have the same
   bool sizes_follow = false;    // a size-exchange phase goes first (broadcast, scatter, uneven verbs)
   std::uint8_t kind = 0;        // broadcast, scatter: the root's word for what its array is, handed on to `allocate`
-  Allocate allocate{};
+  /// Makes the output once its shape is known, where the caller could not: after a size exchange. The last argument is
+  /// the root's `kind`.
+  std::function<View(DType, std::span<const std::int64_t>, std::uint8_t)> allocate{};
   TimePoint deadline = TimePoint::max();
   Signature signature{};
 };

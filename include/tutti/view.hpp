@@ -87,12 +87,6 @@ class View {
     }
     return true;
   }
-  /// The same shape and strides in other memory.
-  [[nodiscard]] View at(const void* data) const {
-    View view = *this;
-    view.data_ = const_cast<void*>(data);
-    return view;
-  }
   /// The same elements from `begin` on, `length` of them along `axis`.
   [[nodiscard]] View slice(int axis, std::int64_t begin, std::int64_t length) const;
 

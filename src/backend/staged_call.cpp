@@ -11,6 +11,7 @@
 #include <tutti/error.hpp>
 
 #include "backend/lowering.hpp"
+#include "backend/relocate.hpp"
 
 namespace tutti {
 
@@ -40,8 +41,8 @@ StagedCall::StagedCall(const StagingParts& parts, const Request& request)
 
 bool StagedCall::start(const Buffers& buffers, const Signature& signature) {
   if (sizes_) request_ = asked_;  // what was learned last time does not hold any more
-  request_.input = asked_.input.present() ? asked_.input.at(buffers.input) : View();
-  request_.output = asked_.output.present() ? asked_.output.at(buffers.output) : View();
+  request_.input = asked_.input.present() ? relocate(asked_.input, buffers.input) : View();
+  request_.output = asked_.output.present() ? relocate(asked_.output, buffers.output) : View();
   request_.allocate = buffers.allocate != nullptr ? *buffers.allocate : Allocate();
   signature_ = signature;
   if (!sizes_) return start_data();

@@ -243,6 +243,23 @@ Work Group::start(const Receive& c) {
       core_->start_message({.verb = Verb::recv, .data = c.data, .peer = c.from, .tag = c.tag, .timeout = c.timeout}));
 }
 
+Prepared Group::prepare(const AllReduce& c) { return prepare(request_of(c), c.timeout); }
+Prepared Group::prepare(const Reduce& c) { return prepare(request_of(c), c.timeout); }
+Prepared Group::prepare(const Broadcast& c) { return prepare(request_of(c), c.timeout); }
+Prepared Group::prepare(const AllGather& c) { return prepare(request_of(c), c.timeout); }
+Prepared Group::prepare(const Gather& c) { return prepare(request_of(c), c.timeout); }
+Prepared Group::prepare(const ReduceScatter& c) { return prepare(request_of(c), c.timeout); }
+Prepared Group::prepare(const Scatter& c) { return prepare(request_of(c), c.timeout); }
+Prepared Group::prepare(const AllToAll& c) { return prepare(request_of(c), c.timeout); }
+Prepared Group::prepare(const Scan& c) { return prepare(request_of(c), c.timeout); }
+Prepared Group::prepare(const ExclusiveScan& c) { return prepare(request_of(c), c.timeout); }
+Prepared Group::prepare(const Permute& c) { return prepare(request_of(c), c.timeout); }
+Prepared Group::prepare(const Barrier& c) { return prepare(request_of(c), c.timeout); }
+Prepared Group::prepare(Request request, Duration timeout) {
+  auto shape = entered().prepare(terms_of(request));
+  return Prepared({.group = core_, .shape = std::move(shape), .request = std::move(request), .timeout = timeout});
+}
+
 std::shared_ptr<std::byte> Group::take_memory(std::size_t bytes) { return entered().runtime().take_memory(bytes); }
 
 void Group::abort(std::string_view reason) {

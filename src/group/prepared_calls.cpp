@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "backend/relocate.hpp"
+
 namespace tutti {
 namespace {
 
@@ -68,8 +70,8 @@ bool CachedCall::has_same_rest(const Request& r) const {
 Request CachedCall::request_of(const CallTerms& terms) const {
   Request request = checked_;
   const Buffers buffers = buffers_of(terms);
-  if (request.input.present()) request.input = request.input.at(buffers.input);
-  if (request.output.present()) request.output = request.output.at(buffers.output);
+  if (request.input.present()) request.input = relocate(request.input, buffers.input);
+  if (request.output.present()) request.output = relocate(request.output, buffers.output);
   if (buffers.allocate != nullptr) request.allocate = *buffers.allocate;
   return request;
 }

@@ -84,7 +84,7 @@ TEST(IntranodeGroup, ReadsAndWritesLargeArraysWhereTheyLieIfAllAllowIt) {
         std::vector<Execution*> executions;
         for (int rank = 0; rank < size; ++rank) executions.push_back(&members[rank].start(sample.start(rank)));
         poll_all(executions, random);
-        direct += executions[0]->how() == "arrays in place over shared memory" ? 1 : 0;
+        direct += executions[0]->progress().how == "arrays in place over shared memory" ? 1 : 0;
         for (int rank = 0; rank < size; ++rank) {
           ASSERT_EQ(sample.difference(rank), "");
           members[rank].release(*executions[static_cast<std::size_t>(rank)]);

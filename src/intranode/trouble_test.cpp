@@ -111,8 +111,7 @@ TEST(Trouble, ACallWhoseArraysWereReadInPlaceDoesNotEndIfTheirOwnerGaveItUp) {
     Sample broken({.verb = Verb::all_gather, .size = 3, .count = 1000}, 1, random);
     std::vector<Execution*> executions;
     for (int rank = 0; rank < 3; ++rank) executions.push_back(&members[rank].start(broken.start(rank)));
-    for (Execution* execution : executions) EXPECT_FALSE(execution->poll());
-    if (polls == 2) {
+    if (polls == 2) {  // the first was in start()
       EXPECT_FALSE(executions[0]->poll());
     }
     executions[0]->cancel();
