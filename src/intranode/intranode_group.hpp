@@ -72,7 +72,7 @@ class IntranodeGroup {
   inline bool advance(IntranodeExecution& execution);
   inline bool advance_single(IntranodeExecution& execution);
   template <class Advance>
-  inline bool spin(IntranodeExecution& execution, Advance advance_execution);
+  [[gnu::always_inline]] inline bool spin(IntranodeExecution& execution, Advance advance_execution);
   inline void end_oldest();
   bool progress();
   inline void expect_next(const IntranodeExecution& execution);
