@@ -8,12 +8,6 @@
 namespace tutti {
 namespace {
 
-/// Verbs whose blocks may differ in size from rank to rank.
-constexpr bool has_blocks(Verb verb) {
-  return verb == Verb::all_gather || verb == Verb::gather || verb == Verb::reduce_scatter || verb == Verb::scatter ||
-         verb == Verb::all_to_all;
-}
-
 bool all_equal(const std::vector<std::int64_t>& values) {
   return std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end();
 }
@@ -24,14 +18,14 @@ std::int64_t count_of(std::span<const std::int64_t> shape) {
 
 /// Counts in elements, from sizes along the axis: the other axes are the same for all ranks.
 void fill_block_counts(const Request& request, const BlockLayout& layout, Spec& spec) {
-  const bool joins = request.verb == Verb::all_gather || request.verb == Verb::gather;
+  const bool is_joined = joins(request.verb);
   const View& mine = request.input.present() ? request.input : request.output;
-  const bool one_entry_each = request.stack && (joins || !layout.input_in_blocks);
-  const int axis = one_entry_each ? -1 : joins ? layout.output_axis : layout.input_axis;
+  const bool one_entry_each = request.stack && (is_joined || !layout.input_in_blocks);
+  const int axis = one_entry_each ? -1 : is_joined ? layout.output_axis : layout.input_axis;
   std::int64_t per_entry = 1;
   for (int i = 0; i < mine.axes(); ++i) per_entry *= i == axis ? 1 : mine.shape()[static_cast<std::size_t>(i)];
 
-  spec.counts = joins ? layout.output_sizes : layout.input_sizes;
+  spec.counts = is_joined ? layout.output_sizes : layout.input_sizes;
   if (spec.counts.empty())
     spec.counts.assign(static_cast<std::size_t>(spec.size), 1);  // a stacked scatter, off the root
   for (auto& count : spec.counts) count *= per_entry;

@@ -27,7 +27,7 @@ class SizeExchange {
   void take_sizes(Request& request) const;
 
  private:
-  [[nodiscard]] bool root_tells() const { return verb_ == Verb::broadcast || verb_ == Verb::scatter; }
+  [[nodiscard]] bool root_tells() const { return root_gives(verb_); }
   void fill_header(const Request& request);
   void take_from_root(Request& request) const;
 
