@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include <tutti/clock.hpp>
 #include <tutti/request.hpp>
@@ -28,7 +29,8 @@ class [[nodiscard]] Prepared {
   };
   explicit Prepared(Parts parts) : parts_(std::move(parts)) {}
 
-  /// Begins the call with the arrays it was prepared with. Throws InvalidArgument while the one before is under way.
+  /// Begins the call with the arrays it was prepared with. Throws InvalidArgument
+  /// unless the one before was waited for, or test() has told that it is over.
   void start();
   /// With another input of the same shape, strides and dtype. A call that was prepared in place works in place on it; otherwise
   /// the result goes where it went before.
@@ -46,6 +48,7 @@ class [[nodiscard]] Prepared {
 
   Parts parts_;
   Work work_;
+  bool is_awaited_ = false;  // it was started, and nobody has heard of its end
 };
 
 }  // namespace tutti

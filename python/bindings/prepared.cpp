@@ -57,13 +57,15 @@ class PreparedArrays {
 
   void start(nb::handle x, nb::handle out) {
     forget_ended();
-    if (!test()) {
+    // Whether it has ended by now depends on the other ranks; whether this rank has waited for it does not.
+    if (is_awaited_) {
       throw InvalidArgument(fmt::format(
-          "{}: the prepared call is still under way; wait() for it, or prepare another one to have two under way",
+          "{}: the prepared call was started and not waited for; wait() first, or prepare another one to have "
+          "two under way",
           name_of(call_)));
     }
     result_ = nb::borrow(!out.is_none() ? out : x.is_none() || !x_.is(out_) ? nb::handle(out_) : x);
-    Arrays arrays = hold_both(x.is_none() ? nb::handle(x_) : x, result_);
+    Arrays arrays = prepared(member_, call_, [&] { return hold_both(x.is_none() ? nb::handle(x_) : x, result_); });
     Request request = request_for(arrays);
     owners_ = std::move(arrays.owners);
     {
@@ -73,6 +75,7 @@ class PreparedArrays {
       auto operation = core.start(entry, *shape_, terms_of(request), timeout_);
       core.runtime().hand_to_progress_thread(*operation);
       started_ = {.member = member_, .operations = {std::move(operation)}};
+      is_awaited_ = true;
     }
     if (!started_.ended()) note_site(started_);
   }
@@ -85,6 +88,7 @@ class PreparedArrays {
       throw Timeout(fmt::format("{} has not ended after waiting {}; it goes on, and may be waited for again",
                                 describe(started_.operations[0]->request.signature), format_duration(most)));
     }
+    is_awaited_ = false;
     owners_ = nb::none();
     started_.rethrow();
     return result_;
@@ -92,7 +96,9 @@ class PreparedArrays {
 
   [[nodiscard]] bool test() {
     const WithoutGil release;
-    return !started_.member || started_.test();
+    if (started_.member && !started_.test()) return false;
+    is_awaited_ = false;
+    return true;
   }
 
  private:
@@ -109,6 +115,7 @@ class PreparedArrays {
   Duration timeout_{};
   std::shared_ptr<CachedCall> shape_;
   Started started_;
+  bool is_awaited_ = false;  // it was started, and nobody has heard of its end
   nb::object owners_ = nb::none(), result_ = nb::none();
 };
 

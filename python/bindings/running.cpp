@@ -81,8 +81,7 @@ std::shared_ptr<Operation> begin_call(const Call& call, const Terms& terms, Begi
   return begin(terms_of(request));
 }
 
-Started run_once(const std::shared_ptr<Member>& member, const Call& call, const Terms& given,
-                 GroupCore::BlockingHook* hook) {
+Started run_once(const std::shared_ptr<Member>& member, const Call& call, const Terms& given, BlockingHook* hook) {
   Started started;
   GroupCore::Entry entry;
   const auto run = [&](const Terms& terms) {

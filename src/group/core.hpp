@@ -35,6 +35,7 @@
 #include "group/prepared_calls.hpp"
 #include "group/stall.hpp"
 #include "group/under_way.hpp"
+#include "group/waiting.hpp"
 #include "shm/rank_lock.hpp"
 
 namespace tutti {
@@ -58,14 +59,6 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   /// and use it from then on.
   bool share_memory(Duration timeout);
 
-  /// Told that a call is not over at once: its thread is about to wait for the runtime's lock, or has it and gives its core
-  /// away. May be told twice.
-  struct BlockingHook {
-    virtual void before_blocking() = 0;
-
-   protected:
-    ~BlockingHook() = default;
-  };
   class Entry;
 
   // Door.
@@ -167,6 +160,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
  private:
   [[nodiscard]] std::shared_ptr<CachedCall> check(const CallTerms& terms);
   [[nodiscard]] CachedCall& admit(const CallTerms& terms);
+  [[nodiscard]] inline waiting::Spinning spinning(BlockingHook* hook) const;
   [[nodiscard]] inline bool is_undisturbed() const;
   [[nodiscard]] inline std::unique_lock<shm::RankLock> enter(Entry* entry, Verb verb, BlockingHook* hook);
   [[nodiscard]] bool has_thread_inside() const { return inside_.load(std::memory_order_acquire); }

@@ -15,15 +15,18 @@ namespace tutti {
 
 void Prepared::start(Request& request) {
   if (!valid()) throw InvalidArgument("start() on an empty Prepared: nothing was prepared");
-  if (!work_.test()) {
+  // Whether it has ended by now depends on the other ranks; whether this rank has waited for it does not.
+  if (is_awaited_) {
     throw InvalidArgument(fmt::format(
-        "{}: the prepared call is still under way; wait() for it, or prepare another one to have two under way",
+        "{}: the prepared call was started and not waited for; wait() first, or prepare another one to have "
+        "two under way",
         name_of(request.verb)));
   }
   GroupCore::Entry entry;
   auto operation = parts_.group->start(entry, *parts_.shape, terms_of(request), parts_.timeout);
   parts_.group->runtime().hand_to_progress_thread(*operation);
   work_ = Work(std::move(operation));
+  is_awaited_ = true;
 }
 
 void Prepared::start() { start(parts_.request); }
@@ -43,14 +46,25 @@ void Prepared::start(View data, View out) {
 
 void Prepared::wait() {
   if (!work_.valid()) throw InvalidArgument("wait() on a Prepared that was not started");
+  is_awaited_ = false;
   work_.wait();
 }
 
 void Prepared::wait(Duration timeout) {
   if (!work_.valid()) throw InvalidArgument("wait() on a Prepared that was not started");
-  work_.wait(timeout);
+  is_awaited_ = false;
+  try {
+    work_.wait(timeout);
+  } catch (const Timeout&) {
+    is_awaited_ = !work_.test();
+    throw;
+  }
 }
 
-bool Prepared::test() { return work_.test(); }
+bool Prepared::test() {
+  if (!work_.test()) return false;
+  is_awaited_ = false;
+  return true;
+}
 
 }  // namespace tutti

@@ -4,8 +4,6 @@
 // Between local peers a small call takes less time than it takes to write it into the lists by which deadlines, stalls and
 // failures are watched. So it is tried first without them, under the runtime's lock and for a moment only; whatever is not
 // over by then, or goes wrong, becomes an operation like any other.
-#include <sched.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -15,27 +13,10 @@
 
 #include "group/core.hpp"
 #include "group/runtime.hpp"
-#include "intranode/intranode_executor.hpp"
+#include "group/waiting.hpp"
 
 namespace tutti {
 namespace {
-
-// A poll looks for some half a microsecond. A core of one's own may be shared with strangers, or, for as long as the system does
-// not notice that others are idle, with the very rank that is awaited.
-constexpr int polls_with_a_core_each = 4000;
-constexpr int polls_before_yield = 32;
-constexpr int polls_per_yield = 16;
-constexpr int spins_for_a_message = 16;
-constexpr int spins_at_once = 256;            // some half a microsecond, too
-constexpr int polls_with_fewer_cores = 1000;  // each gives the core to another rank
-constexpr int polls_per_look_at_clock = 16;
-constexpr Duration spin_budget = std::chrono::milliseconds(2);
-
-void pause() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#endif
-}
 
 /// A message under way.
 struct Passing {
@@ -48,29 +29,6 @@ struct Passing {
     return awaited.state != Transfer::State::pending;
   }
 };
-
-/// Task, Body or Passing.
-template <class Work>
-bool poll_within_spin_budget(Work& work, bool oversubscribed, GroupCore::BlockingHook* hook = nullptr) {
-  const int polls = oversubscribed ? polls_with_fewer_cores : polls_with_a_core_each;
-  TimePoint begin{};
-  for (int i = 0; i < polls; ++i) {
-    if (work.poll()) return true;
-    if (!oversubscribed && (i < polls_before_yield || i % polls_per_yield != 0)) {
-      pause();
-      continue;
-    }
-    if (hook != nullptr) std::exchange(hook, nullptr)->before_blocking();
-    // Whoever gets the core may keep it for a while, and the rank's lock is held meanwhile.
-    if (!oversubscribed || i % polls_per_look_at_clock == polls_per_look_at_clock - 1) {
-      const TimePoint now = steady_clock().now();
-      if (begin == TimePoint{}) begin = now;
-      if (now - begin > spin_budget) return false;
-    }
-    sched_yield();
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -89,6 +47,10 @@ inline std::unique_lock<shm::RankLock> GroupCore::enter(Entry* entry, Verb verb,
   reject_second();
   if (entry != nullptr) entry->enter(*this);
   return guard;
+}
+
+inline waiting::Spinning GroupCore::spinning(BlockingHook* hook) const {
+  return {.clock = runtime_->clock(), .oversubscribed = runtime_->is_oversubscribed(), .hook = hook};
 }
 
 inline bool GroupCore::is_undisturbed() const {
@@ -115,8 +77,7 @@ std::shared_ptr<Operation> GroupCore::run(Entry& entry, const CallTerms& terms, 
       call.wake_peers();
       return nullptr;
     }
-    if (shape->backend().is_worth_spinning() && poll_within_spin_budget(call, runtime_->is_oversubscribed(), hook))
-      return nullptr;
+    if (shape->backend().is_worth_spinning() && waiting::poll_within_budget(call, spinning(hook))) return nullptr;
   } catch (...) {
     error = std::current_exception();
   }
@@ -132,10 +93,13 @@ std::shared_ptr<Operation> GroupCore::start(Entry& entry, CachedCall& shape, con
   const auto guard = enter(&entry, terms.verb, nullptr);
   check_usable();
   if (!shape.matches(terms)) {
-    throw InvalidArgument(fmt::format(
+    const std::string text = fmt::format(
         "{}: the arrays differ from those that the call was prepared with in shape, strides, dtype, or in how input "
-        "and output lie to each other; prepare another call for them",
-        name_of(terms.verb)));
+        "and output lie "
+        "to each other; prepare another call for them",
+        name_of(terms.verb));
+    refuse(text);
+    throw InvalidArgument(text);
   }
   return start_tracked(shape, terms, timeout);
 }
@@ -185,11 +149,11 @@ std::shared_ptr<Operation> GroupCore::try_message(const Message& message, int& s
   const bool oversubscribed = runtime_->is_oversubscribed();
   const bool waits = waiting == Waiting::within_spin_budget && is_undisturbed();
   if (message.verb == Verb::send || !waits ||
-      !runtime_->transport().try_recv(transfer, oversubscribed ? 1 : spins_at_once)) {
+      !runtime_->transport().try_recv(transfer, oversubscribed ? 1 : waiting::spins_at_once)) {
     hand_over(transfer, message.verb);
     if (transfer.state == Transfer::State::pending && waits) {
-      Passing passing{runtime_->transport(), transfer, oversubscribed ? 1 : spins_for_a_message};
-      static_cast<void>(poll_within_spin_budget(passing, oversubscribed, message.hook));
+      Passing passing{runtime_->transport(), transfer, oversubscribed ? 1 : waiting::spins_for_a_message};
+      static_cast<void>(waiting::poll_within_budget(passing, spinning(message.hook)));
     }
   }
   if (is_over(transfer, message)) [[likely]] {

@@ -79,6 +79,8 @@ def test_a_prepared_call_refuses_arrays_of_another_shape_and_a_second_start(worl
         call.wait()
     assert call.test()
     call.start()
+    with pytest.raises(tutti.InvalidArgument, match="not waited for"):
+        call.start()
     call.wait()
 
 
