@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include <tutti/backend.hpp>
 #include <tutti/clock.hpp>
 #include <tutti/store.hpp>
 
@@ -31,6 +32,8 @@ struct InitOptions {
   int rank = -1;
   int size = -1;
   Duration timeout = std::chrono::seconds(300);  // for the rendezvous, and the default deadline of every call
+  std::vector<BackendFactory>
+      backends{};  // of the program's own, asked before the built-in ones; the same on all ranks
 };
 
 /// Communication between the ranks before any group exists. Slow and for small values only; everything else is built on

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <tutti/buffer.hpp>
+#include <tutti/prepared.hpp>
 #include <tutti/request.hpp>
 #include <tutti/verbs.hpp>
 #include <tutti/work.hpp>
@@ -86,6 +87,21 @@ class Group {
   /// The general form, for bindings: the request as the backend gets it. A `timeout` of zero means the group's.
   void run(Request request, Duration timeout = {});
   [[nodiscard]] Work start(Request request, Duration timeout = {});
+
+  // Any collective, checked and laid out once. Local; throws what is wrong with it.
+  [[nodiscard]] Prepared prepare(const AllReduce& call);
+  [[nodiscard]] Prepared prepare(const Reduce& call);
+  [[nodiscard]] Prepared prepare(const Broadcast& call);
+  [[nodiscard]] Prepared prepare(const AllGather& call);
+  [[nodiscard]] Prepared prepare(const Gather& call);
+  [[nodiscard]] Prepared prepare(const ReduceScatter& call);
+  [[nodiscard]] Prepared prepare(const Scatter& call);
+  [[nodiscard]] Prepared prepare(const AllToAll& call);
+  [[nodiscard]] Prepared prepare(const Scan& call);
+  [[nodiscard]] Prepared prepare(const ExclusiveScan& call);
+  [[nodiscard]] Prepared prepare(const Permute& call);
+  [[nodiscard]] Prepared prepare(const Barrier& call);
+  [[nodiscard]] Prepared prepare(Request request, Duration timeout = {});
 
   // Results by value.
   template <Returnable R>

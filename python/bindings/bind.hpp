@@ -15,6 +15,7 @@ void bind_work(nb::module_& m);
 void bind_group(nb::module_& m);
 void bind_apply(nb::module_& m);
 void bind_fused(nb::module_& m);
+void bind_prepared(nb::module_& m);
 void bind_init(nb::module_& m);
 void bind_parallel(nb::module_& m);
 void bind_kernels(nb::module_& m);

@@ -14,7 +14,7 @@ namespace tutti::python {
 inline constexpr std::int64_t brief_bytes = 4096;
 
 /// Releases the GIL as soon as a call has to wait for anyone, and takes it back at the end.
-class GilWhileBrief final : public GroupCore::BlockingHook {
+class GilWhileBrief final : public BlockingHook {
  public:
   GilWhileBrief() = default;
   GilWhileBrief(const GilWhileBrief&) = delete;

@@ -42,59 +42,72 @@ void make_request(const Call& call, const Terms& terms, Request& request) {
   };
 }
 
-void copy(const View& from, const View& to) {
+/// Off the root, reduce and gather give the input back.
+void give_back(const Call& call, int rank, Terms& terms) {
+  if (!gives_input_back(call, rank)) return;
+  if (terms.learns) {
+    *terms.learns = new_array(terms.input.dtype(), terms.input.shape());
+    copy_elements(terms.input, terms.learns->view);
+  } else if (terms.output.present()) {
+    if (!std::ranges::equal(terms.input.shape(), terms.output.shape()) || terms.input.dtype() != terms.output.dtype()) {
+      throw InvalidArgument(
+          "off the root the result is the input again: the array for it must have the same shape and dtype");
+    }
+    copy_elements(terms.input, terms.output);
+  }
+  terms.output = View();
+  terms.learns = nullptr;
+}
+
+/// Arrays, a reduction and a root, and nothing else.
+bool is_simple(const Call& c, const Terms& t) {
+  return c.axis == 0 && c.concat_axis == 0 && !c.stack && !c.uneven && c.structure == 0 && c.kind == 0 &&
+         c.sizes.empty() && c.recv_sizes.empty() && c.pairs.empty() && !t.learns;
+}
+
+/// Hands `begin` the terms of the call, as the core takes them.
+template <class Begin>
+std::shared_ptr<Operation> begin_call(const Call& call, const Terms& terms, Begin begin) {
+  if (is_simple(call, terms)) {
+    return begin({.verb = call.verb,
+                  .input = terms.input,
+                  .output = terms.output,
+                  .op = call.op,
+                  .root = call.root,
+                  .differentiated = terms.differentiated});
+  }
+  Request request;
+  make_request(call, terms, request);
+  return begin(terms_of(request));
+}
+
+Started run_once(const std::shared_ptr<Member>& member, const Call& call, const Terms& given, BlockingHook* hook) {
+  Started started;
+  GroupCore::Entry entry;
+  const auto run = [&](const Terms& terms) {
+    auto operation = begin_call(
+        call, terms, [&](const CallTerms& made) { return member->core().run(entry, made, terms.timeout, hook); });
+    if (operation) started = {.member = member, .operations = {std::move(operation)}};
+  };
+  if (gives_input_back(call, member->rank())) {
+    Terms terms = given;
+    give_back(call, member->rank(), terms);
+    run(terms);
+  } else {
+    run(given);
+  }
+  return started;
+}
+
+}  // namespace
+
+void copy_elements(const View& from, const View& to) {
   if (from.data() == to.data() || from.count() == 0) return;
   AlignedBuffer packed;
   std::byte* const bytes = packed.reserve(std::size_t(from.bytes()));
   kernel::pack(from, bytes);
   kernel::unpack(bytes, to);
 }
-
-/// Off the root, reduce and gather give the input back.
-void give_back(const Call& call, int rank, Terms& terms) {
-  if (!gives_input_back(call, rank)) return;
-  if (terms.learns) {
-    *terms.learns = new_array(terms.input.dtype(), terms.input.shape());
-    copy(terms.input, terms.learns->view);
-  } else if (terms.output.present()) {
-    if (!std::ranges::equal(terms.input.shape(), terms.output.shape()) || terms.input.dtype() != terms.output.dtype()) {
-      throw InvalidArgument(
-          "off the root the result is the input again: the array for it must have the same shape and dtype");
-    }
-    copy(terms.input, terms.output);
-  }
-  terms.output = View();
-  terms.learns = nullptr;
-}
-
-bool is_simple(const Call& c, const Terms& t) {
-  return !c.reverse && !c.is_sendrecv && c.axis == 0 && c.concat_axis == 0 && !c.stack && !c.uneven &&
-         c.structure == 0 && c.sizes.empty() && c.recv_sizes.empty() && c.pairs.empty() && !t.differentiated &&
-         !t.learns;
-}
-
-/// A call that was made before, on arrays like these. False: nothing has happened.
-bool run_again(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms,
-               GroupCore::BlockingHook* hook, Started& started) {
-  if (!is_simple(call, terms) || gives_input_back(call, member->rank())) return false;
-  GroupCore& core = member->core();
-  GroupCore::Entry entry;
-  std::shared_ptr<Operation> operation;
-  const GroupCore::SimpleCall simple{
-      .verb = call.verb, .input = terms.input, .output = terms.output, .op = call.op, .root = call.root, .hook = hook};
-  if (!core.run_again(entry, simple, terms.timeout, operation)) return false;
-  if (operation) started = {.member = member, .operations = {std::move(operation)}};
-  return true;
-}
-
-/// With the GIL.
-bool run_briefly(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms, Started& started) {
-  if (terms.input.bytes() > brief_bytes || terms.output.bytes() > brief_bytes) return false;
-  GilWhileBrief gil;
-  return run_again(member, call, terms, &gil, started);
-}
-
-}  // namespace
 
 bool Started::ended() const {
   return std::ranges::all_of(operations, [](const auto& operation) { return operation->ended(); });
@@ -121,28 +134,19 @@ Started start_call(const std::shared_ptr<Member>& called, const Call& call, cons
   if (call.is_sendrecv) return start_sendrecv(member, call, given);
   Terms terms = given;
   give_back(call, member->rank(), terms);
-  Request request;
-  make_request(call, terms, request);
   GroupCore& core = member->core();
-  const GroupCore::Entry entry(core, name_of(call));
-  auto operation = core.start(std::move(request), terms.timeout);
+  GroupCore::Entry entry;
+  auto operation =
+      begin_call(call, terms, [&](const CallTerms& made) { return core.start(entry, made, terms.timeout); });
   core.runtime().hand_to_progress_thread(*operation);
   return {.member = member, .operations = {std::move(operation)}};
 }
 
-Started run_within_spin_budget(const std::shared_ptr<Member>& called, const Call& call, const Terms& given) {
+Started run_within_spin_budget(const std::shared_ptr<Member>& called, const Call& call, const Terms& terms) {
   const auto member = call.reverse ? called->reversed() : called;
-  if (call.is_sendrecv) return run_sendrecv(member, call, given);
-  Started started{.member = member};
-  if (run_again(member, call, given, nullptr, started)) return started;
-  GroupCore& core = member->core();
-  const GroupCore::Entry entry(core, name_of(call));
-  Terms terms = given;
-  give_back(call, member->rank(), terms);
-  Request request;
-  make_request(call, terms, request);
-  auto operation = core.run(request, terms.timeout);
-  if (operation) started.operations.push_back(std::move(operation));
+  if (call.is_sendrecv) return run_sendrecv(member, call, terms);
+  Started started = run_once(member, call, terms, nullptr);
+  started.member = member;
   return started;
 }
 
@@ -187,7 +191,11 @@ void complete(Started& started) {
 
 void run_call(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms) {
   Started started;
-  if (!run_briefly(member, call, terms, started)) {
+  const bool is_brief = terms.input.bytes() <= brief_bytes && terms.output.bytes() <= brief_bytes;
+  if (is_brief && !call.reverse && !call.is_sendrecv) {
+    GilWhileBrief gil;
+    started = run_once(member, call, terms, &gil);
+  } else {
     const WithoutGil release;
     started = run_within_spin_budget(member, call, terms);
   }

@@ -44,6 +44,9 @@ struct Started {
   void rethrow() const;
 };
 
+/// From one array of any strides to another of the same shape.
+void copy_elements(const View& from, const View& to);
+
 // Without the GIL:
 /// Begins a call. What it works on must stay alive until it has ended.
 Started start_call(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms);

@@ -31,6 +31,7 @@ _LATER = {
     "gather_object": "_objects",
     "scatter_object": "_objects",
     "pmap": "_pmap",
+    "prepare": "_prepare",
     "spawn": "_spawn",
     "breakpoint": "_debug",
     "Mesh": "_mesh",

@@ -166,6 +166,22 @@ class Array:
 def new_array(dtype: str, shape: Sequence[int]) -> Array:
     """An Array of our own, elements not initialised."""
 
+class PreparedCall:
+    """A call that is checked and laid out once and started as often as wanted."""
+
+    def __init__(self, group: Group, call: Call, x: Any, out: Any, timeout: Timeout = None) -> None: ...
+    def start(self, x: Any = None, out: Any = None) -> None:
+        """Begins the call with the arrays it was prepared with, or with others of the same shape, strides and dtype."""
+
+    def wait(self, timeout: Timeout = None) -> Any:
+        """
+        Waits for the call and gives its result. With a timeout in seconds, raises Timeout if it has not ended by
+        then; the call goes on.
+        """
+
+    def test(self) -> bool:
+        """Whether it has ended, well or not, or was never started. Makes progress, never blocks."""
+
 class Work:
     """A call under way. Dropped, it keeps its arrays alive and never blocks."""
 

@@ -3,7 +3,9 @@
 #include "engine/plan_execution.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <utility>
 
 #include "base/hash.hpp"
 #include "kernel/kernel.hpp"
@@ -28,11 +30,22 @@ std::uint32_t phase_of_call(const Plan& plan, std::size_t index, std::uint32_t o
 
 }  // namespace
 
-struct PlanExecution::SubRequest {
+/// A sub-collective: a plan of its own, or prepared by the executor that serves its members.
+struct PlanExecution::SubExecution {
   PlanExecution plan_execution;
-  Execution* execution = nullptr;  // the execution, or the executor's
-  Spec spec;
+  ExecutionSpec what;
+  std::unique_ptr<PreparedCall> prepared;  // null: the plan
   std::vector<int> world_of;
+
+  bool poll() { return prepared ? prepared->poll() : plan_execution.poll(); }
+  void cancel() { prepared ? prepared->cancel() : plan_execution.cancel(); }
+  void add_waiting_for(std::vector<int>& ranks) const {
+    if (prepared) {
+      ranks = prepared->progress().waiting_for;
+    } else {
+      plan_execution.add_waiting_for(ranks);
+    }
+  }
 };
 
 PlanExecution::PlanExecution() = default;
@@ -79,9 +92,7 @@ void PlanExecution::cancel() {
   for (const std::uint32_t index : active_) {
     const Step& step = start_.plan->steps[index];
     if (step.act == Act::call) {
-      SubRequest& sub = *calls_[static_cast<std::size_t>(step.call)];
-      sub.execution->cancel();
-      if (sub.execution != &sub.plan_execution) start_.local_peers->release(*sub.execution);
+      calls_[static_cast<std::size_t>(step.call)]->cancel();
     } else if (transfers_[index].state == Transfer::State::pending) {
       start_.transport->cancel(transfers_[index]);
     }
@@ -107,7 +118,7 @@ void PlanExecution::add_waiting_for(std::vector<int>& ranks) const {
       continue;
     }
     std::vector<int> inner;
-    calls_[static_cast<std::size_t>(step.call)]->execution->add_waiting_for(inner);
+    calls_[static_cast<std::size_t>(step.call)]->add_waiting_for(inner);
     for (const int rank : inner)
       add(start_.plan->calls[static_cast<std::size_t>(step.call)].members[std::size_t(rank)]);
   }
@@ -151,7 +162,7 @@ bool PlanExecution::begin(std::uint32_t index) {
   switch (step.act) {
     case Act::send:
     case Act::recv: return begin_transfer(index);
-    case Act::call: begin_call(index); return false;
+    case Act::call: return begin_call(index);
     default: run_local(step); return true;
   }
 }
@@ -192,18 +203,27 @@ bool PlanExecution::is_its_turn(std::uint32_t call_index) const {
   return static_cast<std::size_t>(before) == executor_calls_;
 }
 
-void PlanExecution::begin_call(std::uint32_t index) {
+/// What goes wrong in a sub-collective counts its members; this puts the ranks of the plan in their place.
+template <class Function>
+bool PlanExecution::in_sub_collective(const SubCollective& call, Function function) {
+  const auto member = [&](int rank) { return call.members[static_cast<std::size_t>(rank)]; };
+  try {
+    return function();
+  } catch (const TransferFailed& failure) {
+    throw TransferFailed(failure.what(), member(failure.peer()), failure.reason());
+  } catch (const SignatureDiffers& difference) {
+    throw SignatureDiffers(difference.what(), member(difference.peer()), difference.theirs());
+  }
+}
+
+bool PlanExecution::begin_call(std::uint32_t index) {
   const Step& step = start_.plan->steps[index];
   const SubCollective& call = start_.plan->calls[static_cast<std::size_t>(step.call)];
   auto& sub = calls_[static_cast<std::size_t>(step.call)];
-  if (!sub) sub = std::make_unique<SubRequest>();
-  sub->world_of.clear();
-  for (const int member : call.members) sub->world_of.push_back(start_.world_of[static_cast<std::size_t>(member)]);
-
+  if (!sub) sub = std::make_unique<SubExecution>();
   const std::byte* input = at(call.from);
   std::byte* output = writable(call.to);
-  Spec& spec = sub->spec;
-  spec = spec_of(start_.plan->spec, call);
+  Spec spec = spec_of(start_.plan->spec, call);
   const std::int64_t own_bytes = own_block(spec) * static_cast<std::int64_t>(size_of(start_.dtype));
   spec.in_place = joins(call.verb)    ? output != nullptr && input == output + own_bytes
                   : splits(call.verb) ? input != nullptr && output == input + own_bytes
@@ -211,17 +231,29 @@ void PlanExecution::begin_call(std::uint32_t index) {
 
   if (is_served_by_executor(call)) {
     const auto phase = start_.envelope.phase + 1 + static_cast<std::uint32_t>(executor_calls_++);
-    sub->execution = &start_.local_peers->start({.spec = &spec,
-                                                 .dtype = start_.dtype,
-                                                 .op = start_.op,
-                                                 .divisor = start_.divisor,
-                                                 .input = input,
-                                                 .output = output,
-                                                 .signature = start_.envelope.signature,
-                                                 .phase = phase});
-    return;
+    if (!sub->prepared || sub->what.spec != spec) {
+      sub->what = {.spec = std::move(spec),
+                   .dtype = start_.dtype,
+                   .op = start_.op,
+                   .divisor = start_.divisor,
+                   .signature = start_.envelope.signature,
+                   .phase = phase};
+      sub->prepared = start_.local_peers->prepare(sub->what);
+    }
+    return in_sub_collective(call, [&] {
+      try {
+        if (!sub->prepared->start({.input = input, .output = output}, start_.envelope.signature)) return false;
+      } catch (...) {
+        sub->prepared->cancel();  // it is not among the active steps yet
+        throw;
+      }
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+      sub->prepared->wake_peers();
+      return true;
+    });
   }
-  sub->execution = &sub->plan_execution;
+  sub->world_of.clear();
+  for (const int member : call.members) sub->world_of.push_back(start_.world_of[static_cast<std::size_t>(member)]);
   Start inner = start_;
   inner.local_peers = nullptr;
   inner.plan = &start_.plans->plan_for(spec, start_.dtype);
@@ -230,6 +262,7 @@ void PlanExecution::begin_call(std::uint32_t index) {
   inner.world_of = sub->world_of;
   inner.envelope.phase = phase_of_call(*start_.plan, static_cast<std::size_t>(step.call), start_.envelope.phase);
   sub->plan_execution.start(inner);
+  return false;
 }
 
 void PlanExecution::run_local(const Step& step) {
@@ -252,19 +285,8 @@ void PlanExecution::run_local(const Step& step) {
 bool PlanExecution::has_ended(std::uint32_t index) {
   const Step& step = start_.plan->steps[index];
   if (step.act == Act::call) {
-    const auto member = [&](int rank) {
-      return start_.plan->calls[static_cast<std::size_t>(step.call)].members[static_cast<std::size_t>(rank)];
-    };
-    try {
-      SubRequest& sub = *calls_[static_cast<std::size_t>(step.call)];
-      if (!sub.execution->poll()) return false;
-      if (sub.execution != &sub.plan_execution) start_.local_peers->release(*sub.execution);
-      return true;
-    } catch (const TransferFailed& failure) {  // it counts the members of the sub-request
-      throw TransferFailed(failure.what(), member(failure.peer()), failure.reason());
-    } catch (const SignatureDiffers& difference) {
-      throw SignatureDiffers(difference.what(), member(difference.peer()), difference.theirs());
-    }
+    const SubCollective& call = start_.plan->calls[static_cast<std::size_t>(step.call)];
+    return in_sub_collective(call, [&] { return calls_[static_cast<std::size_t>(step.call)]->poll(); });
   }
   Transfer& transfer = transfers_[index];
   if (transfer.state == Transfer::State::failed) {

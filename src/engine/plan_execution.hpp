@@ -31,21 +31,7 @@ class PlanSource {
   virtual const Plan& plan_for(const Spec& spec, DType dtype) = 0;
 };
 
-/// A transfer went wrong: a message of the wrong size, or the link to its peer broke.
-class TransferFailed : public Error {
- public:
-  enum class Reason : std::uint8_t { size, link };
-  TransferFailed(const std::string& text, int peer, Reason reason) : Error(text), peer_(peer), reason_(reason) {}
-  [[nodiscard]] int peer() const { return peer_; }  // rank in the group
-  [[nodiscard]] Reason reason() const { return reason_; }
-  [[nodiscard]] bool does_not_fit() const { return reason_ == Reason::size; }
-
- private:
-  int peer_;
-  Reason reason_;
-};
-
-class PlanExecution final : public Execution {
+class PlanExecution {
  public:
   struct Start {
     const Plan* plan = nullptr;
@@ -64,23 +50,22 @@ class PlanExecution final : public Execution {
   PlanExecution();
   PlanExecution(const PlanExecution&) = delete;
   PlanExecution& operator=(const PlanExecution&) = delete;
-  ~PlanExecution() override;
+  ~PlanExecution();
 
   /// Posts what can start now. Only when idle: never started, ended, or cancelled.
   void start(const Start& start);
   /// True once every step has ended. Throws TransferFailed.
-  bool poll() override;
-  void cancel() override;
+  bool poll();
+  void cancel();
 
-  [[nodiscard]] std::string_view how() const override;
-  [[nodiscard]] int steps_done() const override { return static_cast<int>(done_); }
-  [[nodiscard]] int step_count() const override {
-    return start_.plan ? static_cast<int>(start_.plan->steps.size()) : 0;
-  }
-  void add_waiting_for(std::vector<int>& ranks) const override;
+  [[nodiscard]] std::string_view how() const;
+  [[nodiscard]] int steps_done() const { return static_cast<int>(done_); }
+  [[nodiscard]] int step_count() const { return start_.plan ? static_cast<int>(start_.plan->steps.size()) : 0; }
+  /// Adds the ranks (of the spec) that it waits for now, each once.
+  void add_waiting_for(std::vector<int>& ranks) const;
 
  private:
-  struct SubRequest;
+  struct SubExecution;
 
   [[nodiscard]] std::int64_t bytes_of(const Piece& piece) const;
   [[nodiscard]] const std::byte* at(const Piece& piece) const;
@@ -88,7 +73,9 @@ class PlanExecution final : public Execution {
   void run_ready();
   [[nodiscard]] bool begin(std::uint32_t index);
   [[nodiscard]] bool begin_transfer(std::uint32_t index);
-  void begin_call(std::uint32_t index);
+  template <class Function>
+  bool in_sub_collective(const SubCollective& call, Function function);
+  [[nodiscard]] bool begin_call(std::uint32_t index);
   [[nodiscard]] bool is_served_by_executor(const SubCollective& call) const;
   [[nodiscard]] bool is_its_turn(std::uint32_t call_index) const;
   void run_local(const Step& step);
@@ -102,7 +89,7 @@ class PlanExecution final : public Execution {
   std::size_t ready_head_ = 0;
   std::vector<std::uint32_t> active_;
   std::vector<Transfer> transfers_;  // per step; in place while pending
-  std::vector<std::unique_ptr<SubRequest>> calls_;
+  std::vector<std::unique_ptr<SubExecution>> calls_;
   std::vector<std::uint32_t> held_;  // ready, but an earlier call on the same executor has not started
   std::size_t executor_calls_ = 0;   // calls on the executor that have started
   AlignedBuffer scratch_;

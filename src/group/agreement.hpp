@@ -6,7 +6,8 @@
 #include <span>
 #include <string>
 
-#include "backend/native.hpp"
+#include <tutti/backend.hpp>
+
 #include "control/control.hpp"
 #include "group/call_history.hpp"
 

@@ -6,19 +6,20 @@
 
 #include <algorithm>
 
-#include "backend/same_shape.hpp"
 #include "base/extent.hpp"
-#include "engine/plan_execution.hpp"
 #include "group/check.hpp"
-#include "group/intranode_executor.hpp"
 #include "group/runtime.hpp"
+#include "intranode/intranode_executor.hpp"
 #include "kernel/kernel.hpp"
 
 namespace tutti {
 
 GroupCore::GroupCore(std::shared_ptr<Runtime> runtime, GroupFacts facts, const Table& table)
-    : runtime_(std::move(runtime)), facts_(std::move(facts)) {
-  backend_ = std::make_unique<NativeBackend>(facts_, table, runtime_->transport());
+    : runtime_(std::move(runtime)), facts_(std::move(facts)), table_(&table) {
+  backends_ = Backends({.facts = &facts_,
+                        .table = table_,
+                        .transport = &runtime_->transport(),
+                        .extensions = runtime_->backend_extensions()});
   runtime_->add(*this);
 }
 
@@ -31,7 +32,8 @@ GroupCore::GroupCore(std::shared_ptr<Runtime> runtime, std::vector<int> world_of
 GroupCore::~GroupCore() {
   if (facts_.rank < 0) return;
   runtime_->remove(*this);
-  backend_.reset();  // its tasks first
+  prepared_.clear();
+  backends_ = Backends();
   if (intranode_) runtime_->keep(std::move(intranode_));
 }
 
@@ -73,58 +75,38 @@ std::shared_ptr<Operation> GroupCore::take_operation() {
   return operation;
 }
 
-// What a call like this one was found to be.
-void GroupCore::admit_cached(Request& request, const CachedCall& cached) {
-  const Request& admitted = cached.admitted;
-  request.axis = admitted.axis;
-  request.concat_axis = admitted.concat_axis;
-  request.uneven = admitted.uneven;
-  request.sizes_follow = admitted.sizes_follow;
-  request.signature = admitted.signature;
-  if (admitted.input.present() && !request.input.present()) request.input = request.output;
-  if (!admitted.input.present()) request.input = View();
-  if (!admitted.output.present()) request.output = View();
+std::shared_ptr<CachedCall> GroupCore::check(const CallTerms& terms) {
+  Request request = request_in_full(terms);
+  check_collective(request, facts_.rank, facts_.size, layout_);
+  Backend& backend = backends_.choose(request);
+  auto shape = std::make_shared<CachedCall>(terms, std::move(request), backend);
+  static_cast<void>(shape->idle());  // what the backend cannot prepare is refused before the call has a number
+  return shape;
 }
 
-void GroupCore::admit(Request& request) {
+CachedCall& GroupCore::admit(const CallTerms& terms) {
   check_usable();
-  latest_ = nullptr;
-  for (CachedCall& cached : cached_calls_) {
-    if (cached.is_known && same_shape(request, cached.asked)) latest_ = &cached;
-  }
-  if (latest_ != nullptr) {
-    admit_cached(request, *latest_);
-  } else {
-    admit_new(request);
-  }
-  calls_.number(request.signature);
-  if (!leavers_ahead_.empty()) compare_with_leavers();
-}
-
-void GroupCore::admit_new(Request& request) {
-  CachedCall* place = nullptr;
-  if (!request.allocate) {  // what makes the result is the caller's, and not kept
-    place = &cached_calls_[next_cached_++ % cached_calls_.size()];
-    forget(*place);
-    place->asked = request;
-  }
+  if (CachedCall* const known = prepared_.find(terms)) return *known;
   try {
-    check_collective(request, facts_.rank, facts_.size, layout_);
-    if (const auto reason = backend_->refuses(request))
-      throw Unsupported(fmt::format("{}: {}", name_of(request.verb), *reason));
-  } catch (const Error& error) {
+    return prepared_.add(check(terms), terms);
+  } catch (const std::exception& error) {
     refuse(error.what());
     throw;
   }
-  if (place == nullptr) return;
-  place->admitted = request;
-  place->is_known = true;
-  latest_ = place;
 }
 
-std::shared_ptr<Operation> GroupCore::make_operation(Request request, Duration timeout) {
+std::shared_ptr<CachedCall> GroupCore::prepare(const CallTerms& terms) {
+  runtime_->check_alive();
+  const auto guard = runtime_->lock();
+  check_usable();
+  if (CachedCall* const known = prepared_.find(terms)) return known->shared_from_this();
+  return prepared_.add(check(terms), terms).shared_from_this();
+}
+
+std::shared_ptr<Operation> GroupCore::make_operation(CachedCall& shape, const CallTerms& terms, Duration timeout) {
   auto operation = take_operation();
-  operation->request = std::move(request);
+  operation->request = shape.request_of(terms);
+  operation->shape = shape.shared_from_this();
   track(operation, timeout);
   return operation;
 }
@@ -145,14 +127,10 @@ void GroupCore::track(const std::shared_ptr<Operation>& operation, Duration time
   runtime_->activate(*this);
 }
 
-std::shared_ptr<Operation> GroupCore::start(Request request, Duration timeout) {
-  const auto guard = runtime_->lock();
-  admit(request);
-  return start_admitted(std::move(request), timeout);
-}
-
-std::shared_ptr<Operation> GroupCore::start_admitted(Request request, Duration timeout) {
-  auto operation = make_operation(std::move(request), timeout);
+std::shared_ptr<Operation> GroupCore::start_tracked(CachedCall& shape, const CallTerms& terms, Duration timeout) {
+  static_cast<void>(shape.number(calls_));
+  if (!leavers_ahead_.empty()) compare_with_leavers();
+  auto operation = make_operation(shape, terms, timeout);
   operation->waits_for_turn = must_wait(collectives_.end() - 1);
   check_unexpected(operation->request.signature);
   if (const auto found = refusals_.find(operation->request.signature.sequence); found != refusals_.end()) {
@@ -203,13 +181,17 @@ bool GroupCore::must_wait(std::uint64_t place) const {
   if (place >= collectives_.first() + window) return true;
   const auto clash = [](const View& a, const View& b) { return a.present() && b.present() && overlap(a, b); };
   const Request& mine = collectives_.at(place)->request;
+  const Backend& backend = collectives_.at(place)->shape->backend();
+  const Backend::Order order = backend.order();
   for (std::uint64_t earlier = collectives_.first(); earlier < place; ++earlier) {
     const Operation* const other = collectives_.at(earlier).get();
     if (other->ended()) continue;
     const Request& theirs = other->request;
-    // Through shared memory all ranks take calls in the same order. One that waits has not taken its turn yet; one that is
-    // told its sizes first takes another turn for its elements, and one that spans nodes takes a turn on each level.
-    if (intranode_ && (other->waits_for_turn || theirs.sizes_follow || !facts_.node_of.empty())) return true;
+    if (&other->shape->backend() == &backend) {
+      const bool is_out_of_order = other->waits_for_turn || theirs.sizes_follow;
+      if (order == Backend::Order::one_at_a_time || (order == Backend::Order::as_numbered && is_out_of_order))
+        return true;
+    }
     if (clash(mine.input, theirs.output) || clash(mine.output, theirs.output) || clash(mine.output, theirs.input))
       return true;
   }
@@ -219,8 +201,16 @@ bool GroupCore::must_wait(std::uint64_t place) const {
 void GroupCore::launch(Operation& operation) {
   operation.waits_for_turn = false;
   guarded(operation, [&] {
-    operation.task = &backend_->start(operation.request);
-    if (operation.task->poll()) end(operation, nullptr);
+    static_cast<void>(operation.shape->idle());
+    operation.call = operation.shape->take();
+    const Request& request = operation.request;
+    const Buffers buffers{.input = static_cast<const std::byte*>(request.input.data()),
+                          .output = static_cast<std::byte*>(request.output.data()),
+                          .allocate = request.allocate ? &request.allocate : nullptr};
+    if (!operation.call->start(buffers, request.signature)) return;
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    operation.call->wake_peers();
+    end(operation, nullptr);
   });
 }
 
@@ -243,23 +233,24 @@ void GroupCore::advance_messages() {
 void GroupCore::advance_collectives() {
   const std::uint64_t end = std::min(collectives_.end(), collectives_.first() + window);
   const bool ask_all = std::exchange(turns_changed_, false);
-  bool others_wait = false;  // an intranode group carries out one after the other: nobody is further than the first
+  const Backend* busy = nullptr;  // it carries out its calls one after the other: none is further than the first
   for (std::uint64_t place = collectives_.first(); place < end && !proposed_;
        place = std::max(place + 1, collectives_.first())) {
     const std::shared_ptr<Operation> operation = collectives_.at(place);
     if (operation->ended()) continue;
     if (operation->waits_for_turn) {
       if ((ask_all || turns_changed_) && !must_wait(place)) launch(*operation);
-    } else if (operation->task != nullptr && operation->failing.empty() && !others_wait) {
+    } else if (operation->call && operation->failing.empty() && &operation->shape->backend() != busy) {
       advance_collective(*operation);
-      others_wait = quick_ && !operation->ended();
+      if (!operation->ended() && operation->shape->backend().order() != Backend::Order::any)
+        busy = &operation->shape->backend();
     }
   }
 }
 
 void GroupCore::advance_collective(Operation& operation) {
   guarded(operation, [&] {
-    if (operation.task->poll()) end(operation, nullptr);
+    if (operation.call->poll()) end(operation, nullptr);
   });
 }
 
@@ -313,10 +304,8 @@ void GroupCore::end(Operation& operation, std::exception_ptr error) {
   if (operation.ended()) return;
   if (!operation.failing.empty()) --failing_count_;
   if (error && runtime_->drains()) say_unfinished(operation, error);
-  if (operation.task != nullptr && !error) {  // ended well: nothing to cancel
-    operation.task->release();
-    operation.task = nullptr;
-  }
+  if (operation.call && !error)
+    operation.shape->give_back(std::move(operation.call));  // for the next call of this shape
   const bool is_message = operation.is_message();
   operation.end(std::move(error));
   runtime_->deactivate();

@@ -27,14 +27,15 @@
 #include <tutti/verbs.hpp>
 
 #include "backend/block_layout.hpp"
-#include "backend/native.hpp"
-#include "backend/same_shape.hpp"
+#include "backend/registry.hpp"
 #include "control/control.hpp"
 #include "group/agreement.hpp"
 #include "group/call_history.hpp"
 #include "group/operation.hpp"
+#include "group/prepared_calls.hpp"
 #include "group/stall.hpp"
 #include "group/under_way.hpp"
+#include "group/waiting.hpp"
 #include "shm/rank_lock.hpp"
 
 namespace tutti {
@@ -52,36 +53,23 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   [[nodiscard]] const GroupFacts& facts() const { return facts_; }
   [[nodiscard]] Runtime& runtime() const { return *runtime_; }
   [[nodiscard]] const std::shared_ptr<Runtime>& runtime_handle() const { return runtime_; }
-  [[nodiscard]] std::string_view backend_name() const { return backend_ ? backend_->name() : "none"; }
+  [[nodiscard]] std::string_view backend_name() const { return backends_.name(); }
 
   /// The group's first call, if any of its members are local peers (false: none was made): they find each other's memory,
   /// and use it from then on.
   bool share_memory(Duration timeout);
 
-  // Door.
-  std::shared_ptr<Operation> start(Request request, Duration timeout);
-  /// A blocking call. Returns nothing if it is over already, which small calls among local peers often are.
-  std::shared_ptr<Operation> run(Request& request, Duration timeout);
-  /// Told that a call is not over at once: its thread is about to wait for the runtime's lock, or has it and gives its core
-  /// away. May be told twice.
-  struct BlockingHook {
-    virtual void before_blocking() = 0;
-
-   protected:
-    ~BlockingHook() = default;
-  };
-  /// The same for a call that has arrays, a reduction and a root, and nothing else. True if it is over or has become an
-  /// operation; otherwise nothing has happened, and once `entry` is gone it goes the usual way.
-  struct SimpleCall {
-    Verb verb;
-    const View& input;
-    const View& output;
-    Op op = Op::sum;
-    int root = 0;
-    BlockingHook* hook = nullptr;
-  };
   class Entry;
-  bool run_again(Entry& entry, const SimpleCall& simple, Duration timeout, std::shared_ptr<Operation>& operation);
+
+  // Door.
+  /// A blocking call, tried for a bounded time without being tracked. Null: it is over, as small calls among local peers often are.
+  std::shared_ptr<Operation> run(Entry& entry, const CallTerms& terms, Duration timeout, BlockingHook* hook = nullptr);
+  /// The same without waiting.
+  std::shared_ptr<Operation> start(Entry& entry, const CallTerms& terms, Duration timeout);
+  /// Checks such calls and prepares them. Local; throws what is wrong with them.
+  std::shared_ptr<CachedCall> prepare(const CallTerms& terms);
+  /// Starts a call of a shape that prepare() gave. Throws InvalidArgument if it has another shape.
+  std::shared_ptr<Operation> start(Entry& entry, CachedCall& shape, const CallTerms& terms, Duration timeout);
   struct Message {
     Verb verb = Verb::send;
     View data;
@@ -170,36 +158,19 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   [[nodiscard]] std::string what_is_awaited(const Operation* except) const;
 
  private:
-  void admit(Request& request);
-  /// A call that passed the door, as it came and as it went on; and, if the caller's arrays were used where they lie, what
-  /// the executor got. Calls like it need not be checked and laid out again.
-  struct CachedCall {
-    Request asked{}, admitted{};
-    Spec spec{};
-    ExecutionStart start{};
-    std::uint64_t hash = 0;          // of the signature
-    Position position{};             // of the arrays that were asked with
-    Execution* execution = nullptr;  // that carried out the last of them, for the next one
-    bool is_known = false;
-    bool may_replay = false;
-    CachedCall* followed_by = this;  // the one that was replayed after it
-    [[nodiscard]] inline bool replays(const SimpleCall& simple) const;
-  };
-  void admit_new(Request& request);
-  static void admit_cached(Request& request, const CachedCall& cached);
-  void forget(CachedCall& cached);
+  [[nodiscard]] std::shared_ptr<CachedCall> check(const CallTerms& terms);
+  [[nodiscard]] CachedCall& admit(const CallTerms& terms);
+  [[nodiscard]] inline waiting::Spinning spinning(BlockingHook* hook) const;
   [[nodiscard]] inline bool is_undisturbed() const;
   [[nodiscard]] inline std::unique_lock<shm::RankLock> enter(Entry* entry, Verb verb, BlockingHook* hook);
   [[nodiscard]] bool has_thread_inside() const { return inside_.load(std::memory_order_acquire); }
   [[noreturn]] void refuse_second_thread(std::string_view what) const;
-  [[nodiscard]] inline CachedCall* find_replayable(const SimpleCall& simple);
-  [[nodiscard]] CachedCall* search_replayable(const SimpleCall& simple);
-  [[nodiscard]] bool run_first(const Request& request, Task*& task);
-  std::shared_ptr<Operation> promote(Request request, Duration timeout, Task* task, const std::exception_ptr& error);
+  std::shared_ptr<Operation> promote(CachedCall& shape, const CallTerms& terms, Duration timeout,
+                                     const std::exception_ptr& error);
   [[nodiscard]] std::vector<int> members_of_host() const;
   [[nodiscard]] std::shared_ptr<IntranodeExecutor> make_intranode_executor(const std::vector<int>& ranks) const;
-  std::shared_ptr<Operation> start_admitted(Request request, Duration timeout);
-  std::shared_ptr<Operation> make_operation(Request request, Duration timeout);
+  std::shared_ptr<Operation> start_tracked(CachedCall& shape, const CallTerms& terms, Duration timeout);
+  std::shared_ptr<Operation> make_operation(CachedCall& shape, const CallTerms& terms, Duration timeout);
   std::shared_ptr<Operation> take_operation();
   void track(const std::shared_ptr<Operation>& operation, Duration timeout);
   void check_usable() const;
@@ -278,15 +249,13 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
 
   std::shared_ptr<Runtime> runtime_;
   GroupFacts facts_;
-  std::unique_ptr<NativeBackend> backend_;
+  const Table* table_ = nullptr;
+  Backends backends_;
+  PreparedCalls prepared_;                        // destroyed before the backends
   std::shared_ptr<IntranodeExecutor> intranode_;  // of the members on this host; null: none
-  bool quick_ = false;                            // calls may be over before anyone need wait
+  bool all_are_local_ = false;                    // a message may be over before anyone need wait
   BlockLayout layout_;                            // working memory of the checks
-  std::array<CachedCall, 16> cached_calls_;       // the latest kinds of calls; roots may take turns
-  std::size_t next_cached_ = 0;                   // the place for the next kind
-  CachedCall* latest_ = nullptr;  // the kind of the call that was admitted last; null: one that is not kept
-  CachedCall* replayed_ = cached_calls_.data();  // the kind that was replayed last
-  std::atomic<bool> inside_{false};              // a thread is; set under the lock
+  std::atomic<bool> inside_{false};               // a thread is; set under the lock
   CallHistory calls_;
   struct Differs {
     int world_peer = 0;

@@ -62,6 +62,10 @@ Request request_of(const Permute& c) {
 }
 Request request_of(const Barrier&) { return {.verb = Verb::barrier}; }
 
+[[noreturn]] void refuse_empty_group() {
+  throw InvalidArgument("this Group is empty: it was never joined, or split() left this rank out");
+}
+
 void wait_for(GroupCore& core, Operation& operation) {
   // The operation ends by its own deadline, plus the time the control network takes to agree on the cause.
   core.runtime().drive([&] { return operation.ended(); }, TimePoint::max());
@@ -69,21 +73,10 @@ void wait_for(GroupCore& core, Operation& operation) {
   operation.rethrow();
 }
 
-// Repeated calls are over before a request would have been written down.
-void run_simple(Group& handle, const GroupCore::SimpleCall& simple, Duration timeout) {
-  if (!handle.core()) return handle.run({.verb = simple.verb});  // says what is wrong
-  GroupCore& group = *handle.core();
-  {
-    GroupCore::Entry entry;
-    std::shared_ptr<Operation> operation;
-    if (group.run_again(entry, simple, timeout, operation)) {
-      if (operation) wait_for(group, *operation);
-      return;
-    }
-  }
-  handle.run(
-      {.verb = simple.verb, .input = simple.input, .output = simple.output, .op = simple.op, .root = simple.root},
-      timeout);
+void run_call(const std::shared_ptr<GroupCore>& core, const CallTerms& terms, Duration timeout) {
+  if (!core) refuse_empty_group();
+  GroupCore::Entry entry;
+  if (const auto operation = core->run(entry, terms, timeout)) wait_for(*core, *operation);
 }
 
 Work handed_to_progress_thread(GroupCore& core, std::shared_ptr<Operation> operation) {
@@ -104,7 +97,7 @@ void wait_for_message(GroupCore& core, const GroupCore::Message& message, int* s
 }  // namespace
 
 GroupCore& Group::entered() const {
-  if (!core_) throw InvalidArgument("this Group is empty: it was never joined, or split() left this rank out");
+  if (!core_) refuse_empty_group();
   return *core_;
 }
 
@@ -117,58 +110,56 @@ std::string_view Group::backend() const { return core_ ? core_->backend_name() :
 
 void Group::run(Request request, Duration timeout) {
   const auto core = core_;  // the handle may be dropped by another thread's callback meanwhile
-  GroupCore& group = entered();
-  const GroupCore::Entry entry(group, name_of(request.verb));
-  if (const auto operation = group.run(request, timeout)) wait_for(group, *operation);
+  run_call(core, terms_of(request), timeout);
 }
 
 Work Group::start(Request request, Duration timeout) {
   GroupCore& group = entered();
-  const GroupCore::Entry entry(group, name_of(request.verb));
-  return handed_to_progress_thread(group, group.start(std::move(request), timeout));
+  GroupCore::Entry entry;
+  return handed_to_progress_thread(group, group.start(entry, terms_of(request), timeout));
 }
 
 void Group::all_reduce(View data, const ReduceOptions& o) {
-  run_simple(*this, {.verb = Verb::all_reduce, .input = data, .output = data, .op = o.op}, o.timeout);
+  run_call(core_, {.verb = Verb::all_reduce, .input = data, .output = data, .op = o.op}, o.timeout);
 }
 void Group::all_reduce(View data, View out, const ReduceOptions& o) {
-  run_simple(*this, {.verb = Verb::all_reduce, .input = data, .output = or_in_place(out, data), .op = o.op}, o.timeout);
+  run_call(core_, {.verb = Verb::all_reduce, .input = data, .output = or_in_place(out, data), .op = o.op}, o.timeout);
 }
 void Group::reduce(View data, const RootedReduceOptions& o) {
-  run_simple(*this, {.verb = Verb::reduce, .input = data, .output = data, .op = o.op, .root = o.root}, o.timeout);
+  run_call(core_, {.verb = Verb::reduce, .input = data, .output = data, .op = o.op, .root = o.root}, o.timeout);
 }
 void Group::reduce(View data, View out, const RootedReduceOptions& o) {
   const View& result = or_in_place(out, data);
-  run_simple(*this, {.verb = Verb::reduce, .input = data, .output = result, .op = o.op, .root = o.root}, o.timeout);
+  run_call(core_, {.verb = Verb::reduce, .input = data, .output = result, .op = o.op, .root = o.root}, o.timeout);
 }
 void Group::broadcast(View data, const RootOptions& o) {
-  run_simple(*this, {.verb = Verb::broadcast, .input = data, .output = data, .root = o.root}, o.timeout);
+  run_call(core_, {.verb = Verb::broadcast, .input = data, .output = data, .root = o.root}, o.timeout);
 }
 void Group::all_gather(View data, View out, const JoinOptions& o) {
   if (o.axis == 0 && !o.uneven && o.sizes.empty())
-    return run_simple(*this, {.verb = Verb::all_gather, .input = data, .output = out}, o.timeout);
+    return run_call(core_, {.verb = Verb::all_gather, .input = data, .output = out}, o.timeout);
   run(request_of(AllGather{.data = data, .out = out, .axis = o.axis, .uneven = o.uneven, .sizes = o.sizes}), o.timeout);
 }
 void Group::gather(View data, View out, const JoinOptions& o) {
   if (o.axis == 0 && !o.uneven && o.sizes.empty())
-    return run_simple(*this, {.verb = Verb::gather, .input = data, .output = out, .root = o.root}, o.timeout);
+    return run_call(core_, {.verb = Verb::gather, .input = data, .output = out, .root = o.root}, o.timeout);
   run(request_of(
           Gather{.data = data, .out = out, .root = o.root, .axis = o.axis, .uneven = o.uneven, .sizes = o.sizes}),
       o.timeout);
 }
 void Group::reduce_scatter(View data, View out, const SplitOptions& o) {
   if (o.axis == 0 && o.sizes.empty())
-    return run_simple(*this, {.verb = Verb::reduce_scatter, .input = data, .output = out, .op = o.op}, o.timeout);
+    return run_call(core_, {.verb = Verb::reduce_scatter, .input = data, .output = out, .op = o.op}, o.timeout);
   run(request_of(ReduceScatter{.data = data, .out = out, .op = o.op, .axis = o.axis, .sizes = o.sizes}), o.timeout);
 }
 void Group::scatter(View data, View out, const SplitOptions& o) {
   if (o.axis == 0 && o.sizes.empty())
-    return run_simple(*this, {.verb = Verb::scatter, .input = data, .output = out, .root = o.root}, o.timeout);
+    return run_call(core_, {.verb = Verb::scatter, .input = data, .output = out, .root = o.root}, o.timeout);
   run(request_of(Scatter{.data = data, .out = out, .root = o.root, .axis = o.axis, .sizes = o.sizes}), o.timeout);
 }
 void Group::all_to_all(View data, View out, const ExchangeOptions& o) {
   if (o.split_axis == 0 && o.concat_axis == 0 && o.split_sizes.empty() && o.recv_sizes.empty())
-    return run_simple(*this, {.verb = Verb::all_to_all, .input = data, .output = out}, o.timeout);
+    return run_call(core_, {.verb = Verb::all_to_all, .input = data, .output = out}, o.timeout);
   run(request_of(AllToAll{.data = data,
                           .out = out,
                           .split_axis = o.split_axis,
@@ -192,7 +183,7 @@ void Group::permute(View data, View out, const Pairs& pairs, const CallOptions& 
 }
 void Group::barrier(const CallOptions& o) {
   const View nothing{};
-  run_simple(*this, {.verb = Verb::barrier, .input = nothing, .output = nothing}, o.timeout);
+  run_call(core_, {.verb = Verb::barrier, .input = nothing, .output = nothing}, o.timeout);
 }
 
 void Group::send(View data, int to, const MessageOptions& o) {
@@ -250,6 +241,23 @@ Work Group::start(const Receive& c) {
   return handed_to_progress_thread(
       *core_,
       core_->start_message({.verb = Verb::recv, .data = c.data, .peer = c.from, .tag = c.tag, .timeout = c.timeout}));
+}
+
+Prepared Group::prepare(const AllReduce& c) { return prepare(request_of(c), c.timeout); }
+Prepared Group::prepare(const Reduce& c) { return prepare(request_of(c), c.timeout); }
+Prepared Group::prepare(const Broadcast& c) { return prepare(request_of(c), c.timeout); }
+Prepared Group::prepare(const AllGather& c) { return prepare(request_of(c), c.timeout); }
+Prepared Group::prepare(const Gather& c) { return prepare(request_of(c), c.timeout); }
+Prepared Group::prepare(const ReduceScatter& c) { return prepare(request_of(c), c.timeout); }
+Prepared Group::prepare(const Scatter& c) { return prepare(request_of(c), c.timeout); }
+Prepared Group::prepare(const AllToAll& c) { return prepare(request_of(c), c.timeout); }
+Prepared Group::prepare(const Scan& c) { return prepare(request_of(c), c.timeout); }
+Prepared Group::prepare(const ExclusiveScan& c) { return prepare(request_of(c), c.timeout); }
+Prepared Group::prepare(const Permute& c) { return prepare(request_of(c), c.timeout); }
+Prepared Group::prepare(const Barrier& c) { return prepare(request_of(c), c.timeout); }
+Prepared Group::prepare(Request request, Duration timeout) {
+  auto shape = entered().prepare(terms_of(request));
+  return Prepared({.group = core_, .shape = std::move(shape), .request = std::move(request), .timeout = timeout});
 }
 
 std::shared_ptr<std::byte> Group::take_memory(std::size_t bytes) { return entered().runtime().take_memory(bytes); }

@@ -346,6 +346,7 @@ Group init(std::shared_ptr<Connector> connector, const InitOptions& options) {
   }
   parts.clock = &steady_clock();
   parts.default_timeout = options.timeout;
+  parts.backends = options.backends;
   if (const auto after = environment.duration("TUTTI_STALL_WARNING")) parts.stall_warning = *after;
   parts.seed = random_word();
   parts.log = log;

@@ -15,11 +15,9 @@ void Operation::rethrow() const {
 }
 
 void Operation::release_resources() {
-  if (task != nullptr) {
-    if (!ended()) task->cancel();
-    task->release();
-    task = nullptr;
-  }
+  if (call) call->cancel();
+  call = nullptr;
+  shape = nullptr;
   if (transport != nullptr && transfer.state == Transfer::State::pending) transport->cancel(transfer);
   transport = nullptr;
   transfer.watcher = nullptr;

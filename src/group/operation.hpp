@@ -17,6 +17,7 @@
 #include <tutti/transport.hpp>
 
 #include "engine/aligned_buffer.hpp"
+#include "group/prepared_calls.hpp"
 
 namespace tutti {
 
@@ -47,8 +48,9 @@ class Operation final : private TransferWatcher {
   Request request;
   TimePoint started_at{};
   Duration timeout{};
-  Task* task = nullptr;            // collectives, once they run
-  Transport* transport = nullptr;  // messages
+  std::shared_ptr<CachedCall> shape;   // collectives
+  std::unique_ptr<PreparedCall> call;  // collectives, once they run
+  Transport* transport = nullptr;      // messages
   Transfer transfer;
   int peer = -1;                // messages: rank in the group, any_source until it is known
   bool from_anyone = false;     // messages: a receive that names no peer

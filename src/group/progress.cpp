@@ -4,22 +4,14 @@
 
 #include "group/core.hpp"
 #include "group/runtime.hpp"
+#include "group/waiting.hpp"
 
 namespace tutti {
 namespace {
 
 using namespace std::chrono_literals;
+using waiting::control_nap, waiting::idle_nap, waiting::nap, waiting::short_nap;
 
-constexpr int spin_rounds = 200;  // polls without a pause, when there is a core for each rank
-constexpr int yield_rounds = 4;
-// Among local peers with a core each, some 2 ms: whoever sleeps is woken on the core of the rank that wakes it, and then both
-// share that one until the system notices.
-constexpr int yield_rounds_of_local_peers = 2000;
-constexpr int yield_rounds_oversubscribed = 200;  // each lets another rank run, which takes less time than to wake one
-constexpr Duration short_nap = 200us;             // while links and local peers may both have news
-constexpr Duration control_nap = 2ms;             // of the service thread, while it sleeps where links are not heard
-constexpr Duration nap = 20ms;        // the longest sleep while a call waits: deadlines and probes need a look
-constexpr Duration idle_nap = 200ms;  // the same while nothing is under way: heartbeats
 constexpr Duration control_interval = 1ms;
 // Deadlines and stalls are looked at so often at most, and in no more than one part in twenty of the time.
 constexpr Duration care_interval = 2ms;
@@ -100,16 +92,13 @@ bool Runtime::poll_or_sleep(std::unique_lock<shm::RankLock>& guard, int& idle_ro
     idle_rounds = 0;
     return false;
   }
-  ++idle_rounds;
-  const int spins = parts_.oversubscribed ? 0 : spin_rounds;
-  const int yields = !parts_.local_peers     ? yield_rounds
-                     : parts_.oversubscribed ? yield_rounds_oversubscribed
-                                             : yield_rounds_of_local_peers;
-  if (idle_rounds > spins + yields) {
+  const waiting::Step step = waiting::step_after(
+      ++idle_rounds, {.oversubscribed = parts_.oversubscribed, .local_peers = parts_.local_peers != nullptr});
+  if (step == waiting::Step::sleep) {
     sleep(guard, limit);
   } else {
     guard.unlock();
-    if (idle_rounds > spins) std::this_thread::yield();
+    if (step == waiting::Step::yield) std::this_thread::yield();
     guard.lock();
   }
   return false;

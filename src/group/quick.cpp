@@ -4,41 +4,19 @@
 // Between local peers a small call takes less time than it takes to write it into the lists by which deadlines, stalls and
 // failures are watched. So it is tried first without them, under the runtime's lock and for a moment only; whatever is not
 // over by then, or goes wrong, becomes an operation like any other.
-#include <sched.h>
-
 #include <algorithm>
 #include <utility>
 
-#include "backend/same_shape.hpp"
+#include <fmt/format.h>
+
+#include <tutti/error.hpp>
+
 #include "group/core.hpp"
-#include "group/intranode_executor.hpp"
 #include "group/runtime.hpp"
+#include "group/waiting.hpp"
 
 namespace tutti {
 namespace {
-
-// A poll looks for some half a microsecond. A core of one's own may be shared with strangers, or, for as long as the system does
-// not notice that others are idle, with the very rank that is awaited.
-constexpr int polls_with_a_core_each = 4000;
-constexpr int polls_before_yield = 32;
-constexpr int polls_per_yield = 16;
-constexpr int spins_for_a_message = 16;
-constexpr int spins_at_once = 256;            // some half a microsecond, too
-constexpr int polls_with_fewer_cores = 1000;  // each gives the core to another rank
-constexpr int polls_per_look_at_clock = 16;
-constexpr Duration spin_budget = std::chrono::milliseconds(2);
-
-void pause() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#endif
-}
-
-/// Nothing but arrays, a reduction and a root.
-bool is_simple(const Request& r) {
-  return r.axis == 0 && r.concat_axis == 0 && !r.stack && !r.uneven && !r.differentiated && r.structure == 0 &&
-         !r.sizes_follow && r.sizes.empty() && r.recv_sizes.empty() && r.pairs.empty();
-}
 
 /// A message under way.
 struct Passing {
@@ -52,55 +30,7 @@ struct Passing {
   }
 };
 
-/// Task, Body or Passing.
-template <class Work>
-bool poll_within_spin_budget(Work& work, bool oversubscribed, GroupCore::BlockingHook* hook = nullptr) {
-  const int polls = oversubscribed ? polls_with_fewer_cores : polls_with_a_core_each;
-  TimePoint begin{};
-  for (int i = 0; i < polls; ++i) {
-    if (work.poll()) return true;
-    if (!oversubscribed && (i < polls_before_yield || i % polls_per_yield != 0)) {
-      pause();
-      continue;
-    }
-    if (hook != nullptr) std::exchange(hook, nullptr)->before_blocking();
-    // Whoever gets the core may keep it for a while, and the rank's lock is held meanwhile.
-    if (!oversubscribed || i % polls_per_look_at_clock == polls_per_look_at_clock - 1) {
-      const TimePoint now = steady_clock().now();
-      if (begin == TimePoint{}) begin = now;
-      if (now - begin > spin_budget) return false;
-    }
-    sched_yield();
-  }
-  return false;
-}
-
 }  // namespace
-
-inline bool GroupCore::CachedCall::replays(const SimpleCall& simple) const {
-  return may_replay && asked.verb == simple.verb && asked.op == simple.op && asked.root == simple.root &&
-         simple.input.is_like(asked.input) && simple.output.is_like(asked.output) &&
-         position.holds_for(simple.input, simple.output);
-}
-
-// Programs repeat what they did last, or go through the same calls in the same order: what came after the last one is tried first.
-inline GroupCore::CachedCall* GroupCore::find_replayable(const SimpleCall& simple) {
-  CachedCall* const next = replayed_->followed_by;
-  return next->replays(simple) ? replayed_ = next : search_replayable(simple);
-}
-
-GroupCore::CachedCall* GroupCore::search_replayable(const SimpleCall& simple) {
-  const auto found = std::ranges::find_if(cached_calls_, [&](const CachedCall& each) { return each.replays(simple); });
-  if (found == cached_calls_.end()) return nullptr;
-  replayed_->followed_by = &*found;
-  return replayed_ = &*found;
-}
-
-void GroupCore::forget(CachedCall& cached) {
-  if (cached.execution != nullptr) intranode_->release(*cached.execution);
-  cached.execution = nullptr;
-  cached.is_known = cached.may_replay = false;
-}
 
 // Whoever finds the lock held learns at once if it is by a thread inside this group; it may as well be by the service thread.
 inline std::unique_lock<shm::RankLock> GroupCore::enter(Entry* entry, Verb verb, BlockingHook* hook) {
@@ -119,58 +49,67 @@ inline std::unique_lock<shm::RankLock> GroupCore::enter(Entry* entry, Verb verb,
   return guard;
 }
 
+inline waiting::Spinning GroupCore::spinning(BlockingHook* hook) const {
+  return {.clock = runtime_->clock(), .oversubscribed = runtime_->is_oversubscribed(), .hook = hook};
+}
+
 inline bool GroupCore::is_undisturbed() const {
   return !broken_ && !has_work() && unexpected_signatures_.empty() && refusals_.empty() && !proposed_ &&
          leavers_ahead_.empty();
 }
 
 // Everything that tells this call from one before is compared; so nothing is left to check.
-bool GroupCore::run_again(Entry& entry, const SimpleCall& simple, Duration timeout,
-                          std::shared_ptr<Operation>& operation) {
-  auto guard = enter(&entry, simple.verb, simple.hook);
-  CachedCall* const cached = find_replayable(simple);
-  if (cached == nullptr || !is_undisturbed()) return false;
-  ExecutionStart& start = cached->start;
-  calls_.number(start.signature, cached->hash);
-  start.input = cached->admitted.input.present() ? static_cast<const std::byte*>(simple.input.data()) : nullptr;
-  start.output = cached->admitted.output.present() ? static_cast<std::byte*>(simple.output.data()) : nullptr;
-  const bool is_first = cached->execution == nullptr;  // of those that a body is kept for
-  if (is_first) cached->execution = &intranode_->start(start);
+std::shared_ptr<Operation> GroupCore::run(Entry& entry, const CallTerms& terms, Duration timeout, BlockingHook* hook) {
+  auto guard = enter(&entry, terms.verb, hook);
+  CachedCall* shape = prepared_.find(terms);
+  if (shape == nullptr) [[unlikely]]
+    shape = &admit(terms);
+  if (!is_undisturbed()) [[unlikely]] {
+    check_usable();
+    return start_tracked(*shape, terms, timeout);
+  }
+  PreparedCall& call = shape->idle();
+  const Signature& signature = shape->number(calls_);
   std::exception_ptr error;
   try {
-    if (!is_first && intranode_->run_again(*cached->execution, start.signature, start.input, start.output)) {
-      entry.leave();
-      guard.unlock();
-      intranode_->notify_after_fence();
-      return true;
+    if (call.start(shape->buffers_of(terms), signature)) [[likely]] {
+      guard.unlock();  // a full fence
+      call.wake_peers();
+      return nullptr;
     }
-    if (poll_within_spin_budget(*cached->execution, runtime_->is_oversubscribed(), simple.hook)) return true;
+    if (shape->backend().is_worth_spinning() && waiting::poll_within_budget(call, spinning(hook))) return nullptr;
   } catch (...) {
     error = std::current_exception();
   }
-  Request request{
-      .verb = simple.verb, .input = simple.input, .output = simple.output, .op = simple.op, .root = simple.root};
-  admit_cached(request, *cached);
-  request.signature = start.signature;
-  Task& task = backend_->adopt(request, *std::exchange(cached->execution, nullptr));
-  operation = promote(std::move(request), timeout, &task, error);
-  return true;
+  return promote(*shape, terms, timeout, error);
 }
 
-bool GroupCore::run_first(const Request& request, Task*& task) {
-  task = &backend_->start(request);
-  if (!poll_within_spin_budget(*task, runtime_->is_oversubscribed())) return false;
-  const auto start = backend_->direct(*task);
-  if (start && latest_ != nullptr && is_simple(latest_->asked)) {
-    latest_->spec = *start->spec;
-    latest_->position = Position(latest_->asked.input, latest_->asked.output);
-    latest_->start = *start;
-    latest_->hash = hash_of_call(start->signature);
-    latest_->start.spec = &latest_->spec;
-    latest_->may_replay = true;
+std::shared_ptr<Operation> GroupCore::start(Entry& entry, const CallTerms& terms, Duration timeout) {
+  const auto guard = enter(&entry, terms.verb, nullptr);
+  return start_tracked(admit(terms), terms, timeout);
+}
+
+std::shared_ptr<Operation> GroupCore::start(Entry& entry, CachedCall& shape, const CallTerms& terms, Duration timeout) {
+  const auto guard = enter(&entry, terms.verb, nullptr);
+  check_usable();
+  if (!shape.matches(terms)) {
+    const std::string text = fmt::format(
+        "{}: the arrays differ from those that the call was prepared with in shape, strides, dtype, or in how input "
+        "and output lie "
+        "to each other; prepare another call for them",
+        name_of(terms.verb));
+    refuse(text);
+    throw InvalidArgument(text);
   }
-  task->release();
-  return true;
+  return start_tracked(shape, terms, timeout);
+}
+
+std::shared_ptr<Operation> GroupCore::promote(CachedCall& shape, const CallTerms& terms, Duration timeout,
+                                              const std::exception_ptr& error) {
+  auto operation = make_operation(shape, terms, timeout);
+  operation->call = shape.take();
+  if (error) went_wrong(*operation, error);
+  return operation;
 }
 
 bool GroupCore::is_over(const Transfer& transfer, const Message& message) const {
@@ -201,7 +140,7 @@ GroupCore::Exchange GroupCore::run_exchange(const Message* sent, const Message* 
 
 // The transport keeps messages in order, whoever watches over them.
 std::shared_ptr<Operation> GroupCore::try_message(const Message& message, int& source, Waiting waiting) {
-  if (!quick_ || proposed_ || !message.data.is_contiguous()) {
+  if (!all_are_local_ || proposed_ || !message.data.is_contiguous()) {
     return launch_message(message);
   }
   if (!message_) message_ = take_operation();
@@ -210,11 +149,11 @@ std::shared_ptr<Operation> GroupCore::try_message(const Message& message, int& s
   const bool oversubscribed = runtime_->is_oversubscribed();
   const bool waits = waiting == Waiting::within_spin_budget && is_undisturbed();
   if (message.verb == Verb::send || !waits ||
-      !runtime_->transport().try_recv(transfer, oversubscribed ? 1 : spins_at_once)) {
+      !runtime_->transport().try_recv(transfer, oversubscribed ? 1 : waiting::spins_at_once)) {
     hand_over(transfer, message.verb);
     if (transfer.state == Transfer::State::pending && waits) {
-      Passing passing{runtime_->transport(), transfer, oversubscribed ? 1 : spins_for_a_message};
-      static_cast<void>(poll_within_spin_budget(passing, oversubscribed, message.hook));
+      Passing passing{runtime_->transport(), transfer, oversubscribed ? 1 : waiting::spins_for_a_message};
+      static_cast<void>(waiting::poll_within_budget(passing, spinning(message.hook)));
     }
   }
   if (is_over(transfer, message)) [[likely]] {
@@ -224,29 +163,6 @@ std::shared_ptr<Operation> GroupCore::try_message(const Message& message, int& s
   auto operation = std::exchange(message_, nullptr);
   write_down(*operation, message);
   return follow(std::move(operation), message.timeout);
-}
-
-std::shared_ptr<Operation> GroupCore::promote(Request request, Duration timeout, Task* task,
-                                              const std::exception_ptr& error) {
-  auto operation = make_operation(std::move(request), timeout);
-  operation->task = task;
-  if (error) went_wrong(*operation, error);
-  return operation;
-}
-
-std::shared_ptr<Operation> GroupCore::run(Request& request, Duration timeout) {
-  const auto guard = runtime_->lock();
-  admit(request);
-  const bool may_be_quick = quick_ || facts_.size == 1;  // alone there is nobody to wait for
-  if (!may_be_quick || !is_undisturbed()) return start_admitted(std::move(request), timeout);
-  Task* task = nullptr;
-  std::exception_ptr error;
-  try {
-    if (run_first(request, task)) return nullptr;
-  } catch (...) {
-    error = std::current_exception();
-  }
-  return promote(std::move(request), timeout, task, error);
 }
 
 }  // namespace tutti

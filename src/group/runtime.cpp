@@ -16,7 +16,7 @@
 #include "base/bytes.hpp"
 #include "base/line_writer.hpp"
 #include "group/core.hpp"
-#include "group/intranode_executor.hpp"
+#include "intranode/intranode_executor.hpp"
 
 namespace tutti {
 namespace {

@@ -22,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+#include <tutti/backend.hpp>
 #include <tutti/clock.hpp>
 #include <tutti/transport.hpp>
 
@@ -62,6 +63,7 @@ class Runtime final : public TransportListener,
     bool threaded = true;                               // false: the driver polls
     bool fails_at_exit = false;  // what is found wrong too late to be thrown makes the process fail
     control::ControlOptions control;
+    std::vector<BackendFactory> backends;          // of the program's own, for every group
     std::shared_ptr<shm::LocalPeers> local_peers;  // who shares memory with this rank; null: nobody does
     std::shared_ptr<shm::Memory> memory;           // of this rank's arena; null with local peers
     bool may_read_local_peers = false;  // all ranks of this host may read each other's memory (process_vm_readv)
@@ -100,6 +102,7 @@ class Runtime final : public TransportListener,
   [[nodiscard]] Duration default_timeout() const { return parts_.default_timeout; }
   [[nodiscard]] Duration stall_warning() const { return parts_.stall_warning; }
   [[nodiscard]] const Table& table() const { return parts_.table; }
+  [[nodiscard]] std::span<const BackendFactory> backend_extensions() const { return parts_.backends; }
   [[nodiscard]] const Log& log() const { return parts_.log; }
   [[nodiscard]] const std::shared_ptr<shm::LocalPeers>& local_peers() const { return parts_.local_peers; }
   [[nodiscard]] bool may_share_memory() const { return parts_.may_share_memory; }

@@ -7,8 +7,8 @@
 #include <tutti/group.hpp>
 
 #include "group/core.hpp"
-#include "group/intranode_executor.hpp"
 #include "group/runtime.hpp"
+#include "intranode/intranode_executor.hpp"
 
 namespace tutti {
 namespace {
@@ -81,9 +81,13 @@ bool GroupCore::share_memory(Duration timeout) {
   intranode->connect(offsets, oversubscribed_anywhere);
   const auto guard = runtime_->lock();
   intranode_ = intranode;
-  quick_ = static_cast<int>(ranks.size()) == facts_.size;
-  backend_->use(quick_ ? Executors{.whole = intranode, .local_peers = {}}
-                       : Executors{.whole = {}, .local_peers = intranode});
+  all_are_local_ = static_cast<int>(ranks.size()) == facts_.size;
+  prepared_.clear();
+  backends_ = Backends({.facts = &facts_,
+                        .table = table_,
+                        .transport = &runtime_->transport(),
+                        .local_peers = intranode,
+                        .extensions = runtime_->backend_extensions()});
   return true;
 }
 

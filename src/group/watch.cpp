@@ -35,7 +35,7 @@ std::uint64_t GroupCore::stall_key(const Operation& operation) {
 }
 
 Progress GroupCore::progress_of(const Operation& operation) const {
-  if (operation.task != nullptr) return operation.task->progress();
+  if (operation.call) return operation.call->progress();
   if (!operation.is_message()) return {.how = "not begun", .step_count = 1};
   Progress where{.how = fmt::format("message over {}", runtime_->transport().name()), .step_count = 1};
   if (operation.peer >= 0) where.waiting_for = {operation.peer};
@@ -190,9 +190,9 @@ StallAnswer GroupCore::answer_probe(int world_rank, const StallProbe& probe) {
     answer.state = StallAnswer::State::waiting;
   } else if (operation != nullptr) {
     // One that has not been begun is kept by the oldest.
-    const Progress where = progress_of(operation->task != nullptr ? *operation : *collectives_.oldest());
+    const Progress where = progress_of(operation->call ? *operation : *collectives_.oldest());
     answer.state = StallAnswer::State::waiting;
-    answer.step = operation->task != nullptr ? where.step : 0;
+    answer.step = operation->call ? where.step : 0;
     answer.step_count = where.step_count;
     answer.waiting_for = where.waiting_for;
     answer.site = operation->site;
@@ -222,7 +222,7 @@ void GroupCore::take_answer(int world_rank, const StallAnswer& answer) {
 
 std::string GroupCore::stall_report(const Operation& operation, TimePoint now, const Progress& where,
                                     std::string_view what) const {
-  const Operation& holds_up = operation.is_message() || operation.task != nullptr ? operation : *collectives_.oldest();
+  const Operation& holds_up = operation.is_message() || operation.call ? operation : *collectives_.oldest();
   if (&holds_up != &operation) {
     return fmt::format("{}{} {} on rank {} behind {}", call_text(operation), at_site(operation.site), what, facts_.rank,
                        stall_report(holds_up, now, progress_of(holds_up), "which waits"));
@@ -240,8 +240,7 @@ std::string GroupCore::stall_report(const Operation& operation, TimePoint now, c
 }
 
 void GroupCore::time_out(Operation& operation, TimePoint now) {
-  const Progress where =
-      progress_of(operation.is_message() || operation.task != nullptr ? operation : *collectives_.oldest());
+  const Progress where = progress_of(operation.is_message() || operation.call ? operation : *collectives_.oldest());
   std::vector<int> culprits;
   for (const int rank : stalls_.ends({facts_.rank, where.waiting_for, stall_key(operation)}, now, answer_stale)) {
     culprits.push_back(facts_.world_of[static_cast<std::size_t>(rank)]);

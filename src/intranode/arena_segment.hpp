@@ -36,7 +36,7 @@ class ArenaSegment final : public SharedSegment {
     shm::fence_before_notify();
     notify_all_after_fence();
   }
-  void notify_all_after_fence() {
+  void notify_all_after_fence() override {
     for (shm::ArenaHeader* header : headers_) shm::notify_after_fence(*header);
   }
 

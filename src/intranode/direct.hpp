@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "engine/aligned_buffer.hpp"
-#include "engine/executor.hpp"
+#include "intranode/execution_start.hpp"
 #include "intranode/shared_segment.hpp"
 #include "intranode/transfer_schedule.hpp"
 #include "plan/shared_limits.hpp"

@@ -33,6 +33,7 @@ class HeapSegment final : public SharedSegment {
   void connected(std::vector<const std::atomic<std::uint64_t>*>) override {}
   void departing() override {}
   void notify_all_members() override { notifications_.fetch_add(1, std::memory_order_relaxed); }
+  void notify_all_after_fence() override { notify_all_members(); }
   [[nodiscard]] int notifications() const { return notifications_.load(std::memory_order_relaxed); }
 
   bool all_in_common = false;  // every array counts as lying in an arena

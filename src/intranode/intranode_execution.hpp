@@ -12,12 +12,33 @@
 
 namespace tutti::intranode {
 
-class IntranodeGroup::IntranodeExecution final : public Execution {
+class IntranodeGroup::IntranodeExecution final : public PreparedCall {
  public:
   enum class Stage : std::uint8_t { waiting, done, gone };
 
-  explicit IntranodeExecution(IntranodeGroup& home) : group(home) {}
+  IntranodeExecution(IntranodeGroup& home, const ExecutionSpec& spec)
+      : group(home),
+        what(spec),
+        start_{.spec = &what.spec,
+               .dtype = what.dtype,
+               .op = what.op,
+               .divisor = what.divisor,
+               .signature = what.signature,
+               .phase = what.phase} {
+    identity.phase = what.phase;
+    identity.signature = what.signature;
+    identity.digest = digest_of(what.signature, what.phase);
+  }
+  IntranodeExecution(const IntranodeExecution&) = delete;
+  IntranodeExecution& operator=(const IntranodeExecution&) = delete;
+  ~IntranodeExecution() override {
+    cancel();
+    std::replace(group.logged_.begin(), group.logged_.end(), static_cast<const IntranodeExecution*>(this),
+                 static_cast<const IntranodeExecution*>(nullptr));
+  }
 
+  bool start(const Buffers& arrays, const Signature& signature) override;
+  void wake_peers() override { group.parts_.segment->notify_all_after_fence(); }
   bool poll() override {
     if (stage == Stage::waiting && group.progress()) group.parts_.segment->notify_all_members();
     return stage == Stage::done;
@@ -26,21 +47,22 @@ class IntranodeGroup::IntranodeExecution final : public Execution {
     if (stage == Stage::waiting) group.skip(*this);
     stage = Stage::gone;
   }
-  [[nodiscard]] std::string_view how() const override {
-    return part == Part::direct ? "arrays in place over shared memory" : name_of(schedule);
+  [[nodiscard]] Progress progress() const override {
+    const auto rounds = static_cast<int>(schedule.rounds);
+    Progress progress{.how = part == Part::direct ? "arrays in place over shared memory" : name_of(schedule),
+                      .step = stage == Stage::done ? rounds
+                              : is_oldest()        ? static_cast<int>(group.steps_.rounds_consumed())
+                                                   : 0,
+                      .step_count = rounds};
+    if (stage == Stage::waiting && group.begun_) add_waiting_for(progress.waiting_for);
+    return progress;
   }
-  [[nodiscard]] int steps_done() const override {
-    if (stage == Stage::done) return step_count();
-    return is_oldest() ? static_cast<int>(group.steps_.rounds_consumed()) : 0;
-  }
-  [[nodiscard]] int step_count() const override { return static_cast<int>(schedule.rounds); }
-  void add_waiting_for(std::vector<int>& ranks) const override {
-    if (stage != Stage::waiting) return;
-    // Whoever keeps the oldest keeps all of them.
+
+  /// Peers that keep the oldest execution keep all of them.
+  void add_waiting_for(std::vector<int>& ranks) const {
     const auto add = [&](int peer) {
       if (std::find(ranks.begin(), ranks.end(), peer) == ranks.end()) ranks.push_back(peer);
     };
-    if (!group.begun_) return;
     const IntranodeExecution& oldest = *group.oldest_;
     if (oldest.part == Part::slots) {
       group.steps_.visit_awaited(oldest.slot_work, add);
@@ -80,9 +102,9 @@ class IntranodeGroup::IntranodeExecution final : public Execution {
     [[nodiscard]] static int reduce_sources() { return 0; }
     [[nodiscard]] static int reduce_source(int) { return -1; }
     static void reduce_back(std::int64_t, int) {}
-    [[nodiscard]] int consume_sources() const { return exchanged ? 0 : execution.start.spec->size - 1; }
+    [[nodiscard]] int consume_sources() const { return exchanged ? 0 : execution.start_.spec->size - 1; }
     [[nodiscard]] int consume_source(int i) const {
-      return next_but(i, execution.start.spec->rank, execution.start.spec->size);
+      return next_but(i, execution.start_.spec->rank, execution.start_.spec->size);
     }
     static bool expects(int, std::int64_t) { return true; }
     void check_peer(int peer, int) { execution.group.check_peer(execution, peer); }
@@ -90,12 +112,12 @@ class IntranodeGroup::IntranodeExecution final : public Execution {
       // Whoever waits for this line looks at it all the time: it is written in one go.
       const BufferInfo here =
           exchanged ? BufferInfo{}
-                    : buffer_info_of(execution.start, *execution.group.parts_.segment, execution.last_seq(),
-                                     execution.slot_work.streams(execution.start.input, execution.start.output));
+                    : buffer_info_of(execution.start_, *execution.group.parts_.segment, execution.last_seq(),
+                                     execution.slot_work.streams(execution.start_.input, execution.start_.output));
       execution.group.write_header(execution);
       if (exchanged) return;
-      std::memcpy(execution.group.header_of(execution.start.spec->rank).payload, &here, sizeof here);
-      execution.buffers[static_cast<std::size_t>(execution.start.spec->rank)] = here;
+      std::memcpy(execution.group.header_of(execution.start_.spec->rank).payload, &here, sizeof here);
+      execution.buffers[static_cast<std::size_t>(execution.start_.spec->rank)] = here;
     }
     void consume(std::int64_t, int, int peer) {
       std::memcpy(&execution.buffers[static_cast<std::size_t>(peer)], execution.group.header_of(peer).payload,
@@ -115,6 +137,8 @@ class IntranodeGroup::IntranodeExecution final : public Execution {
   }
 
   IntranodeGroup& group;
+  const ExecutionSpec what;
+  ExecutionStart start_;  // the latest
   Stage stage = Stage::gone;
   Part part = Part::slots;
   bool exchanges_buffers = false;     // its first part is a buffer exchange
@@ -122,7 +146,6 @@ class IntranodeGroup::IntranodeExecution final : public Execution {
   bool expects_next = false;          // the next one's first lines have to come back
   std::int64_t prefetched_lines = 0;  // of the inline slot that is awaited
   int spins_per_prefetch = 1;
-  ExecutionStart start;
   TransferSchedule schedule;
   Identity identity;
   Run run;  // of its part with slots or inline slots; whether it alternates is found out each time

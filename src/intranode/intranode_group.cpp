@@ -75,7 +75,7 @@ void IntranodeGroup::depart() {
 
 // The same numbers on every member: they come from the call, and from the order of executions within it.
 inline void IntranodeGroup::identify(IntranodeExecution& execution) {
-  const std::uint64_t sequence = execution.start.signature.sequence;
+  const std::uint64_t sequence = execution.start_.signature.sequence;
   const bool is_first = sequence != sequence_;  // of its call
   const std::uint64_t step = is_first ? 1 : next_step_;
   const std::uint64_t before = is_first ? 0 : executions_of_call_;
@@ -84,7 +84,7 @@ inline void IntranodeGroup::identify(IntranodeExecution& execution) {
   execution.identity.first = (sequence << step_bits) + step;
   execution.identity.turn = sequence + before;
   execution.identity.signature.sequence = sequence;
-  execution.identity.signature.history = execution.start.signature.history;
+  execution.identity.signature.history = execution.start_.signature.history;
   execution.run.alternates = execution.schedule.alternates && is_first;
   const unsigned parts = execution.exchanges_buffers ? 2 : 1;
   sequence_ = sequence;
@@ -94,26 +94,18 @@ inline void IntranodeGroup::identify(IntranodeExecution& execution) {
 
 void IntranodeGroup::reject_round_count(const IntranodeExecution& execution) {
   throw Error(fmt::format("{}: {} pieces are more than one call may have; use larger slots in shared memory",
-                          describe(execution.start.signature), execution.schedule.rounds));
+                          describe(execution.start_.signature), execution.schedule.rounds));
 }
 
-Execution& IntranodeGroup::start(const ExecutionStart& start) {
-  if (idle_.empty()) {
-    executions_.push_back(std::make_unique<IntranodeExecution>(*this));
-    idle_.push_back(executions_.back().get());
-  }
-  IntranodeExecution& execution = *idle_.back();
-  std::replace(logged_.begin(), logged_.end(), static_cast<const IntranodeExecution*>(&execution),
-               static_cast<const IntranodeExecution*>(nullptr));
-  const auto element = static_cast<std::int64_t>(size_of(start.dtype));
-  execution.start = start;
-  execution.schedule = schedule_of(*start.spec, element, parts_.limits);
+std::unique_ptr<PreparedCall> IntranodeGroup::prepare(const ExecutionSpec& what) {
+  auto prepared = std::make_unique<IntranodeExecution>(*this, what);
+  IntranodeExecution& execution = *prepared;
+  const Spec& spec = execution.what.spec;
+  const auto element = static_cast<std::int64_t>(size_of(what.dtype));
+  execution.schedule = schedule_of(spec, element, parts_.limits);
   if (static_cast<std::uint64_t>(execution.schedule.rounds) > execution.schedule.span) reject_round_count(execution);
-  execution.exchanges_buffers = is_worth_exchanging(*start.spec, element, reach());
-  execution.identity.phase = start.phase;
-  execution.identity.signature = start.signature;
-  execution.identity.digest = digest_of(start.signature, start.phase);
-  execution.slot_work.prepare(execution.start, execution.schedule, places_, parts_.limits);
+  execution.exchanges_buffers = is_worth_exchanging(spec, element, reach());
+  execution.slot_work.prepare(execution.start_, execution.schedule, places_, parts_.limits);
   const TransferSchedule& m = execution.schedule;
   execution.run = {.span = m.span,
                    .rounds = m.rounds,
@@ -123,21 +115,14 @@ Execution& IntranodeGroup::start(const ExecutionStart& start) {
                    .reduces_back = m.reduces_back};
   execution.is_single = m.rounds == 1 && !m.reduces_back;
   execution.expects_next = !m.reduces_back && (!m.is_inline || parts_.size > 2);
-  const bool prefetches = execution.schedule.is_inline && parts_.size == 2;
+  const bool prefetches = m.is_inline && parts_.size == 2;
   execution.prefetched_lines = prefetches ? lines_after_first(execution.slot_work.first_message_bytes()) : 0;
   execution.spins_per_prefetch = execution.prefetched_lines > 2 ? static_cast<int>(execution.prefetched_lines) : 1;
-  enqueue(execution);
-  idle_.pop_back();
-  return execution;
+  return prepared;
 }
 
 // A message of one round that nothing is before takes a straight way: if it is short, it is on it for less time than a cache line.
-bool IntranodeGroup::run_again(Execution& ended, const Signature& numbered, const std::byte* input, std::byte* output) {
-  auto& execution = static_cast<IntranodeExecution&>(ended);
-  execution.start.signature.sequence = numbered.sequence;
-  execution.start.signature.history = numbered.history;
-  execution.start.input = input;
-  execution.start.output = output;
+inline bool IntranodeGroup::start(IntranodeExecution& execution) {
   enqueue(execution);
   bool published = false;
   if (execution.is_single && !execution.exchanges_buffers && oldest_ == &execution) {
@@ -150,6 +135,14 @@ bool IntranodeGroup::run_again(Execution& ended, const Signature& numbered, cons
   const bool done = execution.stage == IntranodeExecution::Stage::done;
   if (published && !done) parts_.segment->notify_all_members();
   return done;
+}
+
+bool IntranodeGroup::IntranodeExecution::start(const Buffers& arrays, const Signature& signature) {
+  start_.input = arrays.input;
+  start_.output = arrays.output;
+  start_.signature.sequence = signature.sequence;
+  start_.signature.history = signature.history;
+  return group.start(*this);
 }
 
 inline void IntranodeGroup::enqueue(IntranodeExecution& execution) {
@@ -168,8 +161,6 @@ inline void IntranodeGroup::dequeue_oldest() {
   oldest_ = later_.empty() ? nullptr : later_.front();
   if (oldest_ != nullptr) later_.erase(later_.begin());
 }
-
-void IntranodeGroup::release(Execution& execution) { idle_.push_back(static_cast<IntranodeExecution*>(&execution)); }
 
 // Where the same execution was written down some turns ago, there is nothing new but its number.
 inline void IntranodeGroup::log_signature(IntranodeExecution& execution) {
@@ -198,14 +189,14 @@ inline void IntranodeGroup::begin_slots(IntranodeExecution& execution) {
   begun_ = true;
   log_signature(execution);
   steps_.begin(execution.number(), execution.run);
-  execution.slot_work.begin(execution.start.input, execution.start.output, steps_.inline_slot());
+  execution.slot_work.begin(execution.start_.input, execution.start_.output, steps_.inline_slot());
 }
 
 // The buffer exchange is over: everyone knows the same, and concludes the same.
 void IntranodeGroup::continue_after_exchange(IntranodeExecution& execution) {
-  const auto element = static_cast<std::int64_t>(size_of(execution.start.dtype));
-  const DirectWay way = direct_way(*execution.start.spec, element, execution.buffers, reach());
-  execution.direct.begin(execution.start, way, execution.buffers, *parts_.segment, parts_.limits.stream_bytes_min);
+  const auto element = static_cast<std::int64_t>(size_of(execution.start_.dtype));
+  const DirectWay way = direct_way(*execution.start_.spec, element, execution.buffers, reach());
+  execution.direct.begin(execution.start_, way, execution.buffers, *parts_.segment, parts_.limits.stream_bytes_min);
   execution.part = way == DirectWay::none ? IntranodeExecution::Part::slots : IntranodeExecution::Part::direct;
   ++execution.identity.first;
   ++execution.identity.turn;

@@ -3,7 +3,7 @@
 //
 // One group for each group (or for the members of one host in a larger group). A member's *control block* lies in its own memory and is
 // written by it alone; the others read it. Executions are carried out one after the other, in the order in which they were started,
-// which is the same on every member. Ended executions are used again: a repeated call allocates nothing.
+// which is the same on every member.
 //
 // Thread rule: one thread at a time. Nothing blocks.
 #pragma once
@@ -15,8 +15,8 @@
 
 #include <tutti/error.hpp>
 
-#include "engine/executor.hpp"
 #include "intranode/direct.hpp"
+#include "intranode/execution_start.hpp"
 #include "intranode/shared_segment.hpp"
 #include "intranode/slot_copier.hpp"
 #include "intranode/steps.hpp"
@@ -45,13 +45,9 @@ class IntranodeGroup {
   /// One offset per member. Before the first execution. `for_oversubscribed`: some of them share cores, as all of them know.
   void connect(const std::vector<std::uint64_t>& offsets, bool for_oversubscribed = false);
 
-  /// The spec counts members; every member starts the same executions in the same order, or leaves some out.
-  Execution& start(const ExecutionStart& start);
-  /// An execution that is done and was not released, once more, for a call that differs in its number and its arrays only; and all that
-  /// can be done of it now. True if it is done again: then those who sleep have yet to be woken.
-  bool run_again(Execution& ended, const Signature& numbered, const std::byte* input, std::byte* output);
-  /// Only after poll() returned true or cancel().
-  void release(Execution& execution);
+  /// The spec counts members. Every member starts the same collectives in the same order, or leaves some out. What is prepared is
+  /// destroyed before the group.
+  std::unique_ptr<PreparedCall> prepare(const ExecutionSpec& what);
   /// The last thing that this member does: it will not touch the others' control blocks any more. No execution is under way.
   void depart();
   /// Whether all others have departed.
@@ -63,7 +59,8 @@ class IntranodeGroup {
   class IntranodeExecution;
   friend class IntranodeExecution;
 
-  // Inline in intranode_group.cpp: a small call passes through all of them.
+  // Inline in group.cpp: a small call passes through all of them.
+  inline bool start(IntranodeExecution& execution);
   inline void enqueue(IntranodeExecution& execution);
   inline void dequeue_oldest();
   inline void identify(IntranodeExecution& execution);
@@ -75,7 +72,7 @@ class IntranodeGroup {
   inline bool advance(IntranodeExecution& execution);
   inline bool advance_single(IntranodeExecution& execution);
   template <class Advance>
-  inline bool spin(IntranodeExecution& execution, Advance advance_execution);
+  [[gnu::always_inline]] inline bool spin(IntranodeExecution& execution, Advance advance_execution);
   inline void end_oldest();
   bool progress();
   inline void expect_next(const IntranodeExecution& execution);
@@ -92,8 +89,6 @@ class IntranodeGroup {
   ControlBlock* own_ = nullptr;
   std::vector<Place> places_;
   Steps<Native> steps_;
-  std::vector<std::unique_ptr<IntranodeExecution>> executions_;  // all that were ever made
-  std::vector<IntranodeExecution*> idle_;
   IntranodeExecution* oldest_ = nullptr;                                       // it alone moves
   std::vector<IntranodeExecution*> later_;                                     // those behind it
   bool begun_ = false;                                                         // the oldest

@@ -84,7 +84,7 @@ TEST(IntranodeGroup, ReadsAndWritesLargeArraysWhereTheyLieIfAllAllowIt) {
         std::vector<Execution*> executions;
         for (int rank = 0; rank < size; ++rank) executions.push_back(&members[rank].start(sample.start(rank)));
         poll_all(executions, random);
-        direct += executions[0]->how() == "arrays in place over shared memory" ? 1 : 0;
+        direct += executions[0]->progress().how == "arrays in place over shared memory" ? 1 : 0;
         for (int rank = 0; rank < size; ++rank) {
           ASSERT_EQ(sample.difference(rank), "");
           members[rank].release(*executions[static_cast<std::size_t>(rank)]);
@@ -116,8 +116,7 @@ TEST(IntranodeGroup, ExecutionsThatAreDoneAreStartedAgainForOtherArrays) {
           Sample sample(shape, ++sequence, random);
           for (int rank = 0; rank < size; ++rank) {
             const ExecutionStart start = sample.start(rank);
-            members[rank].run_again(*executions[static_cast<std::size_t>(rank)], start.signature, start.input,
-                                    start.output);
+            members[rank].run_again(*executions[static_cast<std::size_t>(rank)], start);
           }
           poll_all(executions, random);
           for (int rank = 0; rank < size; ++rank) ASSERT_EQ(sample.difference(rank), "") << sample.text();
@@ -203,9 +202,7 @@ TEST(IntranodeGroup, RunsAsFarAheadAsItsSlotsAllow) {
   for (int i = 0; i < 5; ++i) root.back()->poll();
   EXPECT_TRUE(root[1]->poll());
   EXPECT_FALSE(root[2]->poll());
-  std::vector<int> awaited;
-  root[2]->add_waiting_for(awaited);
-  EXPECT_EQ(awaited, std::vector{1});
+  EXPECT_EQ(root[2]->progress().waiting_for, std::vector{1});
   for (auto& sample : samples) other.push_back(&members[1].start(sample.start(1)));
   std::vector<Execution*> all(root);
   all.insert(all.end(), other.begin(), other.end());
@@ -219,15 +216,11 @@ TEST(IntranodeGroup, NamesThoseItWaitsFor) {
   Sample sample({.verb = Verb::all_reduce, .size = 3, .count = 100}, 1, random);
   Execution& first = members[0].start(sample.start(0));
   EXPECT_FALSE(first.poll());
-  std::vector<int> awaited;
-  first.add_waiting_for(awaited);
-  EXPECT_EQ(awaited, (std::vector{1, 2}));
+  EXPECT_EQ(first.progress().waiting_for, (std::vector{1, 2}));
   Execution& third = members[2].start(sample.start(2));
   EXPECT_FALSE(third.poll());
   EXPECT_FALSE(first.poll());
-  awaited.clear();
-  first.add_waiting_for(awaited);
-  EXPECT_EQ(awaited, std::vector{1});
+  EXPECT_EQ(first.progress().waiting_for, std::vector{1});
 }
 
 TEST(IntranodeGroup, NotifiesAfterItPublishedAndNotOtherwise) {

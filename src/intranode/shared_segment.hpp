@@ -31,6 +31,8 @@ class SharedSegment {
   virtual void departing() = 0;
   /// Wakes those members that sleep: something was published for them.
   virtual void notify_all_members() = 0;
+  /// The same for a caller that has made a full fence since.
+  virtual void notify_all_after_fence() = 0;
 };
 
 }  // namespace tutti::intranode

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "engine/aligned_buffer.hpp"
-#include "engine/executor.hpp"
 #include "intranode/control_block.hpp"
+#include "intranode/execution_start.hpp"
 #include "intranode/steps.hpp"
 #include "intranode/transfer_schedule.hpp"
 

@@ -44,7 +44,7 @@ bool finish(Execution& execution) {
 }
 
 /// One member's part of all the calls. Some are started together, as asynchronous ones are.
-std::string take_part(IntranodeGroup& group, std::vector<Sample>& samples, int rank) {
+std::string take_part(Member& group, std::vector<Sample>& samples, int rank) {
   constexpr std::size_t together = 3;
   for (std::size_t first = 0; first < samples.size(); first += together) {
     std::vector<Execution*> executions;
@@ -106,7 +106,7 @@ TEST(Threads, ArenasServeAsCommonMemory) {
     const auto index = static_cast<std::size_t>(rank);
     auto local_peers = std::make_shared<shm::LocalPeers>(arenas[index], rank, addresses);
     ArenaSegment segment({.local_peers = local_peers, .memory = shm::Memory::of(arenas[index]), .members = {0, 1, 2}});
-    IntranodeGroup group({.segment = &segment, .rank = rank, .size = size});
+    Member group({.segment = &segment, .rank = rank, .size = size});
     offsets[index] = group.control_block_offset();
     seated_members.arrive_and_wait();
     group.connect(offsets);

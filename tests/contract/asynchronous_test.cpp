@@ -232,6 +232,7 @@ TEST_P(Asynchronous, OverlappingGroupsWorkSideBySide) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Contract, Asynchronous, testing::ValuesIn(worlds({1, 2, 4})), world_name);
+INSTANTIATE_TEST_SUITE_P(Extended, Asynchronous, testing::ValuesIn(extended_worlds({2, 3})), world_name);
 
 class Polled : public InWorld {};
 

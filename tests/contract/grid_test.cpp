@@ -50,6 +50,7 @@ INSTANTIATE_TEST_SUITE_P(Contract, EveryCall,
                                                             : std::vector{1, 2, 3, 4})),
                          world_name);
 INSTANTIATE_TEST_SUITE_P(Contract, SomeCalls, testing::ValuesIn(worlds({1, 2, 3, 4, 5, 6, 7, 8, 9})), world_name);
+INSTANTIATE_TEST_SUITE_P(Extended, SomeCalls, testing::ValuesIn(extended_worlds({1, 2, 3, 4})), world_name);
 INSTANTIATE_TEST_SUITE_P(Contract, LargeCalls, testing::ValuesIn(worlds({2, 3, 5, 8})), world_name);
 
 }  // namespace

@@ -283,6 +283,7 @@ TEST_P(Verbs, BarrierLetsNobodyLeaveBeforeAllHaveEntered) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Contract, Verbs, testing::ValuesIn(worlds({1, 2, 5})), world_name);
+INSTANTIATE_TEST_SUITE_P(Extended, Verbs, testing::ValuesIn(extended_worlds({1, 2, 3})), world_name);
 
 }  // namespace
 }  // namespace tutti::contract

@@ -34,6 +34,13 @@ inline std::vector<WorldParam> worlds(const std::vector<int>& sizes) {
   return params;
 }
 
+/// With a backend of the tests' own in front of the built-in ones.
+inline std::vector<WorldParam> extended_worlds(const std::vector<int>& sizes) {
+  std::vector<WorldParam> params;
+  for (const int size : sizes) params.push_back({WorldKind::board, size});
+  return params;
+}
+
 class InWorld : public testing::TestWithParam<WorldParam> {
  protected:
   void SetUp() override { world_ = make_world(GetParam().kind, {.size = GetParam().size, .seed = seed_of_run()}); }

@@ -217,7 +217,8 @@ std::shared_ptr<Operation> SimRank::start(Course& course, Record& record) {
   if (script.calls[course.next].message) return course.core->start_message(record.side->message(script.timeout));
   Request request = record.side->request();
   if (deviation(course, Deviation::Kind::refusal) != nullptr) spoil(request, course.core->facts().size);
-  return course.core->start(std::move(request), script.timeout);
+  GroupCore::Entry entry;
+  return course.core->start(entry, terms_of(request), script.timeout);
 }
 
 // Also looks at the arrays, and then does with them what a caller may do: they are its own again.

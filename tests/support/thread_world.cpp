@@ -112,7 +112,7 @@ Group join_as_thread(const WorldOptions& options, int rank, const std::shared_pt
                                                                                      .meeting_host = "127.0.0.1",
                                                                                      .store = store,
                                                                                      .secret = secret});
-  return init(std::move(connector), {.backend = backend, .timeout = options.timeout});
+  return init(std::move(connector), {.backend = backend, .timeout = options.timeout, .backends = options.backends});
 }
 
 std::unique_ptr<World> make_thread_world(const WorldOptions& options, const std::string& backend) {

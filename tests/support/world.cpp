@@ -4,14 +4,22 @@
 
 #include <gtest/gtest.h>
 
+#include "board_backend.hpp"
+
 namespace tutti::contract {
 
 std::string_view name_of(WorldKind kind) {
-  return kind == WorldKind::tcp ? "tcp" : kind == WorldKind::shm ? "shm" : "simulated";
+  constexpr std::string_view names[] = {"tcp", "shm", "simulated", "board"};
+  return names[static_cast<int>(kind)];
 }
 
 std::unique_ptr<World> make_world(WorldKind kind, const WorldOptions& options) {
   if (kind == WorldKind::simulated) return make_simulated_world(options);
+  if (kind == WorldKind::board) {
+    WorldOptions extended = options;
+    extended.backends.push_back(board_backend(std::make_shared<Board>()));
+    return make_thread_world(extended, backend_of(kind));
+  }
   return make_thread_world(options, backend_of(kind));
 }
 

@@ -6,7 +6,9 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include <tutti/backend.hpp>
 #include <tutti/group.hpp>
 #include <tutti/store.hpp>
 
@@ -18,6 +20,7 @@ struct WorldOptions {
   std::string table{};     // text of a selection table; empty: the built-in choice
   std::uint64_t seed = 1;  // of the simulation
   Duration timeout = std::chrono::seconds(60);
+  std::vector<BackendFactory> backends{};  // asked before the built-in ones; not in the simulation
 };
 
 /// Ranks that live as long as the world does, and run one body after the other.
@@ -30,7 +33,8 @@ class World {
   virtual void run(const std::function<void(Group& world)>& body) = 0;
 };
 
-enum class WorldKind : std::uint8_t { tcp, shm, simulated };
+/// board: threads over TCP with a backend of the tests' own in front (board_backend.hpp).
+enum class WorldKind : std::uint8_t { tcp, shm, simulated, board };
 std::string_view name_of(WorldKind kind);
 
 /// `backend` as in InitOptions.

@@ -41,13 +41,9 @@ class IntranodeExecutor final : public Executor {
   [[nodiscard]] bool is_vacant() const { return intranode_.is_vacant(); }
 
   [[nodiscard]] std::span<const int> members() const override { return members_; }
-  Execution& start(const ExecutionStart& start) override { return intranode_.start(start); }
-  void release(Execution& execution) override { intranode_.release(execution); }
-  bool run_again(Execution& ended, const Signature& numbered, const std::byte* input, std::byte* output) {
-    return intranode_.run_again(ended, numbered, input, output);
-  }
-  /// After run_again() and a full fence.
-  void notify_after_fence() { segment_.notify_all_after_fence(); }
+  std::unique_ptr<PreparedCall> prepare(const ExecutionSpec& what) override { return intranode_.prepare(what); }
+  [[nodiscard]] std::string_view medium() const override { return "shared memory"; }
+  [[nodiscard]] bool widens_small_floats() const override { return true; }
 
  private:
   std::vector<int> members_;

@@ -1,0 +1,72 @@
+// registry.cpp: the table of backends, and how a group chooses among those that serve it.
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/registry.hpp"
+
+#include <fmt/format.h>
+
+#include <tutti/error.hpp>
+
+#include "backend/alone_executor.hpp"
+#include "backend/executor_backend.hpp"
+#include "engine/plan_executor.hpp"
+
+namespace tutti {
+namespace {
+
+using Order = Backend::Order;
+
+std::unique_ptr<Backend> make_alone(const BackendParts& parts) {
+  if (parts.facts->size > 1) return nullptr;
+  return std::make_unique<ExecutorBackend>(ExecutorBackend::Parts{
+      .name = "alone", .facts = parts.facts, .executor = std::make_shared<AloneExecutor>(*parts.facts)});
+}
+
+std::unique_ptr<Backend> make_intranode(const BackendParts& parts) {
+  const bool serves_all = parts.local_peers && parts.local_peers->members().size() == parts.facts->world_of.size();
+  if (!serves_all) return nullptr;
+  return std::make_unique<ExecutorBackend>(ExecutorBackend::Parts{.name = "shm",
+                                                                  .facts = parts.facts,
+                                                                  .executor = parts.local_peers,
+                                                                  .order = Order::as_numbered,
+                                                                  .is_worth_spinning = true});
+}
+
+// A plan that spans hosts may come to its sub-collectives in shared memory at different times on different ranks, and those have
+// one order.
+std::unique_ptr<Backend> make_native(const BackendParts& parts) {
+  auto executor = std::make_shared<PlanExecutor>(PlanExecutor::Parts{.facts = parts.facts,
+                                                                     .table = parts.table,
+                                                                     .transport = parts.transport,
+                                                                     .local_peers = parts.local_peers.get()});
+  return std::make_unique<ExecutorBackend>(
+      ExecutorBackend::Parts{.name = "native",
+                             .facts = parts.facts,
+                             .executor = std::move(executor),
+                             .order = parts.local_peers ? Order::one_at_a_time : Order::any});
+}
+
+constexpr BackendRow rows[] = {{"alone", make_alone}, {"shm", make_intranode}, {"native", make_native}};
+
+}  // namespace
+
+std::span<const BackendRow> backend_table() { return rows; }
+
+Backends::Backends(const BackendParts& parts) {
+  const auto add = [this](std::unique_ptr<Backend> backend) {
+    if (backend) all_.push_back(std::move(backend));
+  };
+  for (const BackendFactory& make : parts.extensions) add(make(*parts.facts, *parts.transport));
+  for (const BackendRow& row : backend_table()) add(row.make(parts));
+}
+
+Backend& Backends::choose(const Request& request) const {
+  std::string reason;
+  for (const auto& backend : all_) {
+    const auto refusal = backend->refuses(request);
+    if (!refusal) return *backend;
+    reason = *refusal;
+  }
+  throw Unsupported(fmt::format("{}: {}", name_of(request.verb), reason));
+}
+
+}  // namespace tutti

@@ -1,0 +1,51 @@
+// registry.hpp: the table of backends, and how a group chooses among those that serve it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <tutti/backend.hpp>
+
+#include "engine/executor.hpp"
+#include "plan/select.hpp"
+
+namespace tutti {
+
+/// What the rows are made from. All that is pointed to outlives the backends.
+struct BackendParts {
+  const GroupFacts* facts = nullptr;
+  const Table* table = nullptr;
+  Transport* transport = nullptr;
+  std::shared_ptr<Executor> local_peers{};     // of the members on this host, in shared memory; null: none
+  std::span<const BackendFactory> extensions;  // of the program's own; they are asked first
+};
+
+/// One kind of backend.
+struct BackendRow {
+  std::string_view name;
+  /// Null: it does not serve this group.
+  std::unique_ptr<Backend> (*make)(const BackendParts& parts);
+};
+
+/// In the order in which they are asked: a request goes to the first that serves it.
+std::span<const BackendRow> backend_table();
+
+class Backends {
+ public:
+  Backends() = default;
+  /// A group that this process is a member of.
+  explicit Backends(const BackendParts& parts);
+
+  /// The first that serves the request. Throws Unsupported with the last one's reason if none does.
+  [[nodiscard]] Backend& choose(const Request& request) const;
+  /// Of the one that is asked first; "none" for a group that this process is not in.
+  [[nodiscard]] std::string_view name() const { return all_.empty() ? "none" : all_.front()->name(); }
+
+ private:
+  std::vector<std::unique_ptr<Backend>> all_;
+};
+
+}  // namespace tutti
