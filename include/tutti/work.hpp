@@ -28,8 +28,8 @@ class [[nodiscard]] Work {
   void wait(Duration timeout);
   /// Whether it has ended, well or not. Makes progress.
   [[nodiscard]] bool test();
-  /// Called once when it ends, from the thread that notices, with the error or nothing; at once if it has ended already.
-  /// The function must not call into the same group.
+  /// Called once when it ends, on any thread, with the error or nothing; at once if it has ended already. wait() returns after it. What the
+  /// function throws is logged. It may call, on other groups than one that a thread is inside of.
   void then(std::function<void(std::exception_ptr)> callback);
   /// After a receive: the rank in the group whose message it was.
   [[nodiscard]] int source() const;
