@@ -29,8 +29,8 @@ class [[nodiscard]] Work {
   void wait(Duration timeout);
   /// Whether the call has ended, with or without an error. Makes progress.
   [[nodiscard]] bool test();
-  /// `callback` is called once, when the call ends, with the error or null, on the thread that notices; at once if the
-  /// call has ended already. It must not call into the same group.
+  /// `callback` is called once, when the call ends, on any thread, with the error or null; at once if the call has ended already.
+  /// wait() returns after it. What it throws is logged. It may make calls, but not on a group that another thread is inside of.
   void then(std::function<void(std::exception_ptr)> callback);
   /// After a receive: the rank in the group that sent the message.
   [[nodiscard]] int source() const;

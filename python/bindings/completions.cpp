@@ -55,9 +55,10 @@ class Completions {
     const auto left = std::make_shared<std::atomic<std::size_t>>(started.operations.size());
     const auto guard = started.member->core().runtime().lock();
     for (const auto& operation : started.operations) {
-      operation->then([queue = queue_, left, number](const std::exception_ptr&) {
+      const auto count_down = [queue = queue_, left, number](const std::exception_ptr&) {
         if (--*left == 0) queue->push(number);
-      });
+      };
+      if (!operation->then(count_down)) count_down(nullptr);
     }
   }
   void push(std::int64_t number) { queue_->push(number); }

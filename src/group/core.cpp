@@ -308,6 +308,7 @@ void GroupCore::end(Operation& operation, std::exception_ptr error) {
     operation.shape->give_back(std::move(operation.call));  // for the next call of this shape
   const bool is_message = operation.is_message();
   operation.end(std::move(error));
+  if (operation.has_callbacks()) runtime_->call_back(operation.shared_from_this());
   runtime_->deactivate();
   if (is_message) return messages_.remove(operation);
   turns_changed_ = true;

@@ -297,8 +297,20 @@ void in_forked_child() {
   after_fork();
 }
 
+/// A group that main() holds is not destroyed by exit(): the others would see a loss instead of a goodbye.
+void leave_at_exit() {
+  std::vector<std::shared_ptr<Runtime>> all;
+  {
+    const std::lock_guard guard(registry().mutex);
+    for (const auto& weak : registry().runtimes) {
+      if (auto runtime = weak.lock()) all.push_back(std::move(runtime));
+    }
+  }
+  for (const auto& runtime : all) runtime->leave_at_exit();
+}
+
 void enroll(const std::shared_ptr<Runtime>& runtime) {
-  static const int installed = pthread_atfork(before_fork, after_fork, in_forked_child);
+  static const int installed = pthread_atfork(before_fork, after_fork, in_forked_child) | std::atexit(leave_at_exit);
   (void)installed;
   const std::lock_guard guard(registry().mutex);
   registry().runtimes.remove_if([](const auto& weak) { return weak.expired(); });

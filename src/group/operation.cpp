@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "group/operation.hpp"
 
+#include <cxxabi.h>
+
 #include <utility>
 
 #include "group/core.hpp"
@@ -28,21 +30,36 @@ void Operation::end(std::exception_ptr error) {
   release_resources();
   error_ = std::move(error);
   ended_.store(true, std::memory_order_release);
-  for (auto& callback : std::exchange(callbacks_, {})) callback(error_);
 }
 
-void Operation::then(std::function<void(std::exception_ptr)> callback) {
-  if (ended()) {
-    callback(error_);
-  } else {
-    callbacks_.push_back(std::move(callback));
+bool Operation::then(Callback callback) {
+  if (ended()) return false;
+  callbacks_.push_back(std::move(callback));
+  called_back_.store(false, std::memory_order_release);
+  return true;
+}
+
+void Operation::run_callbacks(const Log& log) {
+  for (const Callback& callback : std::exchange(callbacks_, {})) {
+    try {
+      callback(error_);
+    } catch (const abi::__forced_unwind&) {  // pthread_exit: the thread is to end
+      called_back_.store(true, std::memory_order_release);
+      throw;
+    } catch (const std::exception& thrown) {
+      log.error("a function given to Work::then threw: {}", thrown.what());
+    } catch (...) {
+      log.error("a function given to Work::then threw");
+    }
   }
+  called_back_.store(true, std::memory_order_release);
 }
 
 void Operation::reset() {
   request = Request{};
   error_ = nullptr;
   callbacks_.clear();
+  called_back_.store(true, std::memory_order_relaxed);
   waits_for_turn = false;
   failing.clear();
   failing_peer = -1;

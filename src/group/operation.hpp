@@ -16,6 +16,7 @@
 #include <tutti/backend.hpp>
 #include <tutti/transport.hpp>
 
+#include "base/log.hpp"
 #include "engine/aligned_buffer.hpp"
 #include "group/prepared_calls.hpp"
 
@@ -23,7 +24,7 @@ namespace tutti {
 
 class GroupCore;
 
-class Operation final : private TransferWatcher {
+class Operation final : public std::enable_shared_from_this<Operation>, private TransferWatcher {
  public:
   Operation() = default;
   Operation(const Operation&) = delete;
@@ -35,9 +36,17 @@ class Operation final : private TransferWatcher {
   void rethrow() const;
   /// Gives up whatever is under way; the caller's memory is not touched afterwards.
   void release_resources();
-  /// Ends it: runs the callbacks. `error` may be null.
+  /// `error` may be null.
   void end(std::exception_ptr error);
-  void then(std::function<void(std::exception_ptr)> callback);
+  /// Keeps a function for run_callbacks(). False: it has ended, and its error() is known.
+  using Callback = std::function<void(std::exception_ptr)>;
+  [[nodiscard]] bool then(Callback callback);
+  [[nodiscard]] bool has_callbacks() const { return !callbacks_.empty(); }
+  /// Without the lock, once it has ended; it stays so until this returns. What a function throws goes to the log.
+  void run_callbacks(const Log& log);
+  /// Whether all functions that it was given have returned.
+  [[nodiscard]] bool is_called_back() const { return called_back_.load(std::memory_order_acquire); }
+  [[nodiscard]] const std::exception_ptr& error() const { return error_; }
   /// Makes a pooled operation new again.
   void reset();
   /// A message that was handed to the transport and is not over: its group hears when it is.
@@ -73,7 +82,8 @@ class Operation final : private TransferWatcher {
 
   std::atomic<bool> ended_{true};
   std::exception_ptr error_;
-  std::vector<std::function<void(std::exception_ptr)>> callbacks_;
+  std::vector<Callback> callbacks_;
+  std::atomic<bool> called_back_{true};
 };
 
 }  // namespace tutti

@@ -1,5 +1,7 @@
 // progress.cpp: who makes progress for a rank, and how it waits.
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "group/core.hpp"
@@ -17,6 +19,26 @@ constexpr Duration control_interval = 1ms;
 constexpr Duration care_interval = 2ms;
 constexpr int care_share = 20;
 
+// A thread that runs a callback, without the lock. It may end there (pthread_exit).
+class Calling {
+ public:
+  Calling(std::thread::id& caller, std::unique_lock<shm::RankLock>& guard)
+      : caller_(caller), before_(std::exchange(caller, std::this_thread::get_id())), guard_(guard) {
+    guard_.unlock();
+  }
+  ~Calling() {
+    guard_.lock();
+    caller_ = before_;
+  }
+  Calling(const Calling&) = delete;
+  Calling& operator=(const Calling&) = delete;
+
+ private:
+  std::thread::id& caller_;
+  std::thread::id before_;
+  std::unique_lock<shm::RankLock>& guard_;
+};
+
 }  // namespace
 
 void Runtime::activate(GroupCore& group) {
@@ -27,6 +49,45 @@ void Runtime::activate(GroupCore& group) {
 void Runtime::deactivate() {
   --operation_count_;
   some_ended_ = true;
+}
+
+Runtime::Waiting::~Waiting() {
+  if (polls) runtime.polling_ = false;
+  --runtime.waiters_;
+  if (runtime.operation_count_ > 0 && runtime.waiters_ == 0) {  // asynchronous work goes on without us
+    runtime.service_.notify_one();
+    if (runtime.parts_.local_peers && !runtime.watches_data_) runtime.parts_.transport->wake();
+  }
+}
+
+void Runtime::stay_while_process_ends(std::unique_lock<shm::RankLock>& guard) const {
+  const std::thread::id self = std::this_thread::get_id();
+  if (self == ends_process_ || self == thread_.get_id()) return;
+  if (guard.owns_lock()) guard.unlock();
+  while (true) pause();
+}
+
+void Runtime::call_back(std::shared_ptr<Operation> operation) {
+  if (!parts_.threaded) return operation->run_callbacks(parts_.log);  // a simulation: its driver holds no lock
+  to_call_back_.push_back(std::move(operation));
+  if (!thread_.joinable() && !stopping_) thread_ = std::thread([this] { serve(); });  // a world of one has none before
+  service_.notify_one();
+  parts_.transport->wake();
+}
+
+void Runtime::run_callbacks(std::unique_lock<shm::RankLock>& guard) {
+  while (may_call_back()) {
+    const auto operation = std::move(to_call_back_.front());
+    to_call_back_.pop_front();
+    {
+      const Calling calling(calls_back_, guard);
+      operation->run_callbacks(parts_.log);
+    }
+    if (is_forked()) return;  // the function forked, and this is the child
+    changed_.notify_all();    // whoever waits for the operation waits for the function, too
+    parts_.transport->wake();
+    if (parts_.local_peers) shm::notify(parts_.local_peers->arena().header());
+  }
 }
 
 void Runtime::hand_to_progress_thread(const Operation& operation) {
@@ -142,7 +203,11 @@ void Runtime::listen(std::unique_lock<shm::RankLock>& guard) {
 
 void Runtime::serve() {
   std::unique_lock guard(mutex_);
-  while (!stopping_) {
+  while (!stopping_ && !is_forked()) {
+    if (may_call_back()) {
+      run_callbacks(guard);
+      continue;
+    }
     if (polling_ || waiters_ > 0) {
       if (parts_.local_peers) {
         listen(guard);

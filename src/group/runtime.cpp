@@ -58,12 +58,24 @@ void Runtime::start() {
 // A destructor cannot throw; the process does not end as if nothing had happened.
 Runtime::~Runtime() {
   leave();
+  say_leave_error();
+}
+
+void Runtime::leave_at_exit() {
+  ends_process_ = std::this_thread::get_id();
+  process_ends_ = true;
+  leave();
+  say_leave_error();
+}
+
+void Runtime::say_leave_error() {
   if (!leave_error_) return;
   try {
     std::rethrow_exception(leave_error_);
   } catch (const std::exception& error) {
     parts_.log.error("{}", error.what());
   }
+  leave_error_ = nullptr;
   if (parts_.fails_at_exit) fail_at_exit();
 }
 
@@ -77,7 +89,11 @@ void Runtime::leave() {
     service_.notify_all();
   }
   parts_.transport->wake();
-  if (thread_.joinable()) thread_.join();
+  if (thread_.get_id() == std::this_thread::get_id()) {
+    thread_.detach();  // exit() in a callback: the process ends on this thread
+  } else if (thread_.joinable()) {
+    thread_.join();
+  }
   std::unique_lock guard(mutex_);
   for (const auto& [id, group] : std::map(groups_)) {
     group->break_with({.kind = control::Cause::Kind::aborted,
@@ -85,6 +101,7 @@ void Runtime::leave() {
                        .sequence = 0,
                        .text = "this process has left the job (finalize)"});
   }
+  run_callbacks(guard);
   control_->leave();
   parts_.transport->close(clock().now() + goodbye_limit);
 }
@@ -149,6 +166,10 @@ void Runtime::refuse_call() const {
     throw InvalidArgument(
         "this process is a fork of the one that joined the job; links cannot be shared. Call tutti::init() in "
         "processes that were started for it, or fork before init()");
+  }
+  if (process_ends_) {
+    std::unique_lock<shm::RankLock> none;
+    stay_while_process_ends(none);
   }
   throw InvalidArgument("this process has left the job (finalize was called); no call is possible any more");
 }

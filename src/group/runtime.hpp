@@ -27,6 +27,7 @@
 #include <tutti/transport.hpp>
 
 #include "base/log.hpp"
+#include "base/no_cancellation.hpp"
 #include "base/random.hpp"
 #include "control/control.hpp"
 #include "group/agreement.hpp"
@@ -78,6 +79,9 @@ class Runtime final : public TransportListener,
   /// Takes part in no further call, lets what was posted end, says goodbye and closes; calls raise from the start.
   void leave();
   /// What was found wrong while this rank left: calls that differed and were not noticed before. Null: nothing.
+  /// From exit(): what went wrong is logged. From now on no call returns or throws on another thread, which could not know what to do
+  /// with that: what the thread uses may be gone, and an exception that it does not expect would abort the process.
+  void leave_at_exit();
   [[nodiscard]] std::exception_ptr take_leave_error() { return std::exchange(leave_error_, nullptr); }
   [[nodiscard]] bool is_leaving() const { return leaving_.load(std::memory_order_acquire); }
   /// It is leaving, and waits for what was posted.
@@ -133,6 +137,10 @@ class Runtime final : public TransportListener,
   /// An operation of this group is under way; one has ended.
   void activate(GroupCore& group);
   void deactivate();
+  /// An operation has ended that functions were given to (Work::then): a thread that makes progress calls them, without the lock, one
+  /// after the other in the order in which the operations ended. They may do what any program may: call, fork, exit.
+  void call_back(std::shared_ptr<Operation> operation);
+  void run_callbacks(std::unique_lock<shm::RankLock>& guard);
   /// What this rank's program waits for, besides that operation, in words; empty: nothing.
   [[nodiscard]] std::string what_is_awaited(const Operation* except) const;
   /// One round of progress; true if anything moved.
@@ -161,6 +169,7 @@ class Runtime final : public TransportListener,
 
  private:
   [[noreturn]] void refuse_call() const;
+  void say_leave_error();
   void say_goodbye();
   [[nodiscard]] std::vector<control::Position> positions() const;
   void keep_calls_of(const GroupCore& group);
@@ -172,6 +181,21 @@ class Runtime final : public TransportListener,
   void care_for_groups(TimePoint now);
   void confirm_ended();
   void hand_on(const control::Refusal& refusal, GroupCore& group);
+  [[nodiscard]] bool may_call_back() const {
+    return !to_call_back_.empty() && (calls_back_ == std::thread::id() || calls_back_ == std::this_thread::get_id());
+  }
+  /// A thread in drive(). It may leave by an exception: of a callback's child, or pthread_exit in a callback.
+  struct Waiting {
+    Waiting(Runtime& runtime_waited, std::unique_lock<shm::RankLock>& guard_held)
+        : runtime(runtime_waited), guard(guard_held) {
+      ++runtime.waiters_;
+    }
+    ~Waiting();
+    Runtime& runtime;
+    std::unique_lock<shm::RankLock>& guard;
+    bool polls = false;
+  };
+  void stay_while_process_ends(std::unique_lock<shm::RankLock>& guard) const;
   bool poll_or_sleep(std::unique_lock<shm::RankLock>& guard, int& idle_rounds, TimePoint limit);
   void sleep(std::unique_lock<shm::RankLock>& guard, TimePoint limit);
   void listen(std::unique_lock<shm::RankLock>& guard);
@@ -212,36 +236,40 @@ class Runtime final : public TransportListener,
   int sleepers_ = 0;      // threads that sleep on the doorbell
   bool polling_ = false;  // somebody is in drive()'s loop
   bool some_ended_ = false;
-  bool watches_data_ = false;  // the service thread does
+  std::deque<std::shared_ptr<Operation>> to_call_back_;
+  std::thread::id calls_back_;  // the thread that runs callbacks now
+  bool watches_data_ = false;   // the service thread does
   bool stopping_ = false;
-  std::atomic<bool> leaving_{false}, gone_{false}, forked_{false};
+  std::atomic<bool> leaving_{false}, gone_{false}, forked_{false}, process_ends_{false};
+  std::thread::id ends_process_;  // the thread that called exit(); written before process_ends_
   std::shared_ptr<Runtime> kept_in_child_;
   std::vector<std::shared_ptr<GroupCore>> groups_kept_in_child_;
 };
 
 template <class Predicate>
 bool Runtime::drive(Predicate ended, TimePoint limit) {
+  const NoCancellation whole;
   if (is_forked()) refuse_call();
   std::unique_lock guard(mutex_);
-  ++waiters_;
+  Waiting waiting(*this, guard);
   while (!ended() && clock().now() < limit) {
+    if (may_call_back()) {
+      run_callbacks(guard);
+      if (is_forked()) refuse_call();  // a callback forked, and this is the child
+      continue;
+    }
     if (polling_) {
       changed_.wait_until(guard, std::min(limit, clock().now() + std::chrono::milliseconds(100)));
       continue;
     }
-    polling_ = true;
+    waiting.polls = polling_ = true;
     int idle_rounds = 0;
-    while (!poll_or_sleep(guard, idle_rounds, limit) && !ended() && clock().now() < limit) {}
-    polling_ = false;
+    while (!poll_or_sleep(guard, idle_rounds, limit) && !ended() && !may_call_back() && clock().now() < limit) {}
+    waiting.polls = polling_ = false;
     if (waiters_ > 1) changed_.notify_all();
   }
-  const bool result = ended();
-  --waiters_;
-  if (operation_count_ > 0 && waiters_ == 0) {  // asynchronous work goes on without us
-    service_.notify_one();
-    if (parts_.local_peers && !watches_data_) parts_.transport->wake();
-  }
-  return result;
+  if (process_ends_) stay_while_process_ends(guard);
+  return ended();
 }
 
 }  // namespace tutti

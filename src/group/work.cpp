@@ -18,7 +18,8 @@ namespace {
 void drive(Operation& operation, TimePoint limit) {
   if (!operation.group) return;  // waited for before
   const auto runtime = operation.group->runtime_handle();
-  if (runtime->drive([&] { return operation.ended(); }, limit)) operation.group.reset();
+  const auto is_over = [&] { return operation.ended() && operation.is_called_back(); };
+  if (runtime->drive(is_over, limit)) operation.group.reset();
 }
 
 }  // namespace
@@ -31,7 +32,11 @@ Work& Work::operator=(Work&& other) noexcept {
 
 Work::~Work() {
   if (operation_ && operation_->group && operation_->group->runtime().is_forked()) return;  // it is the parent's
-  if (operation_) drive(*operation_, TimePoint::max());  // ends by the call's own deadline
+  if (!operation_) return;
+  try {
+    drive(*operation_, TimePoint::max());  // ends by the call's own deadline
+  } catch (const InvalidArgument&) {       // a callback has forked, and this is the child
+  }
 }
 
 void Work::wait() {
@@ -58,18 +63,21 @@ bool Work::test() {
   drive(*operation_, TimePoint::min());
   if (!operation_->group) return true;
   const auto runtime = operation_->group->runtime_handle();
-  const auto guard = runtime->lock();
+  auto guard = runtime->lock();
   runtime->poll();
+  runtime->run_callbacks(guard);
   return operation_->ended();
 }
 
 void Work::then(std::function<void(std::exception_ptr)> callback) {
   if (!operation_) throw InvalidArgument("then() on an empty Work: nothing was started");
-  if (!operation_->group) return operation_->then(std::move(callback));
-  const auto runtime = operation_->group->runtime_handle();
-  if (runtime->is_forked()) runtime->check_alive();
-  const auto guard = runtime->lock();
-  operation_->then(std::move(callback));
+  if (operation_->group) {
+    const auto runtime = operation_->group->runtime_handle();
+    if (runtime->is_forked()) runtime->check_alive();
+    const auto guard = runtime->lock();
+    if (operation_->then(callback)) return;
+  }
+  callback(operation_->error());
 }
 
 int Work::source() const { return operation_ ? operation_->peer : -1; }

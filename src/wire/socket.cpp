@@ -16,6 +16,8 @@
 
 #include <tutti/error.hpp>
 
+#include "base/no_cancellation.hpp"
+
 namespace tutti::wire {
 
 namespace {
@@ -54,6 +56,7 @@ Transfer outcome(ssize_t result, bool zero_is_end) {
 
 template <class Function>
 ssize_t retry_interrupted(Function call) {
+  const NoCancellation whole;
   ssize_t result = call();
   while (result < 0 && errno == EINTR) result = call();
   return result;

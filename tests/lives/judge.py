@@ -11,7 +11,7 @@ for a signal, None if it had to be stopped), `stderr`.
 from draw import LEAVERS, expected_status
 
 TOGETHER = ("interrupted_collective", "timed_out_collective")
-STEP_SECONDS_MAX = 30
+STEP_SECONDS_MAX = 180
 FATAL = ("terminate called", "Fatal Python error", "Segmentation fault", "AddressSanitizer", "double free", "corrupted")
 
 

@@ -25,7 +25,7 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1] / "python")]
 from draw import draw_life  # noqa: E402
 from judge import judge  # noqa: E402
 
-LIFE_SECONDS_MAX = 90
+LIFE_SECONDS_MAX = 400
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 

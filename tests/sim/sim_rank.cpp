@@ -204,7 +204,8 @@ void SimRank::make_call(Course& course) {
   try {
     const auto operation = start(course, record);
     record.cause = course.core->call_text(*operation);  // until it ends: how its errors begin
-    operation->then([this, &course, &record](const std::exception_ptr& error) { note_end(course, record, error); });
+    const auto note = [this, &course, &record](const std::exception_ptr& error) { note_end(course, record, error); };
+    if (!operation->then(note)) note(operation->error());
     course.under_way.push_back({operation, &record});
   } catch (const std::exception&) {
     note_end(course, record, std::current_exception());
