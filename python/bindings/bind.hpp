@@ -18,6 +18,7 @@ void bind_fused(nb::module_& m);
 void bind_init(nb::module_& m);
 void bind_parallel(nb::module_& m);
 void bind_kernels(nb::module_& m);
+void bind_tensor(nb::module_& m);
 void bind_store_bridge(nb::module_& m);
 void bind_completions(nb::module_& m);
 #ifdef TUTTI_WITH_XLA

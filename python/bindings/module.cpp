@@ -18,6 +18,7 @@ NB_MODULE(_native, m) {
   bind_group(m);
   bind_apply(m);
   bind_fused(m);
+  bind_tensor(m);
   bind_init(m);
   bind_parallel(m);
   bind_kernels(m);
