@@ -16,15 +16,12 @@
 #include "bindings/fused.hpp"
 #include "bindings/gil.hpp"
 #include "bindings/numpy.hpp"
+#include "bindings/shapes.hpp"
+#include "bindings/tensor.hpp"
 #include "bindings/work.hpp"
 
 namespace tutti::python {
 namespace {
-
-/// The result has the shape of this rank's input.
-bool keeps_shape(const Call& call, int rank) {
-  return (tutti::keeps_shape(call.verb) && !root_gives(call.verb)) || gives_input_back(call, rank);
-}
 
 nb::object result_for(const Call& call, const Member& member, nb::handle x, const View& view) {
   if (keeps_shape(call, member.rank())) return new_numpy_like(x, view.shape());
@@ -135,6 +132,8 @@ nb::object apply(const Call& call, nb::handle x, nb::handle out, nb::handle grou
   }
   if (!async_op && is_container(x)) {
     if (nb::object result = apply_fused(member, call, x, out, timeout_from(timeout)); result.is_valid()) return result;
+  } else if (!async_op) {
+    if (nb::object result = apply_to_tensor(member, call, x, out, timeout); result.is_valid()) return result;
   }
   return dispatch(call, x, out, member, async_op, timeout);
 }
@@ -164,9 +163,11 @@ nb::handle function_for_messages(const char* verb) {
 
 nb::object send(nb::handle x, int dst, std::uint32_t tag, nb::handle group, nb::handle timeout) {
   static const nb::handle in_python = function_for_messages("send");
-  if (!is_numpy(x)) return in_python(x, dst, tag, group, timeout);
+  View view;
+  if (is_numpy(x)) view = view_of_numpy(x);
+  else if (!view_of_tensor(x, view)) return in_python(x, dst, tag, group, timeout);
   forget_ended();
-  run_member_message(member_of(group), Direction::send, view_of_numpy(x), dst, tag, timeout_from(timeout));
+  run_member_message(member_of(group), Direction::send, view, dst, tag, timeout_from(timeout));
   return nb::none();
 }
 

@@ -143,9 +143,16 @@ Held hold(nb::handle object, Use use) {
   if (object.is_none()) return {.view = {}, .owner = nb::none()};
   if (is_numpy(object)) return {view_of_numpy(object), nb::borrow(object)};
   if (nb::isinstance<Array>(object)) return {nb::cast<const Array&>(object).view, nb::borrow(object)};
-  if (nb::dlpack::dltensor seen; exchange(object, seen)) return {view_from(seen), nb::borrow(object)};
+  if (View view; view_exchanged(object, view)) return {view, nb::borrow(object)};
   if (is_numpy_kind(object)) return {view_of_numpy(object), nb::borrow(object)};
   return hold_exported(object, use);
+}
+
+bool view_exchanged(nb::handle object, View& view) {
+  nb::dlpack::dltensor seen;
+  if (!exchange(object, seen)) return false;
+  view = view_from(seen);
+  return true;
 }
 
 Array new_array(DType dtype, std::span<const std::int64_t> shape) {

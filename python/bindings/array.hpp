@@ -32,6 +32,9 @@ enum class Use { read, write };
 /// InvalidArgument that says what the object is and what would do.
 Held hold(nb::handle object, Use use);
 
+/// Through the table of C functions that its type carries (see exchange.hpp). False: it carries none. Throws for what cannot be seen so.
+bool view_exchanged(nb::handle object, View& view);
+
 /// Memory of our own for elements whose shape became known during a call.
 Array new_array(DType dtype, std::span<const std::int64_t> shape);
 

@@ -19,6 +19,7 @@ void bind_prepared(nb::module_& m);
 void bind_init(nb::module_& m);
 void bind_parallel(nb::module_& m);
 void bind_kernels(nb::module_& m);
+void bind_tensor(nb::module_& m);
 void bind_store_bridge(nb::module_& m);
 void bind_completions(nb::module_& m);
 void bind_logging(nb::module_& m);

@@ -73,43 +73,74 @@ const std::byte* unpack(const std::byte* from, const View& to) {
 struct Results {
   std::vector<nb::object> arrays;
   std::vector<View> views;
+  std::vector<std::byte*> blocks;  // by message: where its results lie end to end; null: they lie apart
 
-  void add(nb::object array, const View& view) {
-    views.push_back(view);
-    arrays.push_back(std::move(array));
-  }
+  explicit Results(const Tree& tree) : arrays(tree.leaves.size()), views(tree.leaves.size()) {}
 };
 
-bool make_results(const Tree& tree, Results& results) {
-  results.arrays.reserve(tree.leaves.size());
-  results.views.reserve(tree.leaves.size());
-  for (std::size_t i = 0; i < tree.leaves.size(); ++i) {
-    const View& like = tree.views[i];
-    if (tree.server == nullptr) {
-      nb::object array = new_numpy_like(tree.leaves[i], like.shape());
-      const View view = view_of_numpy(array);
-      results.add(std::move(array), view);
+/// A result with memory of its own. Null: only the framework can make it.
+nb::object new_result(const Tree& tree, std::size_t leaf, View& view) {
+  const View& like = tree.views[leaf];
+  if (tree.server == nullptr) {
+    nb::object array = new_numpy_like(tree.leaves[leaf], like.shape());
+    view = view_of_numpy(array);
+    return array;
+  }
+  Array memory = new_array(like.dtype(), like.shape());  // begins at a multiple of 64: frameworks can take it over
+  view = memory.view;
+  return tree.server->type.is_none() ? numpy_over(view, nb::cast(std::move(memory)))
+                                     : array_over(tree.server->type, std::move(memory));
+}
+
+/// Results that lie end to end in one piece of memory, as they arrive: nothing is unpacked. Each of them keeps the piece.
+bool make_block(const Tree& tree, const Structure::Message& message, Results& results) {
+  const DType dtype = tree.views[std::size_t(message.leaves.front())].dtype();
+  const Array block = new_array(dtype, {{message.bytes / std::int64_t(size_of(dtype))}});
+  auto* at = static_cast<std::byte*>(block.view.data());
+  results.blocks.push_back(at);
+  const nb::object owner = tree.server == nullptr ? nb::cast(block) : nb::none();
+  for (const int each : message.leaves) {
+    const auto leaf = std::size_t(each);
+    View& view = results.views[leaf];
+    view = View(at, dtype, tree.views[leaf].shape());
+    results.arrays[leaf] = tree.server == nullptr
+                               ? new_numpy_over(tree.leaves[leaf], view, owner)
+                               : array_over(tree.server->type, {.view = view, .memory = block.memory});
+    if (!results.arrays[leaf].is_valid()) return false;
+    at += view.bytes();
+  }
+  return true;
+}
+
+bool make_results(const Tree& tree, const Structure& structure, Results& results) {
+  // TensorFlow takes memory over only where it begins at a multiple of 64.
+  const bool in_blocks = tree.server == nullptr || !tree.server->type.is_none();
+  for (const Structure::Message& message : structure.messages) {
+    if (in_blocks && message.leaves.size() > 1) {
+      if (!make_block(tree, message, results)) return false;
       continue;
     }
-    Array memory = new_array(like.dtype(), like.shape());  // begins at a multiple of 64: frameworks can take it over
-    const View view = memory.view;
-    nb::object array = tree.server->type.is_none() ? numpy_over(view, nb::cast(std::move(memory)))
-                                                   : array_over(tree.server->type, std::move(memory));
-    if (!array.is_valid()) return false;
-    results.add(std::move(array), view);
+    results.blocks.push_back(nullptr);
+    for (const int each : message.leaves) {
+      const auto leaf = std::size_t(each);
+      results.arrays[leaf] = new_result(tree, leaf, results.views[leaf]);
+      if (!results.arrays[leaf].is_valid()) return false;
+    }
   }
   return true;
 }
 
 /// NumPy arrays of the caller, built as the input is. What does not fit is refused by _fuse.py, in words.
-bool take_results(const Tree& tree, nb::handle out, Results& results) {
+bool take_results(const Tree& tree, nb::handle out, const Structure& structure, Results& results) {
   Tree given;
   if (tree.server != nullptr || !given.take(out) || given.server != nullptr || given.shape != tree.shape) return false;
   const auto is_writable = [](const View& view) {
     return !view.is_read_only() && std::ranges::find(view.strides(), 0) == view.strides().end();
   };
   if (!std::ranges::all_of(given.views, is_writable)) return false;
-  results = {.arrays = std::move(given.leaves), .views = std::move(given.views)};
+  results.arrays = std::move(given.leaves);
+  results.views = std::move(given.views);
+  results.blocks.assign(structure.messages.size(), nullptr);
   return true;
 }
 
@@ -129,11 +160,12 @@ struct FusedCall {
     run_call(member, call, terms);
   }
 
-  void run_together(const Structure::Message& message) const {
+  /// `block`: where the results lie end to end; null: they lie apart.
+  void run_together(const Structure::Message& message, std::byte* block) const {
     const bool in_place = call.verb == Verb::all_reduce;
-    Packed memory(in_place ? message.bytes : 2 * message.bytes);
-    std::byte* const input = memory.data();
-    std::byte* const output = in_place ? input : input + message.bytes;
+    Packed memory(block == nullptr && !in_place ? 2 * message.bytes : message.bytes);
+    std::byte* const output = block != nullptr ? block : in_place ? memory.data() : memory.data() + message.bytes;
+    std::byte* const input = in_place ? output : memory.data();
     const DType dtype = tree.views[std::size_t(message.leaves.front())].dtype();
     const std::int64_t count = message.bytes / std::int64_t(size_of(dtype));
     if (reads()) {
@@ -145,7 +177,9 @@ struct FusedCall {
                       .timeout = timeout};
     run_call(member, call, terms);
     const std::byte* from = output;
-    for (const int leaf : message.leaves) from = unpack(from, results.views[std::size_t(leaf)]);
+    if (block == nullptr) {
+      for (const int leaf : message.leaves) from = unpack(from, results.views[std::size_t(leaf)]);
+    }
     memory.give_back();
   }
 };
@@ -168,22 +202,23 @@ nb::object run_by_server(const Tree& tree, nb::handle x, const Structure& struct
 nb::object apply_fused(const std::shared_ptr<Member>& member, const Call& call, nb::handle x, nb::handle out,
                        Duration timeout, Elements elements) {
   Tree tree;
-  Results results;
   if (!is_fusible(call) || !tree.take(x)) return {};
-  if (!out.is_none() && !take_results(tree, out, results)) return {};
   const auto structure = tree.structure(x, limits_for(*member));
   if (elements == Elements::floating && !structure->is_floating) return {};
+  Results results(tree);
+  if (!out.is_none() && !take_results(tree, out, *structure, results)) return {};
   Call structured = call;
   structured.structure = structure->hash;
   if (tree.server != nullptr && !tree.server->run.is_none()) {
     if (!out.is_none()) return {};
     return run_by_server(tree, x, *structure, structured, member, timeout);
   }
-  if (out.is_none() && !make_results(tree, results)) return {};
+  if (out.is_none() && !make_results(tree, *structure, results)) return {};
   const FusedCall fused{.member = member, .call = structured, .timeout = timeout, .tree = tree, .results = results};
-  for (const Structure::Message& message : structure->messages) {
+  for (std::size_t i = 0; i < structure->messages.size(); ++i) {
+    const Structure::Message& message = structure->messages[i];
     if (message.leaves.size() == 1) fused.run_alone(std::size_t(message.leaves.front()));
-    else fused.run_together(message);
+    else fused.run_together(message, results.blocks[i]);
   }
   if (tree.server == nullptr || tree.server->finish.is_none()) return Tree::rebuild(x, results.arrays);
   const nb::object finished = tree.server->finish(listed(results.arrays), listed(tree.leaves));

@@ -19,6 +19,7 @@ NB_MODULE(_native, m) {
   bind_apply(m);
   bind_fused(m);
   bind_prepared(m);
+  bind_tensor(m);
   bind_init(m);
   bind_parallel(m);
   bind_kernels(m);

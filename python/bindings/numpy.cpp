@@ -151,15 +151,36 @@ View view_of_numpy(nb::handle object) {
   return View(data, *dtype, shape_span, stride_span);
 }
 
-nb::object new_numpy_like(nb::handle like, std::span<const std::int64_t> shape) {
+namespace {
+
+/// In C order; `data` is null for memory of its own.
+nb::object new_contiguous(nb::handle like, std::span<const std::int64_t> shape, void* data) {
   PyArray_Descr* const descr = PyArray_DESCR(reinterpret_cast<PyArrayObject*>(like.ptr()));
   std::array<npy_intp, View::max_axes + 1> lengths{};
   for (std::size_t i = 0; i < shape.size(); ++i) lengths[i] = shape[i];
   Py_INCREF(descr);
+  const int flags = data != nullptr ? NPY_ARRAY_CARRAY : 0;
   PyObject* const made =
-      PyArray_NewFromDescr(&PyArray_Type, descr, int(shape.size()), lengths.data(), nullptr, nullptr, 0, nullptr);
+      PyArray_NewFromDescr(&PyArray_Type, descr, int(shape.size()), lengths.data(), nullptr, data, flags, nullptr);
   if (made == nullptr) throw nb::python_error();
   return nb::steal(made);
+}
+
+void keep_for(const nb::object& array, nb::handle owner) {
+  Py_INCREF(owner.ptr());
+  if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array.ptr()), owner.ptr()) < 0) throw nb::python_error();
+}
+
+}  // namespace
+
+nb::object new_numpy_like(nb::handle like, std::span<const std::int64_t> shape) {
+  return new_contiguous(like, shape, nullptr);
+}
+
+nb::object new_numpy_over(nb::handle like, const View& view, nb::handle owner) {
+  nb::object array = new_contiguous(like, view.shape(), view.data());
+  keep_for(array, owner);
+  return array;
 }
 
 nb::object numpy_over(const View& view, nb::handle owner) {
@@ -174,8 +195,7 @@ nb::object numpy_over(const View& view, nb::handle owner) {
                                               strides.data(), view.data(), flags, nullptr);
   if (made == nullptr) throw nb::python_error();
   nb::object array = nb::steal(made);
-  Py_INCREF(owner.ptr());
-  if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(made), owner.ptr()) < 0) throw nb::python_error();
+  keep_for(array, owner);
   return array;
 }
 

@@ -13,6 +13,7 @@
 #include <tutti/error.hpp>
 
 #include "bindings/numpy.hpp"
+#include "bindings/tensor.hpp"
 
 namespace tutti::python {
 namespace {
@@ -222,44 +223,53 @@ bool Tree::take_containers(nb::handle x, int depth) {
 
 /// Where the leaves' elements lie.
 bool Tree::look() {
+  views.reserve(leaves.size());
+  if (server != nullptr && is_tensor_type(server->type)) return views_of_tensors(leaves, views);
   const bool is_described = server != nullptr && !server->run.is_none();
   if (server != nullptr && !server->allows.is_none() && !nb::cast<bool>(server->allows(listed(leaves)))) return false;
   if (server != nullptr && !server->views.is_none()) owners = server->views(listed(leaves));
-  views.reserve(leaves.size());
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     const nb::object looked_at = owners.is_none() ? leaves[i] : nb::object(owners[i]);
     views.push_back(is_described          ? described(looked_at)
                     : is_numpy(looked_at) ? view_of_numpy(looked_at)
                                           : hold(looked_at, Use::read).view);
-    const View& view = views.back();
-    shape += char(view.dtype());
-    shape += char(view.axes());
-    for (const std::int64_t length : view.shape()) append(shape, length);
   }
   return true;
 }
 
+void Tree::append_shapes() {
+  for (const View& view : views) {
+    shape += char(view.dtype());
+    shape += char(view.axes());
+    for (const std::int64_t length : view.shape()) append(shape, length);
+  }
+}
+
 bool Tree::take(nb::handle x) {
   try {
-    return take_containers(x, 0) && !leaves.empty() && look();
+    if (!take_containers(x, 0) || leaves.empty() || !look()) return false;
+    append_shapes();
+    return true;
   } catch (const Error&) {
     return false;  // _fuse.py finds it, too, and says where in the tree it is
   }
 }
 
-std::shared_ptr<const Structure> Tree::structure(nb::handle x, const parallel::FuseLimits& limits) {
-  append(shape, limits.array_bytes);
+std::shared_ptr<const Structure> Tree::structure(nb::handle x, const parallel::FuseLimits& limits) const {
   using Known = std::unordered_map<std::string, std::shared_ptr<const Structure>>;
-  static auto* const known = new Known;  // under the GIL
+  static auto* const known = new std::unordered_map<std::int64_t, Known>;  // by the limits; under the GIL
+  Known& alike = (*known)[limits.array_bytes];
   static Known::value_type* latest = nullptr;
-  if (latest != nullptr && latest->first == shape) return latest->second;
-  auto found = known->find(shape);
-  if (found == known->end()) {
+  static const Known* latest_of = nullptr;
+  if (latest_of == &alike && latest->first == shape) return latest->second;
+  auto found = alike.find(shape);
+  if (found == alike.end()) {
     auto made = std::make_shared<const Structure>(new_structure(x, views, limits));
-    if (known->size() >= structures_max) known->clear();
-    found = known->insert_or_assign(shape, std::move(made)).first;
+    if (alike.size() >= structures_max) alike.clear();
+    found = alike.insert_or_assign(shape, std::move(made)).first;
   }
   latest = &*found;
+  latest_of = &alike;
   return latest->second;
 }
 

@@ -17,7 +17,7 @@
 
 namespace tutti::python {
 
-/// How a framework's arrays are read, and where results go. Functions of Python; None: the usual way.
+/// How a framework's arrays are read (torch's: in tensor.cpp), and where results go. Functions of Python; None: the usual way.
 struct TreeServer {
   nb::object type;    // the results', where they are made over memory of ours
   nb::object allows;  // (leaves) -> whether they may be read and nobody records what is done with them
@@ -54,7 +54,7 @@ struct Tree {
   /// False: this is not served here, and nothing has happened.
   bool take(nb::handle x);
   /// Found once for trees of the same shape, for ranks that are near each other and for others.
-  [[nodiscard]] std::shared_ptr<const Structure> structure(nb::handle x, const parallel::FuseLimits& limits);
+  [[nodiscard]] std::shared_ptr<const Structure> structure(nb::handle x, const parallel::FuseLimits& limits) const;
   /// The containers of x again, with other leaves.
   [[nodiscard]] static nb::object rebuild(nb::handle x, std::span<const nb::object> leaves);
 
@@ -62,6 +62,7 @@ struct Tree {
   bool take_containers(nb::handle x, int depth);
   bool take_leaf(nb::handle x);
   bool look();
+  void append_shapes();
 };
 
 }  // namespace tutti::python

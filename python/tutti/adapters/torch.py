@@ -12,12 +12,11 @@ from .._errors import InvalidArgument, Unsupported
 from ..torch.autograd import tie  # noqa: F401
 from ..torch.memory import NAMES, TYPES, refusal, resolved
 from ..torch.memory import from_array as _tensor_over
-from ..torch.running import may_be_fused
 from ..torch.verbs import apply, refuse_gradients  # noqa: F401
 
 for _type in (torch.Tensor, torch.nn.Parameter):
     _native.serve(_type, apply)
-_native.serve_trees([torch.Tensor, torch.nn.Parameter], makes=torch.Tensor, allows=may_be_fused)
+_native.serve_trees([torch.Tensor, torch.nn.Parameter], makes=torch.Tensor)
 
 overlaps = True  # several calls may be under way at once
 

@@ -11,11 +11,10 @@ from typing import Any
 
 import torch
 
+from .. import _native
 from .._errors import Unsupported
 from .._native import Call
 from .running import execute, run
-
-_new_thread = torch.Tensor  # without elements; the quickest way to make a tensor
 
 # runner(call, gradient, shape): the call on a gradient, with a result of that shape, which can be differentiated again
 # where somebody asked for that.
@@ -94,36 +93,26 @@ class _TransformedCollective(_Collective):
         )
 
 
-class _QuickCollective(_Collective):
-    """The same for a result of the input's shape that is there already, and whose gradient is a call and no more."""
+class _RecordedCollective(torch.autograd.Function):
+    """The same for a call that the core has run already, and whose gradient is a call and no more."""
 
-    @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, taped: Taped, done: list) -> tuple[torch.Tensor, torch.Tensor]:
-        ctx.taped = taped
-        thread = _new_thread()
-        ctx.save_for_backward(thread)
-        return done.pop(), thread
+    forward = staticmethod(_native.record_forward)
+    setup_context = staticmethod(torch.autograd.Function.setup_context)  # torch looks it up in every call: found at once
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor, _: torch.Tensor) -> tuple:
-        taped = ctx.taped
+        recorded = ctx.recorded
         (thread,) = ctx.saved_tensors
-        runner = _eager_runner(taped, thread)
-        return pull_back(taped.call, taped.adjoint, taped.group, gradient, gradient.shape, None, None, runner), None, None
+        runner = _eager_runner(recorded, thread)
+        shape = recorded.input_shape
+        return pull_back(recorded.call, recorded.adjoint, recorded.group, gradient, shape, None, None, runner), None
 
 
 # Past Function.apply, which looks for transforms of torch.func and for defaults of setup_context: here are none.
-record_quick = super(torch.autograd.Function, _QuickCollective).apply
+record = super(torch.autograd.Function, _RecordedCollective).apply
 
 
-def quick_tape(call: Any, group: Any) -> Taped | None:
-    """What `record_quick` needs to know of a call whose result has the shape of the input; None where its gradient is
-    more than a call. Raises as `tape` does."""
-    adjoint = call.adjoint(None, group.rank, group.size)
-    return Taped(call, adjoint, group, None) if adjoint.kind == "linear" else None
-
-
-def _eager_runner(taped: Taped, thread: torch.Tensor) -> Runner:
+def _eager_runner(taped: Taped | _native.RecordedCall, thread: torch.Tensor) -> Runner:
     group, timeout = taped.group, taped.timeout
 
     def runner(call: Any, gradient: torch.Tensor, shape: tuple) -> torch.Tensor:

@@ -6,76 +6,39 @@ from typing import Any
 
 import torch
 
+from .. import _native
 from .._dispatch import with_sizes
 from .._errors import Error, InvalidArgument, Unsupported
 from .._kinds import with_kind
 from . import sparse
-from .autograd import quick_tape, record_quick, run_taped, tape
+from .autograd import record, run_taped, tape
 from .memory import refusal
-from .running import clearer, execute, refused, start, written
+from .running import execute, refused, start, written
 
 _PLAIN_TYPES = frozenset({torch.Tensor, torch.nn.Parameter})
-# Usual calls on usual tensors take a path of their own: there is nothing to decide but where the result goes.
-_QUICK_VERBS = frozenset({"all_reduce", "reduce", "scan", "exscan", "permute"})
 
 _modes = torch._C._len_torch_dispatch_stack
-_transforms_are_active = torch._C._are_functorch_transforms_active
 _grad_enabled = torch.is_grad_enabled
-_empty_like = torch.empty_like
-_Tensor = torch.Tensor
+
+# Blocking calls on plain tensors are served by the core (python/bindings/tensor.cpp) by these.
+_native.serve_tensors(
+    {
+        "Tensor": torch.Tensor,
+        "Parameter": torch.nn.Parameter,
+        "modes": _modes,
+        "transforms": torch._C._are_functorch_transforms_active,
+        "grad_enabled": _grad_enabled,
+        "empty_like": torch.empty_like,
+        "new_thread": torch.Tensor,  # without elements; the quickest way to make a tensor
+        "written": written,
+        "record": record,
+    }
+)
 
 
-def apply(call: Any, x: torch.Tensor, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
-    """Runs the call on one tensor; gives a new tensor, `out`, or a Work for either."""
-    if out is None and not async_op and timeout is None and call.verb in _QUICK_VERBS and x.requires_grad:
-        return _apply_recorded(call, x, group)
-    if (
-        async_op
-        or call.verb not in _QUICK_VERBS
-        or not _is_usual(x)
-        or not (out is None or out is x or _is_usual(out))
-        or _modes()
-    ):
-        return _apply(call, x, out, group, async_op, timeout)
-    y = _empty_like(x) if out is None else out
-    try:
-        group.run(call, x, y, timeout=timeout)
-    except Exception as error:
-        raise clearer(error, call, x) from None
-    return y if out is None else written(out)
-
-
-def _apply_recorded(call: Any, x: torch.Tensor, group: Any) -> torch.Tensor:
-    """The same for a tensor that requires gradients: the call first, and then a note of it in autograd's graph."""
-    if not _grad_enabled() or _modes() or _transforms_are_active() or not _lies_plain(x):
-        return _apply(call, x, None, group, False, None)
-    try:
-        taped = quick_tape(call, group)
-    except Error as error:
-        raise refused(error, call, group) from None
-    if taped is None:
-        return _apply(call, x, None, group, False, None)
-    y = _empty_like(x)
-    try:
-        group.run(call, x, y, differentiated=True)
-    except Exception as error:
-        raise clearer(error, call, x) from None
-    return record_quick(x, taped, [y])[0]
-
-
-def _is_usual(x: Any) -> bool:
-    return type(x) is _Tensor and not x.requires_grad and _lies_plain(x)
-
-
-def _lies_plain(x: Any) -> bool:
-    """Whether its elements lie one after the other, as they are."""
-    try:
-        return type(x) in _PLAIN_TYPES and not (x.is_neg() or x.is_conj()) and x.is_contiguous()
-    except RuntimeError:  # sparse tensors cannot say whether they are contiguous
-        return False
-
-
-def _apply(call: Any, x: torch.Tensor | None, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
+def apply(call: Any, x: torch.Tensor | None, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
+    """Runs the call on one tensor; gives a new tensor, `out`, or a Work for either. Here comes by what the core does not
+    serve at once: asynchronous calls, tensors that are traced, transformed or not plain memory, and whatever is wrong."""
     call = with_kind(call, "torch") if call.root_gives else call
     if call.verb == "all_reduce" and x.layout is torch.sparse_coo:
         return sparse.all_reduce(call, x, out, group, async_op, timeout)
