@@ -97,6 +97,7 @@ void GroupCore::admit(Request& request) {
   } else {
     admit_stranger(request);
   }
+  if (collectives_.empty()) calls_.note_ended(calls_.next());
   calls_.number(request.signature);
   if (!leavers_ahead_.empty()) compare_with_leavers();
 }
@@ -160,7 +161,7 @@ std::shared_ptr<Operation> GroupCore::start_admitted(Request request, Duration t
     refusals_.erase(found);
     take_refusal(operation->request.signature.sequence, refusal.world_rank, refusal.text);
   }
-  if (!operation->ended() && !operation->waits_for_turn && !proposed_) launch(*operation);
+  if (!operation->ended() && !operation->waits_for_turn && !is_breaking()) launch(*operation);
   return operation;
 }
 
@@ -226,14 +227,14 @@ void GroupCore::launch(Operation& operation) {
 
 // Once the group is about to break, nothing ends well any more, so that this rank does not go on as if nothing had happened.
 void GroupCore::advance() {
-  if (!proposed_ && messages_.has_news()) advance_messages();
-  if (!proposed_ && !collectives_.empty()) advance_collectives();
+  if (!is_breaking() && messages_.has_news()) advance_messages();
+  if (!is_breaking() && !collectives_.empty()) advance_collectives();
 }
 
 void GroupCore::advance_messages() {
   messages_.take_news(news_);
   for (const auto& operation : news_) {
-    if (!operation->ended() && !proposed_) advance_message(*operation);
+    if (!operation->ended() && !is_breaking()) advance_message(*operation);
   }
   news_.clear();
 }
@@ -244,7 +245,7 @@ void GroupCore::advance_collectives() {
   const std::uint64_t end = std::min(collectives_.end(), collectives_.first() + window);
   const bool ask_all = std::exchange(turns_changed_, false);
   bool others_wait = false;  // a circle carries out one after the other: nobody is further than the first
-  for (std::uint64_t place = collectives_.first(); place < end && !proposed_;
+  for (std::uint64_t place = collectives_.first(); place < end && !is_breaking();
        place = std::max(place + 1, collectives_.first())) {
     const std::shared_ptr<Operation> operation = collectives_.at(place);
     if (operation->ended()) continue;
@@ -295,6 +296,7 @@ void GroupCore::doom(Operation& operation, std::string reason, int world_peer, b
   if (reason.starts_with(speaker)) reason.erase(0, speaker.size());
   operation.doomed = std::move(reason);
   operation.doomed_at = runtime_->clock().now();
+  operation.probed_at = TimePoint{};
   operation.doomed_peer = world_peer;
   operation.does_not_fit = does_not_fit;
 }
@@ -324,7 +326,10 @@ void GroupCore::end(Operation& operation, std::exception_ptr error) {
   turns_changed_ = true;
   if (collectives_.oldest().get() == &operation) {
     collectives_.drop_ended();
-    stalls_.forget_before(collectives_.empty() ? calls_.next() : collectives_.oldest()->request.signature.sequence);
+    const std::uint64_t oldest =
+        collectives_.empty() ? calls_.next() : collectives_.oldest()->request.signature.sequence;
+    stalls_.forget_before(oldest);
+    calls_.note_ended(oldest);
   }
   forget_refused();
 }

@@ -13,13 +13,8 @@
 #include "group/runtime.hpp"
 
 namespace tutti {
-namespace {
 
 using namespace std::chrono_literals;
-
-constexpr Duration verdict_wait = 500ms;  // a broken transfer waits this long for the control network's verdict
-
-}  // namespace
 
 void GroupCore::request_abort(const control::Cause& cause) {
   if (broken_ || proposed_) return;
@@ -58,10 +53,8 @@ void GroupCore::break_with(const control::Cause& cause) {
 std::exception_ptr GroupCore::error_for(const control::Cause& cause, const Operation* operation) const {
   const std::string call = operation == nullptr ? "the group is broken" : call_text(*operation);
   const bool is_said = operation != nullptr && cause.text.starts_with(call);
-  const bool differs = operation != nullptr && cause.kind == control::Cause::Kind::mismatch;
   const std::string what =
-      is_said ? fmt::format("{}: {}", who(), cause.text)
-              : fmt::format("{}: {}{}: {}", who(), call, differs ? shape_text(*operation) : "", cause.text);
+      is_said ? fmt::format("{}: {}", who(), cause.text) : fmt::format("{}: {}: {}", who(), call, cause.text);
   switch (cause.kind) {
     case control::Cause::Kind::mismatch: return std::make_exception_ptr(Mismatch(what));
     case control::Cause::Kind::timeout: return std::make_exception_ptr(Timeout(what));
@@ -109,15 +102,23 @@ void GroupCore::withdraw_receives() {
   }
 }
 
-// A transfer failed. As a rule the control network says why; if not, the group breaks for what is known here.
-bool GroupCore::report_doomed(const Operation& operation, TimePoint now) {
+// A transfer failed. Where a link broke, its peer is accused by now, and the control network decides which of the two is lost. Otherwise the
+// peer is asked: one that is gone will be found lost, and if it answers, something failed here.
+bool GroupCore::report_doomed(Operation& operation, TimePoint now) {
   const int peer = operation.doomed_peer;
   const std::uint64_t sequence = operation.request.signature.sequence;
   if (!operation.does_not_fit && peer >= 0 && runtime_->has_left(peer)) {
-    report_left(peer, sequence);
+    if (!runtime_->control().has_left(peer)) return false;  // its goodbye is on its way, over others
+    const auto position = runtime_->position_when_leaving(peer, facts_.id);
+    if (!operation.is_message() && position && position->calls > sequence) {
+      report_other_call(operation, *position);
+    } else {
+      report_left(peer, sequence);
+    }
     return true;
   }
-  if (now - operation.doomed_at <= verdict_wait) return false;
+  if (!operation.does_not_fit && (runtime_->control().is_accused(peer) || !is_known_to_live(operation, now)))
+    return false;
   const std::string text = fmt::format("{} failed on rank {}: {}", call_text(operation), facts_.rank, operation.doomed);
   if (operation.does_not_fit) {
     request_abort({.kind = control::Cause::Kind::mismatch, .blamed = {}, .sequence = sequence, .text = text});
@@ -130,6 +131,18 @@ bool GroupCore::report_doomed(const Operation& operation, TimePoint now) {
                    .text = text});
   }
   return proposed_.has_value() || broken_.has_value();
+}
+
+bool GroupCore::is_known_to_live(Operation& doomed, TimePoint now) {
+  constexpr Duration ask_again = 100ms;
+  const int rank = rank_of(doomed.doomed_peer);
+  if (rank < 0 || rank == facts_.rank || runtime_->is_unreachable(doomed.doomed_peer)) return true;
+  if (stalls_.answered(rank, stall_key(doomed), doomed.doomed_at)) return true;
+  if (now - doomed.probed_at >= ask_again) {
+    doomed.probed_at = now;
+    ask(rank, doomed);
+  }
+  return false;
 }
 
 void GroupCore::probe(Operation& operation, const Whereabouts& where, std::size_t limit) {
@@ -150,6 +163,18 @@ void GroupCore::probe(Operation& operation, const Whereabouts& where, std::size_
   std::vector<int> asked = where.waiting_for;
   if (follows_chains(operation)) asked = stalls_.involved(asked, stall_key(operation));
   ask_some(asked, operation, limit);
+}
+
+// Everything that it sent has arrived, and it says that it took part in the call of this number.
+void GroupCore::report_other_call(const Operation& doomed, const control::Position& theirs) {
+  request_abort(
+      {.kind = control::Cause::Kind::mismatch,
+       .blamed = {},
+       .sequence = doomed.request.signature.sequence,
+       .text = fmt::format("rank {} called {}, but {} made another call in its place: it has left the job after "
+                           "{} calls of the group, and did not send what belongs to this one; every rank of a "
+                           "group must make the same calls in the same order",
+                           facts_.rank, call_text(doomed), name_of_rank(rank_of(doomed.doomed_peer)), theirs.calls)});
 }
 
 void GroupCore::report_left(int world_rank, std::uint64_t sequence) {

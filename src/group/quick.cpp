@@ -120,7 +120,8 @@ inline std::unique_lock<shm::RankLock> GroupCore::enter(Entry* entry, Verb verb,
 }
 
 inline bool GroupCore::is_undisturbed() const {
-  return !broken_ && !has_work() && early_.empty() && refusals_.empty() && !proposed_ && leavers_ahead_.empty();
+  return !broken_ && !has_work() && early_.empty() && refusals_.empty() && !proposed_ && !difference_ &&
+         leavers_ahead_.empty();
 }
 
 // Everything that tells this call from one before is compared; so nothing is left to check.
@@ -129,6 +130,7 @@ bool GroupCore::run_again(Entry& entry, const Plain& plain, Duration timeout, st
   Familiar* const familiar = find_replayable(plain);
   if (familiar == nullptr || !is_undisturbed()) return false;
   BodyStart& start = familiar->start;
+  calls_.note_ended(calls_.next());
   calls_.number(start.signature, familiar->hash);
   start.input = familiar->admitted.input.present() ? static_cast<const std::byte*>(plain.input.data()) : nullptr;
   start.output = familiar->admitted.output.present() ? static_cast<std::byte*>(plain.output.data()) : nullptr;
@@ -198,7 +200,7 @@ GroupCore::Exchange GroupCore::run_exchange(const Message* sent, const Message* 
 
 // The transport keeps messages in order, whoever watches over them.
 std::shared_ptr<Operation> GroupCore::pass(const Message& message, int& source, Waiting waiting) {
-  if (!quick_ || proposed_ || !message.data.is_contiguous()) {
+  if (!quick_ || is_breaking() || !message.data.is_contiguous()) {
     return launch_message(message);
   }
   if (!message_) message_ = take_operation();

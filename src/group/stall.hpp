@@ -17,16 +17,24 @@
 #include <tutti/clock.hpp>
 #include <tutti/request.hpp>
 
+#include "group/call_history.hpp"
+
 namespace tutti {
 
-/// "I am in this call of this group and wait for you."
 struct StallProbe {
   static constexpr std::uint64_t message_call = ~std::uint64_t{0};  // number of the call: a message, which has none
+  enum class About : std::uint8_t {
+    waiting = 0,       // "I am in this call of this group and wait for you"
+    this_call = 1,     // "in this call you asked for something else": the one who is asked knows both, and says so
+    earlier_calls = 2  // "one of the calls before was another one with you": these are the latest ones
+  };
+  About about = About::waiting;
   std::uint64_t group = 0;
   std::uint32_t epoch = 0;
-  Signature signature;
-  std::string site{};  // where the program made the call; empty: not known
-  /// If there are any: "these are my latest calls, and one of them was another one with you".
+  Signature signature{};
+  std::string site{};     // where the program made the call; empty: not known
+  std::string details{};  // this_call: what the signature has as a hash only, in words
+  CallDigest digest{};    // earlier_calls: of those before the one that showed it
   std::vector<Signature> calls{};
 };
 
@@ -36,6 +44,10 @@ struct StallAnswer {
     not_there_yet = 1,  // has not made this call; next_sequence says how far it is
     waiting = 2,        // is in the call, and waits itself
     past_it = 3,        // has finished the call
+    // Asked about differences: it tells the group which call it was; there are none; it is too long ago.
+    differs = 4,
+    agrees = 5,
+    forgotten = 6,
   };
   std::uint64_t group = 0;
   std::uint64_t sequence = 0;  // the call it was asked about

@@ -48,6 +48,11 @@ void GroupCore::look_after(TimePoint now) {
     return;
   }
   settle_difference(now);
+  if (difference_ &&
+      difference_->is_certain) {  // nothing ends well any more; the deadline bounds the wait for more words
+    if (now >= earliest_deadline_) request_abort(difference_->otherwise);
+    return;
+  }
   if (doomed_count_ > 0 || somebody_left_ || now >= earliest_deadline_) look_at_all(now);
   if (!proposed_ && !collectives_.empty()) watch_oldest(now);
   if (!proposed_ && !messages_.empty()) watch_messages(now);
@@ -171,8 +176,8 @@ void GroupCore::consider_warning(Operation& operation, TimePoint now) {
 StallAnswer GroupCore::answer_probe(int world_rank, const StallProbe& probe) {
   const std::uint64_t sequence = probe.signature.sequence;
   StallAnswer answer{.group = facts_.id, .sequence = sequence, .next_sequence = calls_.next()};
-  if (!probe.calls.empty()) {
-    compare_calls(world_rank, probe.calls);
+  if (probe.about != StallProbe::About::waiting) {
+    answer.state = compare_calls(world_rank, probe);
     return answer;
   }
   const Operation* const operation = running(sequence);
@@ -204,6 +209,10 @@ StallAnswer GroupCore::answer_probe(int world_rank, const StallProbe& probe) {
 
 void GroupCore::take_answer(int world_rank, const StallAnswer& answer) {
   const int rank = rank_of(world_rank);
+  using State = StallAnswer::State;
+  const bool is_about_difference = answer.state >= State::differs;
+  if (is_about_difference || answer.state == State::unknown_group) take_word_on_difference(world_rank, answer.state);
+  if (is_about_difference) return;
   Operation* const operation = running(answer.sequence);
   if (rank < 0 || (operation == nullptr && answer.sequence != StallProbe::message_call)) return;
   const TimePoint now = runtime_->clock().now();
