@@ -31,9 +31,9 @@ struct alignas(256) Flag {  // more than a line apart: processors fetch neighbou
 };
 
 void wait_for(const Flag& flag, Counter value) {
-  constexpr std::uint64_t looks_max = std::uint64_t{1} << 34;  // a minute and more: the other thread is gone
-  for (std::uint64_t looks = 0; flag.value.load(std::memory_order_acquire) < value; ++looks) {
-    if (looks == looks_max) std::abort();
+  constexpr std::uint64_t spins_max = std::uint64_t{1} << 34;  // a minute and more: the other thread is gone
+  for (std::uint64_t spins = 0; flag.value.load(std::memory_order_acquire) < value; ++spins) {
+    if (spins == spins_max) std::abort();
     _mm_pause();
   }
 }
@@ -80,28 +80,28 @@ class Barrier {
 /// Pieces from one rank to the other, through a ring of slots.
 class Channel {
  public:
-  Channel(std::size_t piece_bytes, std::size_t slots)
-      : piece_(piece_bytes), slots_(slots), memory_(piece_bytes * slots) {}
+  Channel(std::size_t chunk_bytes, std::size_t slots)
+      : chunk_(chunk_bytes), slots_(slots), memory_(chunk_bytes * slots) {}
 
   void leave(const std::byte* from, std::size_t bytes) {
-    for (std::size_t at = 0; at < bytes; at += piece_) {
+    for (std::size_t at = 0; at < bytes; at += chunk_) {
       if (left_ >= slots_) wait_for(taken_flag_, left_ - slots_ + 1);
-      std::memcpy(slot(left_), from + at, std::min(piece_, bytes - at));
+      std::memcpy(slot(left_), from + at, std::min(chunk_, bytes - at));
       left_flag_.value.store(++left_, std::memory_order_release);
     }
   }
   void take(std::byte* to, std::size_t bytes) {
-    for (std::size_t at = 0; at < bytes; at += piece_) {
+    for (std::size_t at = 0; at < bytes; at += chunk_) {
       wait_for(left_flag_, taken_ + 1);
-      std::memcpy(to + at, slot(taken_), std::min(piece_, bytes - at));
+      std::memcpy(to + at, slot(taken_), std::min(chunk_, bytes - at));
       taken_flag_.value.store(++taken_, std::memory_order_release);
     }
   }
 
  private:
-  std::byte* slot(Counter number) { return memory_.data() + number % slots_ * piece_; }
+  std::byte* slot(Counter number) { return memory_.data() + number % slots_ * chunk_; }
 
-  const std::size_t piece_, slots_;
+  const std::size_t chunk_, slots_;
   std::vector<std::byte> memory_;
   alignas(256) Counter left_ = 0;
   alignas(256) Counter taken_ = 0;
@@ -134,12 +134,12 @@ double measure(double seconds, int batch, const std::function<void(int, int)>& p
   return median(times[0]);
 }
 
-double broadcast(double seconds, std::size_t bytes, std::size_t piece, std::size_t slots) {
+double broadcast(double seconds, std::size_t bytes, std::size_t chunk, std::size_t slots) {
   constexpr std::size_t arrays_bytes = 32 << 20;
   const int batch = static_cast<int>(std::clamp<std::size_t>(arrays_bytes / bytes, 4, 256));
   std::vector<std::byte> arrays[2] = {std::vector<std::byte>(bytes * static_cast<std::size_t>(batch)),
                                       std::vector<std::byte>(bytes * static_cast<std::size_t>(batch))};
-  Channel channels[2] = {{piece, slots}, {piece, slots}};
+  Channel channels[2] = {{chunk, slots}, {chunk, slots}};
   const auto array = [&](int rank, int i) { return arrays[rank].data() + static_cast<std::size_t>(i) * bytes; };
   return measure(
       seconds, batch, [&](int rank, int i) { std::memset(array(rank, i), rank + i, bytes); },
@@ -152,16 +152,16 @@ double broadcast(double seconds, std::size_t bytes, std::size_t piece, std::size
 
 void show_broadcast(double seconds, std::size_t bytes) {
   double best = 0;
-  std::size_t best_piece = 0, best_slots = 0;
-  for (std::size_t piece = std::min<std::size_t>(bytes, 1024); piece <= std::min<std::size_t>(bytes, 1 << 20);
-       piece *= 2) {
+  std::size_t best_chunk = 0, best_slots = 0;
+  for (std::size_t chunk = std::min<std::size_t>(bytes, 1024); chunk <= std::min<std::size_t>(bytes, 1 << 20);
+       chunk *= 2) {
     for (const std::size_t slots : {2, 4, 16}) {
-      const double time = broadcast(seconds, bytes, piece, slots);
+      const double time = broadcast(seconds, bytes, chunk, slots);
       if (best_slots != 0 && time >= best) continue;
-      best = time, best_piece = piece, best_slots = slots;
+      best = time, best_chunk = chunk, best_slots = slots;
     }
   }
-  fmt::print("broadcast {:>9}  {:10.3f} us   in pieces of {} bytes through {} slots\n", bytes, best, best_piece,
+  fmt::print("broadcast {:>9}  {:10.3f} us   in pieces of {} bytes through {} slots\n", bytes, best, best_chunk,
              best_slots);
 }
 

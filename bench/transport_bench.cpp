@@ -26,7 +26,7 @@
 #include <tutti/error.hpp>
 
 #include "transport/host.hpp"
-#include "transport/mailbox.hpp"
+#include "transport/matching_queue.hpp"
 #include "transport/tcp.hpp"
 
 namespace {
@@ -104,7 +104,7 @@ class Bench {
 
  private:
   void start(Slot& slot, void (Transport::*verb)(Transfer&)) {
-    slot.transfer.envelope.lane = transport::point_to_point_lane;
+    slot.transfer.envelope.channel = transport::point_to_point_channel;
     slot.transfer.envelope.bytes = static_cast<std::int64_t>(slot.memory.size()) - 1;
     slot.transfer.peer = 1 - rank_;
     slot.memory[0] = static_cast<std::byte>(++changes_);
@@ -116,7 +116,7 @@ class Bench {
     Transfer receive, send;
     for (Transfer* transfer : {&receive, &send}) {
       transfer->envelope.tag = 1;
-      transfer->envelope.lane = transport::point_to_point_lane;
+      transfer->envelope.channel = transport::point_to_point_channel;
       transfer->envelope.bytes = 1;
       transfer->peer = 1 - rank_;
     }
@@ -188,7 +188,7 @@ Choice parse(const std::vector<std::string>& words) {
     const std::string& value = words[++i];
     if (word == "--eager") (shared ? host.eager_bytes_max : tcp.eager_bytes_max) = number(value);
     else if (word == "--ring") host.ring_bytes = static_cast<std::uint64_t>(number(value));
-    else if (word == "--piece") host.piece_bytes = number(value);
+    else if (word == "--piece") host.fragment_bytes = number(value);
     else if (word == "--fetch") host.fetch_bytes_per_poll = number(value);
     else if (word == "--streams") tcp.streams = static_cast<int>(number(value));
     else if (word == "--chunk") tcp.chunk_bytes = number(value);
@@ -203,7 +203,7 @@ Choice parse(const std::vector<std::string>& words) {
 // What one process has to know of the other's arena, through a socket between the two.
 struct Place {
   char address[512] = {};
-  std::uint64_t board = 0;
+  std::uint64_t control_block = 0;
 };
 
 std::unique_ptr<Transport> make_shared(int rank, std::unique_ptr<transport::TcpTransport> inner, int socket,
@@ -212,20 +212,21 @@ std::unique_ptr<Transport> make_shared(int rank, std::unique_ptr<transport::TcpT
   std::array<Place, 2> places;
   Place& own = places[static_cast<std::size_t>(rank)];
   arena->address().to_text().copy(own.address, sizeof own.address - 1);
-  own.board = transport::lay_out_board(*arena, 2);
+  own.control_block = transport::lay_out_control_block(*arena, 2);
   Place& other = places[static_cast<std::size_t>(1 - rank)];
   if (write(socket, &own, sizeof own) != sizeof own || read(socket, &other, sizeof other) != sizeof other) {
     throw Error("the other process is gone");
   }
   std::vector<shm::ArenaAddress> addresses;
   for (const Place& place : places) addresses.push_back(shm::ArenaAddress::from_text(place.address));
-  auto neighbours = std::make_shared<shm::Neighbours>(arena, rank, addresses);
-  if (!neighbours->reaches(1 - rank)) throw Error("no shared memory: " + neighbours->why_not(1 - rank));
-  return std::make_unique<transport::HostTransport>(transport::HostSetup{.neighbours = std::move(neighbours),
-                                                                         .inner = std::move(inner),
-                                                                         .boards = {places[0].board, places[1].board},
-                                                                         .clock = steady_clock(),
-                                                                         .options = options});
+  auto local_peers = std::make_shared<shm::LocalPeers>(arena, rank, addresses);
+  if (!local_peers->reaches(1 - rank)) throw Error("no shared memory: " + local_peers->why_not(1 - rank));
+  return std::make_unique<transport::HostTransport>(
+      transport::HostSetup{.local_peers = std::move(local_peers),
+                           .inner = std::move(inner),
+                           .control_blocks = {places[0].control_block, places[1].control_block},
+                           .clock = steady_clock(),
+                           .options = options});
 }
 
 void run_rank(int rank, std::unique_ptr<Transport> transport, int rounds_max) {
@@ -237,10 +238,10 @@ void run_rank(int rank, std::unique_ptr<Transport> transport, int rounds_max) {
 
 int run(const std::vector<std::string>& words) {
   const Choice choice = parse(words);
-  std::vector<wire::Listener> doors;
+  std::vector<wire::Listener> listening;
   std::vector<wire::Address> table;
   for (int rank = 0; rank < 2; ++rank) {
-    table.push_back(doors.emplace_back(transport::open_listener(wire::Address::loopback(), choice.tcp)).address());
+    table.push_back(listening.emplace_back(transport::open_listener(wire::Address::loopback(), choice.tcp)).address());
   }
   const wire::Secret secret = wire::make_secret();
   int sockets[2] = {-1, -1};
@@ -250,13 +251,13 @@ int run(const std::vector<std::string>& words) {
   close(sockets[1 - rank]);
   auto inner = std::make_unique<transport::TcpTransport>(
       transport::TcpSetup{.rank = rank,
-                          .listener = std::move(doors[static_cast<std::size_t>(rank)]),
+                          .listener = std::move(listening[static_cast<std::size_t>(rank)]),
                           .table = table,
                           .secret = secret,
                           .clock = steady_clock(),
                           .world = 1,
                           .options = choice.tcp});
-  doors.clear();
+  listening.clear();
   if (choice.shared) {
     run_rank(rank, make_shared(rank, std::move(inner), sockets[rank], choice.host), 20'000);
   } else {

@@ -130,14 +130,14 @@ class Workplace:
 def serve(coordinator, name):
     lines = coordinator.makefile("rw")
     print("hello", name, dist.get_rank(), f"gloo of torch {torch.__version__}", file=lines, flush=True)
-    cell, place = None, None
+    bench_case, place = None, None
     for line in lines:
         verb, dtype, count, form, memory, calls, batches = line.split()
         try:
             if memory != "heap":
                 raise RuntimeError("only heap memory can be measured with gloo")
-            if (verb, dtype, count, form) != cell:
-                cell, place = (verb, dtype, count, form), None
+            if (verb, dtype, count, form) != bench_case:
+                bench_case, place = (verb, dtype, count, form), None
                 place = Workplace(verb, dtype, int(count), form == "in_place")
             place.reserve(int(calls))
             place.run_batch(int(calls))

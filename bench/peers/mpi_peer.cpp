@@ -41,10 +41,10 @@ MPI_Datatype type_of(DType dtype) {
 class MpiLibrary final : public Library {
  public:
   MpiLibrary() {
-    MPI_Comm_rank(MPI_COMM_WORLD, &seat_.rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &seat_.size);
+    MPI_Comm_rank(MPI_COMM_WORLD, &position_.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &position_.size);
   }
-  [[nodiscard]] Seat seat() const override { return seat_; }
+  [[nodiscard]] RankPosition position() const override { return position_; }
   [[nodiscard]] std::string describe() const override {
     char text[MPI_MAX_LIBRARY_VERSION_STRING];
     int length = 0;
@@ -52,28 +52,28 @@ class MpiLibrary final : public Library {
     const std::string whole(text, static_cast<std::size_t>(length));
     return whole.substr(0, whole.find_first_of(",\n"));
   }
-  void prepare(const Cell& cell) override {
-    if (cell.count > std::numeric_limits<int>::max()) throw Unsupported("MPI counts elements with an int");
-    type_ = type_of(cell.dtype);
-    op_ = cell.dtype == DType::boolean ? MPI_LOR : MPI_SUM;
+  void prepare(const BenchCase& bench_case) override {
+    if (bench_case.count > std::numeric_limits<int>::max()) throw Unsupported("MPI counts elements with an int");
+    type_ = type_of(bench_case.dtype);
+    op_ = bench_case.dtype == DType::boolean ? MPI_LOR : MPI_SUM;
   }
   void barrier() override { MPI_Barrier(MPI_COMM_WORLD); }
-  void call(const Call& call) override;
+  void call(const TimedCall& call) override;
 
  private:
-  void ping_pong(const Call& call, int count);
+  void ping_pong(const TimedCall& call, int count);
 
-  Seat seat_{};
+  RankPosition position_{};
   MPI_Datatype type_ = MPI_FLOAT;
   MPI_Op op_ = MPI_SUM;
 };
 
-void MpiLibrary::call(const Call& call) {
+void MpiLibrary::call(const TimedCall& call) {
   const MPI_Comm world = MPI_COMM_WORLD;
-  const int count = static_cast<int>(call.cell.count), block = count / seat_.size;
-  const bool in_place = call.in == call.out, at_root = seat_.rank == call.root;
+  const int count = static_cast<int>(call.bench_case.count), block = count / position_.size;
+  const bool in_place = call.in == call.out, at_root = position_.rank == call.root;
   const void* in = in_place ? MPI_IN_PLACE : call.in;
-  switch (call.cell.verb) {
+  switch (call.bench_case.verb) {
     case Verb::all_reduce: MPI_Allreduce(in, call.out, count, type_, op_, world); break;
     case Verb::reduce:
       MPI_Reduce(at_root ? in : call.in, at_root ? call.out : nullptr, count, type_, op_, call.root, world);
@@ -87,8 +87,8 @@ void MpiLibrary::call(const Call& call) {
     case Verb::scan: MPI_Scan(in, call.out, count, type_, op_, world); break;
     case Verb::exscan: MPI_Exscan(in, call.out, count, type_, op_, world); break;
     case Verb::permute:
-      MPI_Sendrecv(in, count, type_, (seat_.rank + 1) % seat_.size, 0, call.out, count, type_,
-                   (seat_.rank + seat_.size - 1) % seat_.size, 0, world, MPI_STATUS_IGNORE);
+      MPI_Sendrecv(in, count, type_, (position_.rank + 1) % position_.size, 0, call.out, count, type_,
+                   (position_.rank + position_.size - 1) % position_.size, 0, world, MPI_STATUS_IGNORE);
       break;
     case Verb::barrier: MPI_Barrier(world); break;
     case Verb::send: ping_pong(call, count); break;
@@ -96,8 +96,8 @@ void MpiLibrary::call(const Call& call) {
   }
 }
 
-void MpiLibrary::ping_pong(const Call& call, int count) {
-  const int peer = 1 - seat_.rank;
+void MpiLibrary::ping_pong(const TimedCall& call, int count) {
+  const int peer = 1 - position_.rank;
   if (peer == 1) MPI_Send(call.in, count, type_, peer, 0, MPI_COMM_WORLD);
   MPI_Recv(call.out, count, type_, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   if (peer == 0) MPI_Send(call.in, count, type_, peer, 0, MPI_COMM_WORLD);

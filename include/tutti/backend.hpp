@@ -12,7 +12,7 @@
 namespace tutti {
 
 /// Where a piece of work stands, for error reports: "step 9 of 14, waiting for rank 5".
-struct Whereabouts {
+struct Progress {
   std::string how;  // "ring over tcp"
   int step = 0;
   int step_count = 0;
@@ -27,7 +27,7 @@ class Task {
   virtual bool poll() = 0;
   /// Gives up. When it returns, nothing touches the caller's memory any more. Allowed at any time, also after a throw.
   virtual void cancel() = 0;
-  [[nodiscard]] virtual Whereabouts whereabouts() const = 0;
+  [[nodiscard]] virtual Progress progress() const = 0;
   /// Gives the task back to its backend for reuse. Only after poll() returned true or cancel().
   virtual void release() = 0;
 };

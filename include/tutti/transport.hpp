@@ -18,9 +18,9 @@ struct Envelope {
   std::uint64_t group = 0;  // id of the group
   std::uint32_t epoch = 0;  // of the group: messages of a former life are dropped
   std::uint32_t tag = 0;  // collective: the message's number in the plan for this pair; point to point: the user's tag
-  std::uint32_t phase = 0;  // collective: part of a call with several (size exchange, sub-requests)
-  std::uint32_t lane = 0;   // 0: collective; 1: point to point
-  Signature signature{};    // of the call; point to point: verb, dtype and count of the message
+  std::uint32_t phase = 0;    // collective: part of a call with several (size exchange, sub-requests)
+  std::uint32_t channel = 0;  // 0: collective; 1: point to point
+  Signature signature{};      // of the call; point to point: verb, dtype and count of the message
   std::int64_t bytes = 0;
 };
 
@@ -93,7 +93,7 @@ class Transport {
   virtual void recv(Transfer& transfer) = 0;
   /// A point-to-point receive that may be done at once: false if its message does not come for as long as it takes to look
   /// `looks` times, or if others are under way. Nothing has happened then, and recv() goes the usual way.
-  virtual bool recv_at_once(Transfer& /*transfer*/, int /*looks*/) { return false; }
+  virtual bool try_recv(Transfer& /*transfer*/, int /*looks*/) { return false; }
   virtual void cancel(Transfer& transfer) = 0;  // → idle; what arrives for it later is discarded
   /// Whether a pending receive has found its message, whose bytes are still to come.
   [[nodiscard]] virtual bool is_arriving(const Transfer& /*receive*/) const { return false; }
@@ -115,7 +115,7 @@ class Transport {
   virtual void wait(TimePoint until, Events events) = 0;
   virtual void wake() = 0;  // from any thread
   /// Whether wait() ends when something under way moves on. Not so for what passes through shared memory: there the
-  /// ranks ring each other's bells (shm/bell.hpp).
+  /// ranks ring each other's bells (shm/doorbell.hpp).
   [[nodiscard]] virtual bool busy_outside() const { return true; }
   /// Whether anything at all came in from this peer since the last time this was asked: a sign of life.
   virtual bool heard_from(int /*peer*/) { return false; }

@@ -147,7 +147,7 @@ nb::object apply_plain(const Call& call, nb::handle x) {
   return apply(call, x, nb::none(), nb::none(), false, nb::none());
 }
 
-/// tutti.average of what is usual: a nest of floating-point arrays, or one of NumPy's. None: not served here.
+/// tutti.average of what is usual: a tree of floating-point arrays, or one of NumPy's. None: not served here.
 nb::object average(nb::handle x, nb::handle group, nb::handle timeout) {
   static const auto* const mean = new Call{.verb = Verb::all_reduce, .op = Op::mean};
   forget_ended();
@@ -168,7 +168,7 @@ nb::object send(nb::handle x, int dst, std::uint32_t tag, nb::handle group, nb::
   static const nb::handle in_python = function_for_messages("send");
   if (!is_numpy(x)) return in_python(x, dst, tag, group, timeout);
   forget_ended();
-  run_message(member_of(group), Direction::send, view_of_numpy(x), dst, tag, timeout_from(timeout));
+  run_member_message(member_of(group), Direction::send, view_of_numpy(x), dst, tag, timeout_from(timeout));
   return nb::none();
 }
 
@@ -182,7 +182,7 @@ nb::object recv(nb::handle like, std::optional<int> src, std::uint32_t tag, nb::
   const View view = view_of_numpy(result);
   if (view.is_read_only()) return in_python(like, src, tag, out, group, timeout);
   forget_ended();
-  run_message(member_of(group), Direction::receive, view, src.value_or(any_source), tag, timeout_from(timeout));
+  run_member_message(member_of(group), Direction::receive, view, src.value_or(any_source), tag, timeout_from(timeout));
   return result;
 }
 

@@ -1,4 +1,4 @@
-// fused.cpp: one verb on a nest of arrays, in few messages: packed, sent and unpacked in one step.
+// fused.cpp: one verb on a tree of arrays, in few messages: packed, sent and unpacked in one step.
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings/fused.hpp"
 
@@ -15,8 +15,8 @@
 #include <tutti/error.hpp>
 
 #include "bindings/bind.hpp"
-#include "bindings/nest.hpp"
 #include "bindings/numpy.hpp"
+#include "bindings/tree.hpp"
 #include "kernel/kernel.hpp"
 #include "parallel/fuse.hpp"
 
@@ -41,7 +41,7 @@ bool is_fusible(const Call& call) {
 /// every rank.
 parallel::FuseLimits limits_for(Member& member) {
   const bool is_near = member.group().backend() == "shm" || member.size() == 1;
-  return is_near ? parallel::FuseLimits::among_neighbours() : parallel::FuseLimits();
+  return is_near ? parallel::FuseLimits::among_local_peers() : parallel::FuseLimits();
 }
 
 /// Memory for packed arrays. One piece is kept from call to call; whoever finds it taken makes another.
@@ -90,21 +90,21 @@ struct Results {
   }
 };
 
-bool make_results(const Nest& nest, Results& results) {
-  results.arrays.reserve(nest.leaves.size());
-  results.views.reserve(nest.leaves.size());
-  for (std::size_t i = 0; i < nest.leaves.size(); ++i) {
-    const View& like = nest.views[i];
-    if (nest.server == nullptr) {
-      nb::object array = new_numpy_like(nest.leaves[i], like.shape());
+bool make_results(const Tree& tree, Results& results) {
+  results.arrays.reserve(tree.leaves.size());
+  results.views.reserve(tree.leaves.size());
+  for (std::size_t i = 0; i < tree.leaves.size(); ++i) {
+    const View& like = tree.views[i];
+    if (tree.server == nullptr) {
+      nb::object array = new_numpy_like(tree.leaves[i], like.shape());
       const View view = view_of_numpy(array);
       results.add(std::move(array), view);
       continue;
     }
     Array memory = new_array(like.dtype(), like.shape());  // begins at a multiple of 64: frameworks can take it over
     const View view = memory.view;
-    nb::object array = nest.server->type.is_none() ? numpy_over(view, nb::cast(std::move(memory)))
-                                                   : array_over(nest.server->type, std::move(memory));
+    nb::object array = tree.server->type.is_none() ? numpy_over(view, nb::cast(std::move(memory)))
+                                                   : array_over(tree.server->type, std::move(memory));
     if (!array.is_valid()) return false;
     results.add(std::move(array), view);
   }
@@ -112,9 +112,9 @@ bool make_results(const Nest& nest, Results& results) {
 }
 
 /// NumPy arrays of the caller, built as the input is. What does not fit is refused by _fuse.py, in words.
-bool take_results(const Nest& nest, nb::handle out, Results& results) {
-  Nest given;
-  if (nest.server != nullptr || !given.take(out) || given.server != nullptr || given.shape != nest.shape) return false;
+bool take_results(const Tree& tree, nb::handle out, Results& results) {
+  Tree given;
+  if (tree.server != nullptr || !given.take(out) || given.server != nullptr || given.shape != tree.shape) return false;
   const auto is_writable = [](const View& view) {
     return !view.is_read_only() && std::ranges::find(view.strides(), 0) == view.strides().end();
   };
@@ -123,19 +123,19 @@ bool take_results(const Nest& nest, nb::handle out, Results& results) {
   return true;
 }
 
-/// One nest on its way.
+/// One tree on its way.
 struct FusedCall {
   const std::shared_ptr<Member>& member;
   Call call;
   Duration timeout;
-  const Nest& nest;
+  const Tree& tree;
   const Results& results;
 
   /// Off its root, what a broadcast is given is not read.
   [[nodiscard]] bool reads() const { return call.verb != Verb::broadcast || member->rank() == call.root; }
 
   void run_alone(std::size_t leaf) const {
-    const Terms terms{.input = reads() ? nest.views[leaf] : View(), .output = results.views[leaf], .timeout = timeout};
+    const Terms terms{.input = reads() ? tree.views[leaf] : View(), .output = results.views[leaf], .timeout = timeout};
     run_call(member, call, terms);
   }
 
@@ -144,11 +144,11 @@ struct FusedCall {
     Packed memory(in_place ? message.bytes : 2 * message.bytes);
     std::byte* const input = memory.data();
     std::byte* const output = in_place ? input : input + message.bytes;
-    const DType dtype = nest.views[std::size_t(message.leaves.front())].dtype();
+    const DType dtype = tree.views[std::size_t(message.leaves.front())].dtype();
     const std::int64_t count = message.bytes / std::int64_t(size_of(dtype));
     if (reads()) {
       std::byte* to = input;
-      for (const int leaf : message.leaves) to = pack(nest.views[std::size_t(leaf)], to);
+      for (const int leaf : message.leaves) to = pack(tree.views[std::size_t(leaf)], to);
     }
     const Terms terms{.input = reads() ? View(input, dtype, std::span(&count, 1)) : View(),
                       .output = View(output, dtype, std::span(&count, 1)),
@@ -161,54 +161,54 @@ struct FusedCall {
 };
 
 /// Where the framework's own compiler packs and unpacks.
-nb::object run_by_server(const Nest& nest, nb::handle x, const Structure& structure, const Call& call,
+nb::object run_by_server(const Tree& tree, nb::handle x, const Structure& structure, const Call& call,
                          const std::shared_ptr<Member>& member, Duration timeout) {
   nb::list messages;
   for (const Structure::Message& message : structure.messages) messages.append(nb::tuple(nb::cast(message.leaves)));
   const nb::object seconds =
       timeout == Duration{} ? nb::none() : nb::object(nb::float_(std::chrono::duration<double>(timeout).count()));
-  const nb::object made = nest.server->run(call, listed(nest.leaves), nb::tuple(messages), member, seconds);
-  std::vector<nb::object> results(nest.leaves.size());
+  const nb::object made = tree.server->run(call, listed(tree.leaves), nb::tuple(messages), member, seconds);
+  std::vector<nb::object> results(tree.leaves.size());
   for (std::size_t i = 0; i < results.size(); ++i) results[i] = made[i];
-  return Nest::rebuild(x, results);
+  return Tree::rebuild(x, results);
 }
 
 }  // namespace
 
 nb::object apply_fused(const std::shared_ptr<Member>& member, const Call& call, nb::handle x, nb::handle out,
                        Duration timeout, Elements elements) {
-  Nest nest;
+  Tree tree;
   Results results;
-  if (!is_fusible(call) || !nest.take(x)) return {};
-  if (!out.is_none() && !take_results(nest, out, results)) return {};
-  const auto structure = nest.structure(x, limits_for(*member));
+  if (!is_fusible(call) || !tree.take(x)) return {};
+  if (!out.is_none() && !take_results(tree, out, results)) return {};
+  const auto structure = tree.structure(x, limits_for(*member));
   if (elements == Elements::floating && !structure->is_floating) return {};
   Call structured = call;
   structured.structure = structure->hash;
-  if (nest.server != nullptr && !nest.server->run.is_none()) {
+  if (tree.server != nullptr && !tree.server->run.is_none()) {
     if (!out.is_none()) return {};
-    return run_by_server(nest, x, *structure, structured, member, timeout);
+    return run_by_server(tree, x, *structure, structured, member, timeout);
   }
-  if (out.is_none() && !make_results(nest, results)) return {};
-  const FusedCall fused{.member = member, .call = structured, .timeout = timeout, .nest = nest, .results = results};
+  if (out.is_none() && !make_results(tree, results)) return {};
+  const FusedCall fused{.member = member, .call = structured, .timeout = timeout, .tree = tree, .results = results};
   for (const Structure::Message& message : structure->messages) {
     if (message.leaves.size() == 1) fused.run_alone(std::size_t(message.leaves.front()));
     else fused.run_together(message);
   }
-  if (nest.server == nullptr || nest.server->finish.is_none()) return Nest::rebuild(x, results.arrays);
-  const nb::object finished = nest.server->finish(listed(results.arrays), listed(nest.leaves));
+  if (tree.server == nullptr || tree.server->finish.is_none()) return Tree::rebuild(x, results.arrays);
+  const nb::object finished = tree.server->finish(listed(results.arrays), listed(tree.leaves));
   for (std::size_t i = 0; i < results.arrays.size(); ++i) results.arrays[i] = finished[i];
-  return Nest::rebuild(x, results.arrays);
+  return Tree::rebuild(x, results.arrays);
 }
 
 void bind_fused(nb::module_& m) {
   m.def(
-      "serve_nests",
+      "serve_trees",
       [](const std::vector<nb::handle>& types, nb::object makes, nb::object allows, nb::object views, nb::object finish,
          nb::object run) {
-        const auto server = std::make_shared<NestServer>(
-            NestServer{.type = makes, .allows = allows, .views = views, .finish = finish, .run = run});
-        for (const nb::handle type : types) serve_nests(type, server);
+        const auto server = std::make_shared<TreeServer>(
+            TreeServer{.type = makes, .allows = allows, .views = views, .finish = finish, .run = run});
+        for (const nb::handle type : types) serve_trees(type, server);
       },
       nb::arg("types"), nb::kw_only(), nb::arg("makes").none() = nb::none(), nb::arg("allows").none() = nb::none(),
       nb::arg("views").none() = nb::none(), nb::arg("finish").none() = nb::none(), nb::arg("run").none() = nb::none(),

@@ -14,7 +14,7 @@ namespace tutti::python {
 inline constexpr std::int64_t brief_bytes = 4096;
 
 /// Releases the GIL as soon as a call has to wait for anyone, and takes it back at the end.
-class GilWhileBrief final : public GroupCore::Patience {
+class GilWhileBrief final : public GroupCore::BlockingHook {
  public:
   GilWhileBrief() = default;
   GilWhileBrief(const GilWhileBrief&) = delete;
@@ -22,7 +22,7 @@ class GilWhileBrief final : public GroupCore::Patience {
   ~GilWhileBrief() noexcept(false) {
     if (released_ != nullptr) take_gil_back(released_);
   }
-  void needed() override {
+  void before_blocking() override {
     if (released_ == nullptr) released_ = PyEval_SaveThread();
   }
 

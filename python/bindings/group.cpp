@@ -101,11 +101,11 @@ PendingWork message(Direction direction, const Handle& self, nb::handle array, i
   return PendingWork(std::move(started), held.owner, std::move(result), std::move(finish));
 }
 
-void run_message(Direction direction, const Handle& self, nb::handle array, int peer, std::uint32_t tag,
-                 nb::handle timeout) {
+void run_array_message(Direction direction, const Handle& self, nb::handle array, int peer, std::uint32_t tag,
+                       nb::handle timeout) {
   forget_ended();
   const Held held = hold(array, direction == Direction::send ? Use::read : Use::write);
-  run_message(self, direction, held.view, peer, tag, timeout_from(timeout));
+  run_member_message(self, direction, held.view, peer, tag, timeout_from(timeout));
 }
 
 Handle subgroup(const Handle& self, const std::vector<int>& ranks, nb::handle timeout) {
@@ -174,13 +174,13 @@ void bind_group(nb::module_& m) {
       .def(
           "run_send",
           [](const Handle& self, nb::handle array, int dst, std::uint32_t tag, nb::handle timeout) {
-            run_message(Direction::send, self, array, dst, tag, timeout);
+            run_array_message(Direction::send, self, array, dst, tag, timeout);
           },
           nb::arg("array"), nb::arg("dst"), nb::arg("tag") = 0, nb::arg("timeout") = none)
       .def(
           "run_recv",
           [](const Handle& self, nb::handle array, std::optional<int> src, std::uint32_t tag, nb::handle timeout) {
-            run_message(Direction::receive, self, array, src.value_or(any_source), tag, timeout);
+            run_array_message(Direction::receive, self, array, src.value_or(any_source), tag, timeout);
           },
           nb::arg("array"), nb::arg("src").none(), nb::arg("tag") = 0, nb::arg("timeout") = none)
       .def("split", split, nb::arg("color").none(), nb::arg("key") = 0, nb::arg("timeout") = none,
@@ -188,10 +188,10 @@ void bind_group(nb::module_& m) {
            "None.")
       .def("subgroup", subgroup, nb::arg("ranks"), nb::arg("timeout") = none,
            "The listed ranks of this group, in that order. Only they need call it.")
-      .def("twin",
+      .def("duplicate",
            [](const Handle& self) {
              const WithoutGil release;
-             return self->twin();
+             return self->duplicate();
            })
       .def("empty", memory, nb::arg("bytes"))
       .def(

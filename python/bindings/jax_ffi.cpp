@@ -29,7 +29,7 @@ namespace {
 
 namespace ffi = xla::ffi;
 
-constexpr Duration moment = std::chrono::milliseconds(2);
+constexpr Duration spin_budget = std::chrono::milliseconds(2);
 
 /// XLA's threads flush denormal numbers to zero. Ours do not, and a result must not depend on the thread that adds.
 class ExactArithmetic {
@@ -144,8 +144,8 @@ Started begin(const Attributes& attributes, const ffi::AnyBuffer& x, ffi::AnyBuf
   terms.timeout = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(attributes.timeout));
   Runtime& runtime = member->core().runtime();
   runtime.check_alive();
-  Started started = run_for_a_moment(member, call, terms);
-  await(started, deadline_after(runtime.clock().now(), moment));
+  Started started = run_within_spin_budget(member, call, terms);
+  await(started, deadline_after(runtime.clock().now(), spin_budget));
   return started;
 }
 
@@ -188,9 +188,9 @@ nb::dict handlers() {
 /// no handler has to make a group. Collective where they are new.
 std::int64_t prepare(const std::shared_ptr<Member>& member, const Call& call) {
   const WithoutGil release;
-  const auto twin = member->twin();
-  if (call.reverse) (void)twin->reversed();
-  return twin->id();
+  const auto duplicate = member->duplicate();
+  if (call.reverse) (void)duplicate->reversed();
+  return duplicate->id();
 }
 
 }  // namespace

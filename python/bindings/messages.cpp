@@ -41,7 +41,7 @@ Started start_message(const std::shared_ptr<Member>& member, Direction direction
   GroupCore& core = member->core();
   const GroupCore::Entry entry(core, name_of(message.verb));
   auto operation = core.start_message(message);
-  core.runtime().entrust(*operation);
+  core.runtime().hand_to_progress_thread(*operation);
   return {.member = member, .operations = {std::move(operation)}};
 }
 
@@ -78,14 +78,14 @@ Started run_sendrecv(const std::shared_ptr<Member>& member, const Call& call, co
 }
 
 // No Entry: another thread may well answer meanwhile.
-void run_message(const std::shared_ptr<Member>& member, Direction direction, const View& data, int peer,
-                 std::uint32_t tag, Duration timeout) {
+void run_member_message(const std::shared_ptr<Member>& member, Direction direction, const View& data, int peer,
+                        std::uint32_t tag, Duration timeout) {
   Started started{.member = member};
   {
     GilWhileBrief gil;
-    if (data.bytes() > brief_bytes) gil.needed();
+    if (data.bytes() > brief_bytes) gil.before_blocking();
     GroupCore::Message message = message_of(direction, data, peer, tag, timeout, false);
-    message.patience = &gil;
+    message.hook = &gil;
     int source = peer;
     auto operation = member->core().run_message(nullptr, message, source);
     if (!operation) return;

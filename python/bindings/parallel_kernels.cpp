@@ -19,7 +19,7 @@ namespace {
 
 // Contiguous, of one dtype and length: what the kernels take.
 template <std::size_t n>
-void require_alike(std::string_view what, const std::array<const Held*, n>& arrays) {
+void require_same_shape(std::string_view what, const std::array<const Held*, n>& arrays) {
   for (const Held* array : arrays) {
     const View& view = array->view;
     if (!view.present() || !view.is_contiguous()) {
@@ -39,7 +39,7 @@ void bind_adamw(nb::module_& m) {
          double beta1, double beta2, double eps, double weight_decay, double gradient_scale) {
         const Held p = hold(parameter, Use::write), g = hold(gradient, Use::read);
         const Held a = hold(mean, Use::write), s = hold(square, Use::write);
-        require_alike<4>("adamw_step", {&p, &g, &a, &s});
+        require_same_shape<4>("adamw_step", {&p, &g, &a, &s});
         const kernel::AdamW rule{.learning_rate = lr,
                                  .beta1 = beta1,
                                  .beta2 = beta2,
@@ -62,8 +62,8 @@ void bind_sgd(nb::module_& m) {
       [](nb::handle parameter, nb::handle gradient, nb::handle velocity, double lr, double momentum, double dampening,
          double weight_decay, bool nesterov, bool is_first, double gradient_scale) {
         const Held p = hold(parameter, Use::write), g = hold(gradient, Use::read), v = hold(velocity, Use::write);
-        require_alike<2>("sgd_step", {&p, &g});
-        if (v.view.present()) require_alike<2>("sgd_step", {&p, &v});
+        require_same_shape<2>("sgd_step", {&p, &g});
+        if (v.view.present()) require_same_shape<2>("sgd_step", {&p, &v});
         const kernel::Sgd rule{.learning_rate = lr,
                                .momentum = momentum,
                                .dampening = dampening,
@@ -81,7 +81,7 @@ void bind_sgd(nb::module_& m) {
       "sum_of_squares",
       [](nb::handle array) {
         const Held x = hold(array, Use::read);
-        require_alike<1>("sum_of_squares", {&x});
+        require_same_shape<1>("sum_of_squares", {&x});
         const WithoutGil without_gil;
         return kernel::sum_of_squares(x.view.dtype(), x.view.data(), x.view.count());
       },
@@ -107,7 +107,7 @@ void bind_quantise(nb::module_& m) {
       [](nb::handle values, nb::handle residual, nb::handle records) {
         const Held from = hold(values, Use::read), left = hold(residual, Use::write), to = hold(records, Use::write);
         check_records("quantise", from, to);
-        if (left.view.present()) require_alike<2>("quantise", {&from, &left});
+        if (left.view.present()) require_same_shape<2>("quantise", {&from, &left});
         const WithoutGil without_gil;
         kernel::quantise(static_cast<const float*>(from.view.data()), static_cast<float*>(left.view.data()),
                          to.view.data(), from.view.count());

@@ -67,10 +67,10 @@ void set_world(std::shared_ptr<Member> world) { std::swap(registry().world, worl
 
 bool has_world() { return registry().world != nullptr; }
 
-std::shared_ptr<Member> Member::twin() {
+std::shared_ptr<Member> Member::duplicate() {
   const std::lock_guard guard(mutex_);
-  if (!twin_) twin_ = enroll(group_.subgroup(own_ranks(*this)));
-  return twin_;
+  if (!duplicate_) duplicate_ = enroll(group_.subgroup(own_ranks(*this)));
+  return duplicate_;
 }
 
 std::shared_ptr<Member> Member::reversed() {
@@ -84,7 +84,7 @@ std::shared_ptr<Member> Member::reversed() {
 
 void Member::abort(std::string_view reason) {
   const std::lock_guard guard(mutex_);
-  for (const auto& made : {twin_, reversed_}) {
+  for (const auto& made : {duplicate_, reversed_}) {
     if (made) made->group_.abort(reason);
   }
   group_.abort(reason);

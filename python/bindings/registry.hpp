@@ -28,7 +28,7 @@ class Member : public std::enable_shared_from_this<Member> {
 
   /// The same members with sequence numbers of their own: for programs that call from threads of their own. The first call is
   /// collective, without the GIL.
-  std::shared_ptr<Member> twin();
+  std::shared_ptr<Member> duplicate();
   /// The same members, last first. Likewise.
   std::shared_ptr<Member> reversed();
   /// Breaks the group on every member, and the groups made for it. Without the GIL.
@@ -38,7 +38,7 @@ class Member : public std::enable_shared_from_this<Member> {
   Group group_;
   std::int64_t id_;
   std::mutex mutex_;
-  std::shared_ptr<Member> twin_, reversed_;
+  std::shared_ptr<Member> duplicate_, reversed_;
 };
 
 /// Enters a group under a number that no other group of this process ever had or gets.

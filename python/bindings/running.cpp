@@ -67,7 +67,7 @@ void give_back(const Call& call, int rank, Terms& terms) {
   terms.learns = nullptr;
 }
 
-bool is_plain(const Call& c, const Terms& t) {
+bool is_simple(const Call& c, const Terms& t) {
   return !c.reverse && !c.is_sendrecv && c.axis == 0 && c.concat_axis == 0 && !c.stack && !c.uneven &&
          c.structure == 0 && c.sizes.empty() && c.recv_sizes.empty() && c.pairs.empty() && !t.differentiated &&
          !t.learns;
@@ -75,18 +75,14 @@ bool is_plain(const Call& c, const Terms& t) {
 
 /// A call that was made before, on arrays like these. False: nothing has happened.
 bool run_again(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms,
-               GroupCore::Patience* patience, Started& started) {
-  if (!is_plain(call, terms) || gives_input_back(call, member->rank())) return false;
+               GroupCore::BlockingHook* hook, Started& started) {
+  if (!is_simple(call, terms) || gives_input_back(call, member->rank())) return false;
   GroupCore& core = member->core();
   GroupCore::Entry entry;
   std::shared_ptr<Operation> operation;
-  const GroupCore::Plain plain{.verb = call.verb,
-                               .input = terms.input,
-                               .output = terms.output,
-                               .op = call.op,
-                               .root = call.root,
-                               .patience = patience};
-  if (!core.run_again(entry, plain, terms.timeout, operation)) return false;
+  const GroupCore::SimpleCall simple{
+      .verb = call.verb, .input = terms.input, .output = terms.output, .op = call.op, .root = call.root, .hook = hook};
+  if (!core.run_again(entry, simple, terms.timeout, operation)) return false;
   if (operation) started = {.member = member, .operations = {std::move(operation)}};
   return true;
 }
@@ -130,11 +126,11 @@ Started start_call(const std::shared_ptr<Member>& called, const Call& call, cons
   GroupCore& core = member->core();
   const GroupCore::Entry entry(core, name_of(call));
   auto operation = core.start(std::move(request), terms.timeout);
-  core.runtime().entrust(*operation);
+  core.runtime().hand_to_progress_thread(*operation);
   return {.member = member, .operations = {std::move(operation)}};
 }
 
-Started run_for_a_moment(const std::shared_ptr<Member>& called, const Call& call, const Terms& given) {
+Started run_within_spin_budget(const std::shared_ptr<Member>& called, const Call& call, const Terms& given) {
   const auto member = call.reverse ? called->reversed() : called;
   if (call.is_sendrecv) return run_sendrecv(member, call, given);
   Started started{.member = member};
@@ -202,7 +198,7 @@ void run_call(const std::shared_ptr<Member>& member, const Call& call, const Ter
   Started started;
   if (!run_briefly(member, call, terms, started)) {
     const WithoutGil release;
-    started = run_for_a_moment(member, call, terms);
+    started = run_within_spin_budget(member, call, terms);
   }
   complete(started);
 }

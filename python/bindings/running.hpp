@@ -48,7 +48,7 @@ struct Started {
 /// Begins a call. What it works on must stay alive until it has ended.
 Started start_call(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms);
 /// The same, but tries for a moment to be over: the result may have no operations.
-Started run_for_a_moment(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms);
+Started run_within_spin_budget(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms);
 enum class Direction { send, receive };
 Started start_message(const std::shared_ptr<Member>& member, Direction direction, const View& data, int peer,
                       std::uint32_t tag, Duration timeout, bool differentiated = false);
@@ -64,8 +64,8 @@ void complete(Started& started);
 /// A blocking call from beginning to end. The caller keeps the arrays alive.
 void run_call(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms);
 /// A blocking message likewise.
-void run_message(const std::shared_ptr<Member>& member, Direction direction, const View& data, int peer,
-                 std::uint32_t tag, Duration timeout);
+void run_member_message(const std::shared_ptr<Member>& member, Direction direction, const View& data, int peer,
+                        std::uint32_t tag, Duration timeout);
 /// Tells the others that this rank refuses its part of the call, before the core has seen it.
 void decline(const std::shared_ptr<Member>& member, const Call& call, const std::string& reason);
 /// What `prepare` gives; if it refuses the arguments, the others are told.

@@ -21,9 +21,9 @@
 #include "bindings/running.hpp"
 #include "group/core.hpp"
 #include "group/runtime.hpp"
-#include "rendezvous/note.hpp"
+#include "rendezvous/membership.hpp"
 #include "rendezvous/place.hpp"
-#include "rendezvous/roll_call.hpp"
+#include "rendezvous/record.hpp"
 #include "rendezvous/secret_source.hpp"
 #include "rendezvous/store_connector.hpp"
 #include "wire/address.hpp"
@@ -82,7 +82,7 @@ class PythonStore : public Store {
 };
 
 /// Where and as whom to meet.
-struct Meeting {
+struct StoreRendezvous {
   std::shared_ptr<Store> store;
   int rank = 0;
   int size = 1;
@@ -90,19 +90,20 @@ struct Meeting {
   Duration timeout{};
 };
 
-rendezvous::NodeTable call_the_roll(const Meeting& meeting, const rendezvous::HostIdentity& host, TimePoint deadline) {
-  rendezvous::RollCall roll(*meeting.store,
-                            {.rank = meeting.rank,
-                             .size = meeting.size,
-                             .node = host.node,
-                             .machine = host.machine,
-                             .host = host.name,
-                             .pid = getpid(),
-                             .token = rendezvous::make_nonce()},
-                            steady_clock(), deadline);
-  roll.sign_in();
-  if (auto table = roll.verdict(deadline)) return *std::move(table);
-  roll.give_up("the store they were given");
+rendezvous::NodeTable check_membership(const StoreRendezvous& where, const rendezvous::HostIdentity& host,
+                                       TimePoint deadline) {
+  rendezvous::Membership membership(*where.store,
+                                    {.rank = where.rank,
+                                     .size = where.size,
+                                     .node = host.node,
+                                     .machine = host.machine,
+                                     .host = host.name,
+                                     .pid = getpid(),
+                                     .token = rendezvous::make_nonce()},
+                                    steady_clock(), deadline);
+  membership.sign_in();
+  if (auto table = membership.verdict(deadline)) return *std::move(table);
+  membership.give_up("the store they were given");
 }
 
 /// The store's host as a number, which tells the interface to use; empty if it has none.
@@ -111,24 +112,24 @@ std::string numeric_host(const std::string& host, TimePoint deadline) {
   return wire::resolve({.host = host, .port = 1}, deadline).front().host();
 }
 
-Group meet(const Meeting& meeting) {
+Group meet(const StoreRendezvous& where) {
   const Environment environment = Environment::of_process();
-  const TimePoint deadline = deadline_after(steady_clock().now(), meeting.timeout);
+  const TimePoint deadline = deadline_after(steady_clock().now(), where.timeout);
   const auto host = rendezvous::read_host_identity(environment);
-  const auto table = call_the_roll(meeting, host, deadline);
+  const auto table = check_membership(where, host, deadline);
   const auto secret = rendezvous::given_or_key_file_secret(environment);
   if (secret.serves_one_machine && !table.one_machine) rendezvous::throw_no_secret("the ranks are on several machines");
   rendezvous::Detected detected;
-  detected.rank = meeting.rank;
-  detected.size = meeting.size;
+  detected.rank = where.rank;
+  detected.size = where.size;
   auto connector = std::make_shared<rendezvous::StoreConnector>(rendezvous::StoreConnector::Parts{
       .place = rendezvous::find_place(detected, table, host.name),
       .description = "met in a store of the program's; secret from " + secret.source,
-      .meeting_host = table.one_machine ? std::string() : numeric_host(meeting.host, deadline),
-      .store = meeting.store,
+      .meeting_host = table.one_machine ? std::string() : numeric_host(where.host, deadline),
+      .store = where.store,
       .secret = secret.secret});
   InitOptions options;
-  options.timeout = meeting.timeout;
+  options.timeout = where.timeout;
   return init(std::move(connector), options);
 }
 
@@ -137,12 +138,13 @@ std::shared_ptr<Member> join_through(nb::object store, int rank, int size, nb::h
   if (size < 1 || rank < 0 || rank >= size) {
     throw InvalidArgument(fmt::format("rank {} of {} cannot be: ranks go from 0 to size - 1", rank, size));
   }
-  Meeting meeting{.store = std::make_shared<PythonStore>(std::move(store)), .rank = rank, .size = size, .host = host};
-  meeting.timeout = timeout_from(timeout);
+  StoreRendezvous where{
+      .store = std::make_shared<PythonStore>(std::move(store)), .rank = rank, .size = size, .host = host};
+  where.timeout = timeout_from(timeout);
   std::shared_ptr<Member> member;
   {
     const WithoutGil release;
-    member = enroll(meet(meeting));
+    member = enroll(meet(where));
   }
   if (size > 1) conceal_secret();
   return member;

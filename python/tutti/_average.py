@@ -7,15 +7,15 @@ from typing import Any
 
 from . import _native
 from ._errors import InvalidArgument
-from ._frames import frame_of
-from ._nest import flatten
+from ._array_ops import array_ops_of
+from ._tree import flatten
 
 _SUM = _native.Call("all_reduce")
 _MEAN = _native.Call("all_reduce", op="mean")
 
 
 def average(tree: Any, weight: Any = None, *, group: Any = None, timeout: float | None = None) -> Any:
-    """The mean over all ranks of a nest of arrays (gradients, losses, statistics), in any framework::
+    """The mean over all ranks of a tree of arrays (gradients, losses, statistics), in any framework::
 
         grads = tutti.average(grads)                         # every rank counts alike
         grads = tutti.average(grads, weight=len(batch))      # every sample counts alike
@@ -36,7 +36,7 @@ def average(tree: Any, weight: Any = None, *, group: Any = None, timeout: float 
     if not flat.leaves:
         return tree
     for leaf, path in zip(flat.leaves, flat.paths, strict=True):
-        if not frame_of(leaf, "average").is_floating(leaf):
+        if not array_ops_of(leaf, "average").is_floating(leaf):
             place = f" at {path}" if path else ""
             raise InvalidArgument(f"average: the array{place} holds integers, and their mean is none; cast it")
     if weight is None:
@@ -48,8 +48,8 @@ average.autograph_info__ = {}  # inside tf.function: TensorFlow is to call it as
 
 
 def _weighted(flat: Any, weight: Any, group: Any, timeout: float | None) -> Any:
-    frame = frame_of(flat.leaves[0], "average")
-    own = frame.scalar(weight)
+    ops = array_ops_of(flat.leaves[0], "average")
+    own = ops.scalar(weight)
     if len(own.shape) != 0:
         raise InvalidArgument(f"average: the weight is one number, not an array of shape {tuple(own.shape)}")
     own_number = _number(own)
@@ -59,7 +59,7 @@ def _weighted(flat: Any, weight: Any, group: Any, timeout: float | None) -> Any:
     total = _native.apply(_SUM, own, None, group, False, timeout)
     if _number(total) == 0:
         raise InvalidArgument("average: all ranks say weight=0: there is nothing to average")
-    scaled = [frame.weighted(leaf, own, total) for leaf in flat.leaves]
+    scaled = [ops.weighted(leaf, own, total) for leaf in flat.leaves]
     flat = dataclasses.replace(flat, leaves=scaled)
     return _reduced(_SUM, flat.rebuild(scaled), flat, group, timeout)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from . import _native
 from ._errors import InvalidArgument
-from ._nest import flatten
+from ._tree import flatten
 
 
 def _place(group: Any) -> tuple[int, int]:
@@ -63,7 +63,7 @@ def batches(
     batch has fewer samples than there are ranks, some parts are empty, so that every rank takes the same number of
     steps.
 
-    data: an array, or a nest of arrays of the same length, indexed along the first axis.
+    data: an array, or a tree of arrays of the same length, indexed along the first axis.
     drop_last: leaves out the last batch if it is smaller than the others.
     The other arguments are those of `shard_indices`.
     """

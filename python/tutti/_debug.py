@@ -22,12 +22,12 @@ from ._terminal import find_terminal, has_input, terminal_as_standard, wait_for_
 class RankPdb(pdb.Pdb):
     """pdb at a place where a person can type, which calls `release` when that person first lets the program go on."""
 
-    def __init__(self, greeting: str, release: Callable[[], None], **files: Any):
+    def __init__(self, banner: str, release: Callable[[], None], **files: Any):
         super().__init__(**files)
         self._terminal = find_terminal() if not files else None
         if files.get("stdout") is sys.stdout:
             self.prompt = "(Pdb) \n"  # mpirun and srun, which pass on what is typed, show whole lines only
-        self._greeting = greeting
+        self._banner = banner
         self._release: Callable[[], None] | None = release
 
     def interaction(self, frame: FrameType, traceback: Any, *rest: Any) -> None:
@@ -48,9 +48,9 @@ class RankPdb(pdb.Pdb):
                 release()
 
     def _talk(self, frame: FrameType, traceback: Any, *rest: Any) -> None:
-        if self._greeting:
-            self.message(self._greeting)
-            self._greeting = ""
+        if self._banner:
+            self.message(self._banner)
+            self._banner = ""
         super().interaction(frame, traceback, *rest)
 
 
@@ -113,5 +113,5 @@ def breakpoint(rank: int = 0, group: _native.Group | None = None) -> None:
         with contextlib.suppress(Error):  # whoever is gone meanwhile shows in the program's next call
             _wait_for_all(group)
 
-    greeting = f"--- {_place(group)}; c: go on, n: next line, h: help, q: end the job ---"
-    RankPdb(greeting, release, **_files_for_debugger(group)).set_trace(sys._getframe(1))
+    banner = f"--- {_place(group)}; c: go on, n: next line, h: help, q: end the job ---"
+    RankPdb(banner, release, **_files_for_debugger(group)).set_trace(sys._getframe(1))

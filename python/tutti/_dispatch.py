@@ -1,4 +1,4 @@
-# _dispatch.py: from a call and an object to whoever serves it: an adapter, or the parts of a nest.
+# _dispatch.py: from a call and an object to whoever serves it: an adapter, or the parts of a tree.
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def dispatch(call: Call, x: Any, out: Any, group: Any, async_op: bool, timeout: 
     """What _native.apply does not serve itself: everything but plain NumPy arrays."""
     group = group_or_world(group)
     kind = adapters.kind_of(x)
-    if kind is adapters.NEST:
-        from ._fuse import apply_to_nest
+    if kind is adapters.TREE:
+        from ._fuse import apply_to_tree
 
-        return apply_to_nest(call, x, out, group, async_op, timeout)
+        return apply_to_tree(call, x, out, group, async_op, timeout)
     try:
         adapter = _adapter_of(call, x, out)
         if x is not None:

@@ -1,6 +1,6 @@
-# _fuse.py: one verb on a nest of arrays, in few messages.
+# _fuse.py: one verb on a tree of arrays, in few messages.
 # SPDX-License-Identifier: Apache-2.0
-"""Verbs that treat each element by itself (all_reduce, broadcast, …) run on the nest's arrays laid end to end, one
+"""Verbs that treat each element by itself (all_reduce, broadcast, …) run on the tree's arrays laid end to end, one
 message per dtype; large arrays, which a copy would cost more than a message saves, go by themselves. The other verbs
 run once per array, all started before the first is waited for where the framework allows it.
 
@@ -19,7 +19,7 @@ from . import adapters
 from ._dispatch import tell_refusal
 from ._errors import InvalidArgument, Unsupported
 from ._native import Call, plan_fused
-from ._nest import Flat, flatten, hash_of
+from ._tree import Flat, flatten, hash_of
 from ._works import Works
 
 FUSED_VERBS = frozenset({"all_reduce", "reduce", "broadcast", "scan", "exscan", "permute", "sendrecv"})
@@ -27,7 +27,7 @@ FUSED_VERBS = frozenset({"all_reduce", "reduce", "broadcast", "scan", "exscan", 
 FUSED_COUNT_MAX = 1 << 12
 
 
-Places = tuple[int, ...]  # leaves that travel together, by their places in the flattened nest
+Places = tuple[int, ...]  # leaves that travel together, by their places in the flattened tree
 
 
 @functools.lru_cache(maxsize=1024)
@@ -88,8 +88,8 @@ def _outs_of(x: Any, out: Any, flat: Flat, adapter: ModuleType, verb: str) -> li
     return outs.leaves
 
 
-class _NestCall:
-    """One verb on one nest."""
+class _TreeCall:
+    """One verb on one tree."""
 
     def __init__(self, call: Call, x: Any, out: Any, group: Any, timeout: float | None):
         fused = call.verb in FUSED_VERBS
@@ -124,7 +124,7 @@ class _NestCall:
         return self.adapter.apply(self.call, packed, packed if in_place else None, self.group, async_op, self.timeout)
 
     def finish(self, results: list) -> Any:
-        """The nest of results from those of the messages."""
+        """The tree of results from those of the messages."""
         found: list = [None] * len(self.flat.leaves)
         for places, result in zip(self.messages, results, strict=True):
             for place, value in zip(places, self._unpack(places, result), strict=True):
@@ -141,16 +141,16 @@ class _NestCall:
         return self.adapter.unpack(result, [self.flat.leaves[place] for place in places])
 
 
-def apply_to_nest(call: Call, x: Any, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
-    """Runs a verb on every array of a nest; gives the nest of results, or a Works that will."""
+def apply_to_tree(call: Call, x: Any, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
+    """Runs a verb on every array of a tree; gives the tree of results, or a Works that will."""
     try:
-        nest = _NestCall(call, x, out, group, timeout)
+        tree = _TreeCall(call, x, out, group, timeout)
     except (InvalidArgument, Unsupported) as error:
         tell_refusal(group, call, error)
         raise
-    starts = async_op or nest.starts_together
-    started = [nest.start(places, starts) for places in nest.messages]
-    works = Works(started, nest.finish, call.verb) if starts else None
+    starts = async_op or tree.starts_together
+    started = [tree.start(places, starts) for places in tree.messages]
+    works = Works(started, tree.finish, call.verb) if starts else None
     if async_op:
         return works
-    return nest.finish(started) if works is None else works.wait()
+    return tree.finish(started) if works is None else works.wait()

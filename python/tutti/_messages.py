@@ -31,14 +31,14 @@ def barrier(group: Any, async_op: bool, timeout: Any) -> Any:
 
 
 def send(x: Any, dst: int, tag: int, group: Any, timeout: Any) -> None:
-    if adapters.kind_of(x) is adapters.NEST:
+    if adapters.kind_of(x) is adapters.TREE:
         isend(x, dst, tag, group, timeout).wait()
     else:
         group_or_world(group).run_send(adapters.adapter_of(x, verb="send").memory(x, False), dst, tag, timeout)
 
 
 def recv(like: Any, src: int | None, tag: int, out: Any, group: Any, timeout: Any) -> Any:
-    if (like is None) == (out is None) or adapters.kind_of(like if out is None else out) is adapters.NEST:
+    if (like is None) == (out is None) or adapters.kind_of(like if out is None else out) is adapters.TREE:
         return irecv(like, src, tag, out, group, timeout).wait()
     group = group_or_world(group)
     if out is not None:
@@ -58,10 +58,10 @@ def _array_like(like: Any) -> tuple[Any, Any]:
 
 def isend(x: Any, dst: int, tag: int, group: Any, timeout: Any) -> Any:
     group = group_or_world(group)
-    if adapters.kind_of(x) is adapters.NEST:
-        from ._nest_messages import send_nest
+    if adapters.kind_of(x) is adapters.TREE:
+        from ._tree_messages import send_tree
 
-        return send_nest(x, dst, tag, group, timeout)
+        return send_tree(x, dst, tag, group, timeout)
     return group.start_send(adapters.adapter_of(x, verb="send").memory(x, False), dst, tag, timeout)
 
 
@@ -69,10 +69,10 @@ def irecv(like: Any, src: int | None, tag: int, out: Any, group: Any, timeout: A
     group = group_or_world(group)
     if (like is None) == (out is None):
         raise InvalidArgument("recv: give either like=, an array that says what arrives, or out=, the array to fill")
-    if adapters.kind_of(like if out is None else out) is adapters.NEST:
-        from ._nest_messages import receive_nest
+    if adapters.kind_of(like if out is None else out) is adapters.TREE:
+        from ._tree_messages import receive_tree
 
-        return receive_nest(like if out is None else out, out is not None, src, tag, group, timeout)
+        return receive_tree(like if out is None else out, out is not None, src, tag, group, timeout)
     if out is not None:
         memory = adapters.adapter_of(out, verb="recv").memory(out, True)
         return group.start_recv(memory, src, tag, timeout, result=out)

@@ -220,7 +220,7 @@ class Group:
     def subgroup(self, ranks: Sequence[int], timeout: Timeout = None) -> Group:
         """The listed ranks of this group, in that order. Only they need call it."""
 
-    def twin(self) -> Group: ...
+    def duplicate(self) -> Group: ...
     def memory(self, bytes: int) -> Array:
         """Memory that the ranks of this host reach without a copy."""
 
@@ -389,7 +389,7 @@ def serve(type: type, function: Callable[..., Any]) -> None:
     Calls on arrays of exactly this type go to `function` at once, past _dispatch.py.
     """
 
-def serve_nests(
+def serve_trees(
     types: Sequence[type],
     *,
     makes: type | None = None,

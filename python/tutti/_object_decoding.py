@@ -1,7 +1,7 @@
 # _object_decoding.py: Python objects from bytes that another rank sent, none of which are trusted.
 # SPDX-License-Identifier: Apache-2.0
 """Every length is compared with the bytes that are there before memory is taken for it, so that what is made is never
-much larger than what was received; nests have a greatest depth; nothing is looked up or called by a name that was
+much larger than what was received; trees have a greatest depth; nothing is looked up or called by a name that was
 sent."""
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import numpy as np
 
 from . import _native
 from ._errors import Error, InvalidArgument
-from ._nest import hash_of
+from ._tree import hash_of
 from ._object_decoding import decode
 from ._object_encoding import encode
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from . import _native
 from ._errors import InvalidArgument
-from ._frames import frame_of
+from ._array_ops import array_ops_of
 from ._verbs import all_reduce
 from .model_parallel import Split, _copy, _gather, _reduce, _scatter, members_of
 
@@ -26,22 +26,22 @@ def linear(
         do not divide it.
     """
     members = members_of(group)
-    frame = frame_of(x, "model_parallel.linear")
+    ops = array_ops_of(x, "model_parallel.linear")
     if dim in (1, -1):
-        part = _plus_bias(frame, frame.linear(_copy(x, group=members), weight), weight, bias)
+        part = _plus_bias(ops, ops.linear(_copy(x, group=members), weight), weight, bias)
         return _gather(part, -1, total=total, group=members) if whole_output else part
     if dim != 0:
         raise InvalidArgument(f"model_parallel.linear: dim={dim} is neither 0 (rows) nor 1 or −1 (columns)")
     part = _scatter(x, -1, group=members) if whole_input else x
-    whole = _reduce(frame.linear(part, weight), group=members)
-    return _plus_bias(frame, whole, weight, bias)
+    whole = _reduce(ops.linear(part, weight), group=members)
+    return _plus_bias(ops, whole, weight, bias)
 
 
-def _plus_bias(frame: Any, y: Any, weight: Any, bias: Any) -> Any:
+def _plus_bias(ops: Any, y: Any, weight: Any, bias: Any) -> Any:
     """Under torch.autocast the product has a smaller dtype than the weight; the bias follows it, as in nn.Linear."""
     if bias is None:
         return y
-    return y + (bias if y.dtype == weight.dtype else frame.cast(bias, y))
+    return y + (bias if y.dtype == weight.dtype else ops.cast(bias, y))
 
 
 def embedding(indices: Any, table: Any, *, dim: int = 0, total: int | None = None, group: Any = None) -> Any:
@@ -51,15 +51,15 @@ def embedding(indices: Any, table: Any, *, dim: int = 0, total: int | None = Non
     summed. dim=1: each rank has some of the columns; its finds are joined with the others'.
     total: the number of rows or columns in all, if the ranks do not divide it."""
     members = members_of(group)
-    frame = frame_of(table, "model_parallel.embedding")
+    ops = array_ops_of(table, "model_parallel.embedding")
     if dim in (1, -1):
-        return _gather(frame.rows(table, indices), -1, total=total, group=members)
+        return _gather(ops.rows(table, indices), -1, total=total, group=members)
     if dim != 0:
         raise InvalidArgument(f"model_parallel.embedding: dim={dim} is neither 0 (rows) nor 1 or −1 (columns)")
     begin, length = own_range(int(table.shape[0]), total, members, "embedding")
     mask = (indices >= begin) & (indices < begin + length)
-    found = frame.rows(table, frame.clip(indices - begin, 0, max(length - 1, 0)))
-    return _reduce(found * frame.cast(mask, found)[..., None], group=members)
+    found = ops.rows(table, ops.clip(indices - begin, 0, max(length - 1, 0)))
+    return _reduce(found * ops.cast(mask, found)[..., None], group=members)
 
 
 def cross_entropy(
@@ -74,19 +74,19 @@ def cross_entropy(
     if reduction not in ("mean", "sum", "none"):
         raise InvalidArgument(f'model_parallel.cross_entropy: reduction="{reduction}" is none of mean, sum, none')
     members = members_of(group)
-    frame = frame_of(logits, "model_parallel.cross_entropy")
+    ops = array_ops_of(logits, "model_parallel.cross_entropy")
     begin, length = own_range(int(logits.shape[-1]), classes, members, "cross_entropy")
-    largest = all_reduce(frame.detach(frame.largest(logits)), op="max", group=members)
+    largest = all_reduce(ops.detach(ops.largest(logits)), op="max", group=members)
     shifted = logits - largest[..., None]
-    total = _reduce(frame.sum(frame.exp(shifted), -1), group=members)
+    total = _reduce(ops.sum(ops.exp(shifted), -1), group=members)
     mine = (targets >= begin) & (targets < begin + length)
-    picked = frame.pick(shifted, frame.clip(targets - begin, 0, max(length - 1, 0)))
-    picked = _reduce(frame.where(mine, picked, 0.0), group=members)
+    picked = ops.pick(shifted, ops.clip(targets - begin, 0, max(length - 1, 0)))
+    picked = _reduce(ops.where(mine, picked, 0.0), group=members)
     counts = targets != ignore
-    losses = frame.where(counts, frame.log(total) - picked, 0.0)
+    losses = ops.where(counts, ops.log(total) - picked, 0.0)
     if reduction == "none":
         return losses
-    return frame.sum(losses) / (frame.sum(frame.cast(counts, losses)) if reduction == "mean" else 1)
+    return ops.sum(losses) / (ops.sum(ops.cast(counts, losses)) if reduction == "mean" else 1)
 
 
 _known_even: set[tuple[int, int]] = set()

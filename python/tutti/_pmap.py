@@ -10,7 +10,7 @@ from typing import Any
 from . import _native, adapters
 from ._dispatch import dispatch, group_or_world
 from ._errors import InvalidArgument
-from ._nest import flatten
+from ._tree import flatten
 
 Axes = int | None | Sequence[int | None] | Mapping[str, int | None]
 
@@ -18,7 +18,7 @@ Axes = int | None | Sequence[int | None] | Mapping[str, int | None]
 def _is_array(value: Any) -> bool:
     kind = adapters.kind_of(value)
     is_number = isinstance(value, (bool, int, float, complex))
-    return kind not in (None, adapters.NEST, adapters.NOTHING, adapters.TEXT) and not is_number
+    return kind not in (None, adapters.TREE, adapters.NOTHING, adapters.TEXT) and not is_number
 
 
 class _Split:

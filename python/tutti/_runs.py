@@ -8,7 +8,7 @@ from typing import NamedTuple
 from . import _native
 
 
-class Layout(NamedTuple):
+class RunLayout(NamedTuple):
     """Arrays of one dtype: their places in a list, how many elements each has, and how many of all each rank has."""
 
     places: tuple[int, ...]
@@ -19,7 +19,7 @@ class Layout(NamedTuple):
         return sum(self.sizes[:rank])
 
 
-def layouts(dtypes: Sequence[str], counts: Sequence[int], ranks: int) -> dict[str, Layout]:
+def layouts(dtypes: Sequence[str], counts: Sequence[int], ranks: int) -> dict[str, RunLayout]:
     """By dtype, in an order that is the same on every rank."""
     by_dtype: dict[str, list[int]] = {}
     for place, dtype in enumerate(dtypes):
@@ -27,5 +27,5 @@ def layouts(dtypes: Sequence[str], counts: Sequence[int], ranks: int) -> dict[st
     result = {}
     for dtype, places in sorted(by_dtype.items()):
         own = tuple(counts[place] for place in places)
-        result[dtype] = Layout(tuple(places), own, tuple(_native.shard_sizes(sum(own), ranks)))
+        result[dtype] = RunLayout(tuple(places), own, tuple(_native.shard_sizes(sum(own), ranks)))
     return result

@@ -151,7 +151,7 @@ def _rank_main(fn: Callable, args: tuple, parent: int, ignores_child_end: bool, 
         sys.exit(1)
 
 
-class _Crew:
+class _RankPool:
     """The processes of one spawn."""
 
     def __init__(self, fn: Callable, nprocs: int, args: tuple, start_method: str, ignores_child_end: bool):
@@ -281,16 +281,16 @@ def spawn(
     if start_method not in ("spawn", "fork"):
         raise InvalidArgument(f"spawn: no start method {start_method!r}; there are spawn and fork")
     with _children_are_kept() as ignores_child_end:
-        return _run(_Crew(fn, nprocs, tuple(args), start_method, ignores_child_end), timeout)
+        return _run(_RankPool(fn, nprocs, tuple(args), start_method, ignores_child_end), timeout)
 
 
-def _run(crew: _Crew, timeout: float | None) -> list:
+def _run(pool: _RankPool, timeout: float | None) -> list:
     try:
-        outcomes = crew.wait(None if timeout is None else time.monotonic() + timeout)
+        outcomes = pool.wait(None if timeout is None else time.monotonic() + timeout)
         failures = [outcome for outcome in outcomes if outcome.error is not None]
         if failures:
             raise next((outcome for outcome in failures if not outcome.is_consequence), failures[0]).error
-        crew.join()
+        pool.join()
         return [outcome.value for outcome in sorted(outcomes, key=lambda outcome: outcome.rank)]
     finally:
-        crew.end()
+        pool.end()

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def tie(loss: Any, *results: Any) -> Any:
-    """``loss``, unchanged, but with a zero gradient into each of ``results`` (arrays or nests of them).
+    """``loss``, unchanged, but with a zero gradient into each of ``results`` (arrays or trees of them).
 
     Backward is collective: a rank that does not use the result of a differentiated call must still take part in its backward
     pass, or the others wait for it.
@@ -15,7 +15,7 @@ def tie(loss: Any, *results: Any) -> Any:
     >>> loss = tutti.tie(loss_without_y, y) if rank else loss_with(y)
     """
     from . import adapters
-    from ._nest import flatten
+    from ._tree import flatten
 
     adapter = adapters.get(adapters.kind_of(loss))
     for result in results:

@@ -4,7 +4,7 @@
 # Each is one Python frame: it names its call and hands everything to _native.apply (or send, or recv), which serves NumPy arrays
 # at once and sends everything else to _dispatch.py (or _messages.py). Calls are values and are kept, so that a loop makes none anew.
 """All verbs take ``group=`` (default: the world), ``async_op=True`` (gives a Work; ``work.wait()`` gives the result) and
-``timeout=`` in seconds. Arrays of NumPy, PyTorch, JAX and TensorFlow and nests of them (lists, tuples, dicts, dataclasses) come
+``timeout=`` in seconds. Arrays of NumPy, PyTorch, JAX and TensorFlow and trees of them (lists, tuples, dicts, dataclasses) come
 back as they went in."""
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ def _time_left(deadline: float | None) -> float | None:
 
 
 class Works:
-    """What the asynchronous verbs give for a nest of arrays: like a Work, over all its messages.
+    """What the asynchronous verbs give for a tree of arrays: like a Work, over all its messages.
 
     Dropped, it keeps its arrays alive until the calls have ended, and never blocks.
     """

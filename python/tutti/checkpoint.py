@@ -52,7 +52,7 @@ class Sharded:
 
 
 def save(path: str | os.PathLike, tree: Any, *, group: Any = None) -> None:
-    """Writes a nest of arrays, numbers and texts. Collective::
+    """Writes a tree of arrays, numbers and texts. Collective::
 
         tutti.checkpoint.save("run/last", {"model": model.state_dict(), "step": step})
 
@@ -101,7 +101,7 @@ def load(path: str | os.PathLike, like: Any = None, *, group: Any = None) -> Any
         state = tutti.checkpoint.load("run/last")                                   # whole arrays, as NumPy has them
         state = tutti.checkpoint.load("run/last", like={"model": model.state_dict()})
 
-    like: a nest like the one that was saved, or a part of it: arrays come back as the kind of array they have there,
+    like: a tree like the one that was saved, or a part of it: arrays come back as the kind of array they have there,
         and where it has `Sharded`, this rank's part is read and nothing else. Shapes have to agree.
     Raises Error that names the file if a piece is missing or damaged.
     """

@@ -28,7 +28,7 @@ from typing import Any
 
 from . import _native, adapters
 from ._errors import InvalidArgument
-from ._frames import frame_of
+from ._array_ops import array_ops_of
 from ._mesh import Mesh
 
 _mesh: Mesh | None = None
@@ -138,8 +138,8 @@ def _joined(x: Any, axis: int, members: Any, total: int | None) -> Any:
 
 def _part(x: Any, axis: int, members: Any) -> Any:
     split = Split(_length_of(x, axis, "scatter"), members)
-    frame = frame_of(x, "model_parallel.scatter")
-    return frame.copy(frame.slice(x, axis, split.begin, split.length))
+    ops = array_ops_of(x, "model_parallel.scatter")
+    return ops.copy(ops.slice(x, axis, split.begin, split.length))
 
 
 class _Function:
@@ -164,8 +164,8 @@ class _Function:
 def _copy(x: Any, *, group: Any = None) -> Any:
     """x as it is; the gradient is summed over the ranks. For what every rank uses for its own part of the work."""
     members = members_of(group)
-    frame = frame_of(x, "model_parallel.copy")
-    return frame.conjugate(x, frame.copy, lambda g: _reduce(g, group=members))
+    ops = array_ops_of(x, "model_parallel.copy")
+    return ops.custom_vjp(x, ops.copy, lambda g: _reduce(g, group=members))
 
 
 def _reduce(x: Any, *, out: Any = None, group: Any = None) -> Any:
@@ -176,8 +176,8 @@ def _reduce(x: Any, *, out: Any = None, group: Any = None) -> Any:
     call = _native.Call("all_reduce")
     if out is not None:
         return _native.apply(call, x, out, members, False, None)
-    frame = frame_of(x, "model_parallel.reduce")
-    total = frame.conjugate(
+    ops = array_ops_of(x, "model_parallel.reduce")
+    total = ops.custom_vjp(
         x, lambda part: _native.apply(call, part, None, members, False, None), lambda g: _copy(g, group=members)
     )
     return total
@@ -193,8 +193,8 @@ def _scatter(x: Any, dim: int | None = -1, *, group: Any = None) -> Any:
     members = members_of(group)
     axis = _axis_of(x, dim, "scatter")
     total = _length_of(x, axis, "scatter")
-    frame = frame_of(x, "model_parallel.scatter")
-    return frame.conjugate(
+    ops = array_ops_of(x, "model_parallel.scatter")
+    return ops.custom_vjp(
         x, lambda whole: _part(whole, axis, members), lambda g: _gather(g, axis, total=total, group=members)
     )
 
@@ -211,14 +211,14 @@ def _gather(x: Any, dim: int | None = -1, *, total: int | None = None, group: An
     own = _length_of(x, axis, "gather")
     if total is not None and (due := Split(total, members).length) != own:
         raise InvalidArgument(f"model_parallel.gather: total={total} gives this rank {due}, but it has {own}")
-    frame = frame_of(x, "model_parallel.gather")
+    ops = array_ops_of(x, "model_parallel.gather")
 
     def backward(gradient: Any) -> Any:
         if total is None and Split(int(gradient.shape[axis]), members).length != own:
             raise InvalidArgument("model_parallel.gather: such parts have no gradient; split them as scatter() does")
         return _scatter(gradient, axis, group=members)
 
-    return frame.conjugate(x, lambda part: _joined(part, axis, members, total), backward)
+    return ops.custom_vjp(x, lambda part: _joined(part, axis, members, total), backward)
 
 
 copy = _Function(_copy, lambda g, **options: _reduce(g, **options))

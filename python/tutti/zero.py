@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """ZeRO for programs in NumPy (and C++: the kernels are the same)::
 
-    optimizer = tutti.zero.AdamW(params, lr=1e-3, stage=2)      # params: a nest of float32 or float64 arrays
+    optimizer = tutti.zero.AdamW(params, lr=1e-3, stage=2)      # params: a tree of float32 or float64 arrays
     optimizer.step(gradients, weight=len(batch))                # gradients of this rank's samples; params are changed
     in place
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from . import _native
 from ._errors import InvalidArgument
-from ._nest import flatten
+from ._tree import flatten
 
 
 class _Shared:

@@ -11,14 +11,14 @@
 
 #include <tutti/error.hpp>
 
-#include "backend/alike.hpp"
 #include "backend/native.hpp"
+#include "backend/same_shape.hpp"
 #include "kernel/kernel.hpp"
 
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t body_phase = 2;  // 1 is the size exchange
+constexpr std::uint32_t execution_phase = 2;  // 1 is the size exchange
 
 /// Verbs whose blocks may differ in size from rank to rank.
 constexpr bool has_blocks(Verb verb) {
@@ -37,21 +37,21 @@ std::int64_t count_of(std::span<const std::int64_t> shape) {
 }  // namespace
 
 void Collective::start(const Request& request) {
-  is_laid_out_ = is_laid_out_ && !request.sizes_follow && alike(request, request_);
+  is_laid_out_ = is_laid_out_ && !request.sizes_follow && same_shape(request, request_);
   request_ = request;
   if (request_.sizes_follow) {
     start_size_exchange();
   } else {
-    start_body();
+    start_execution();
   }
 }
 
 bool Collective::poll() {
   if (stage_ == Stage::sizes && poll_part()) {
     take_sizes();
-    start_body();
+    start_execution();
   }
-  if (stage_ == Stage::body && poll_part()) finish_body();
+  if (stage_ == Stage::execution && poll_part()) finish_execution();
   return stage_ == Stage::done;
 }
 
@@ -62,7 +62,7 @@ bool Collective::poll_part() {
 }
 
 void Collective::give_back() {
-  if (part_ != nullptr && part_ != &execution_) backend_.carriers().whole->release(*part_);
+  if (part_ != nullptr && part_ != &plan_execution_) backend_.executors().whole->release(*part_);
   part_ = nullptr;
 }
 
@@ -78,10 +78,10 @@ void Collective::release() {
   backend_.take_back(*this);
 }
 
-Whereabouts Collective::whereabouts() const {
-  Whereabouts where;
+Progress Collective::progress() const {
+  Progress where;
   if (part_ == nullptr) return where;
-  const std::string_view over = part_ == &execution_ ? backend_.transport().name() : "shared memory";
+  const std::string_view over = part_ == &plan_execution_ ? backend_.transport().name() : "shared memory";
   where.how = fmt::format("{} over {}", stage_ == Stage::sizes ? "size exchange" : part_->how(), over);
   where.step = part_->steps_done();
   where.step_count = part_->step_count();
@@ -89,41 +89,41 @@ Whereabouts Collective::whereabouts() const {
   return where;
 }
 
-BodyStart Collective::body_start(const Spec& spec, DType dtype) const {
+ExecutionStart Collective::execution_start(const Spec& spec, DType dtype) const {
   return {.spec = &spec,
           .dtype = dtype,
           .op = request_.op.kind(),
           .divisor = static_cast<double>(backend_.facts().size),
           .signature = request_.signature,
-          .phase = body_phase};
+          .phase = execution_phase};
 }
 
-void Collective::adopt(const Request& request, Body& body) {
+void Collective::adopt(const Request& request, Execution& execution) {
   is_laid_out_ = false;
   staged_output_ = nullptr;
   request_ = request;
-  stage_ = Stage::body;
-  part_ = &body;
+  stage_ = Stage::execution;
+  part_ = &execution;
 }
 
-std::optional<BodyStart> Collective::direct() const {
-  if (!is_direct_ || backend_.carriers().whole == nullptr) return std::nullopt;
-  return body_start(spec_, wire_dtype_);
+std::optional<ExecutionStart> Collective::direct() const {
+  if (!is_direct_ || backend_.executors().whole == nullptr) return std::nullopt;
+  return execution_start(spec_, wire_dtype_);
 }
 
 void Collective::run(const Spec& spec, DType dtype, const std::byte* input, std::byte* output, std::uint32_t phase) {
   const GroupFacts& facts = backend_.facts();
-  if (const auto& carrier = backend_.carriers().whole) {
-    BodyStart body = body_start(spec, dtype);
-    body.input = input;
-    body.output = output;
-    body.phase = phase;
-    part_ = &carrier->start(body);
+  if (const auto& executor = backend_.executors().whole) {
+    ExecutionStart execution = execution_start(spec, dtype);
+    execution.input = input;
+    execution.output = output;
+    execution.phase = phase;
+    part_ = &executor->start(execution);
     return;
   }
   const Plan& plan = backend_.plans().plan_for(spec, dtype);
-  part_ = &execution_;
-  execution_.start(
+  part_ = &plan_execution_;
+  plan_execution_.start(
       {.plan = &plan,
        .dtype = dtype,
        .op = request_.op.kind(),
@@ -134,7 +134,7 @@ void Collective::run(const Spec& spec, DType dtype, const std::byte* input, std:
        .world_of = facts.world_of,
        .transport = &backend_.transport(),
        .plans = &backend_.plans(),
-       .neighbours = backend_.carriers().neighbours.get()});
+       .local_peers = backend_.executors().local_peers.get()});
 }
 
 void Collective::fill_spec() {
@@ -187,7 +187,7 @@ void Collective::fill_block_counts() {
   }
 }
 
-void Collective::lay_out_body() {
+void Collective::lay_out_execution() {
   lay_out(request_, backend_.facts().rank, backend_.facts().size, layout_);
   const DType dtype = request_.input.present() ? request_.input.dtype() : request_.output.dtype();
   if (layout_.has_output && !request_.output.present() && request_.allocate) {
@@ -199,7 +199,7 @@ void Collective::lay_out_body() {
     throw InvalidArgument(fmt::format("the result has shape [{}] but the array for it has shape [{}]",
                                       fmt::join(layout_.output_shape, ", "), fmt::join(request_.output.shape(), ", ")));
   }
-  const bool computes = backend_.carriers().whole == nullptr || request_.op.kind() == Op::Kind::mean ||
+  const bool computes = backend_.executors().whole == nullptr || request_.op.kind() == Op::Kind::mean ||
                         request_.op.kind() == Op::Kind::premul;
   wire_dtype_ = reduces(request_.verb) && is_small_float(dtype) && computes ? DType::float32 : dtype;
   fill_spec();
@@ -216,16 +216,16 @@ bool Collective::works_in_place(const std::byte* input, const std::byte* output)
   return layout_.output_in_blocks ? input == output + own_bytes : output == input + own_bytes;
 }
 
-void Collective::start_body() {
-  if (!is_laid_out_) lay_out_body();
+void Collective::start_execution() {
+  if (!is_laid_out_) lay_out_execution();
   const std::byte* input = stage_input();
   std::byte* output = stage_output(input);
   if (!is_laid_out_) spec_.in_place = works_in_place(input, output);
   is_laid_out_ = true;
   is_direct_ = staged_output_ == nullptr && input == request_.input.data() && !request_.sizes_follow;
-  stage_ = Stage::body;
-  run(spec_, wire_dtype_, input, output, body_phase);
-  if (poll_part()) finish_body();
+  stage_ = Stage::execution;
+  run(spec_, wire_dtype_, input, output, execution_phase);
+  if (poll_part()) finish_execution();
 }
 
 }  // namespace tutti

@@ -3,7 +3,7 @@
 //
 // Arrays that are contiguous are used where they lie. An input is *staged* (copied into a buffer of the task) when it is
 // strided, must be multiplied first (premul), or holds small floats that are to be reduced: those are widened to float32 for
-// the whole plan and rounded once at the end, so that the result does not depend on the algorithm's number of hops. A carrier
+// the whole plan and rounded once at the end, so that the result does not depend on the algorithm's number of hops. An executor
 // adds them in float32 by itself, and gets them as they are.
 #pragma once
 
@@ -14,8 +14,8 @@
 
 #include <tutti/backend.hpp>
 
-#include "backend/layout.hpp"
-#include "engine/execution.hpp"
+#include "backend/block_layout.hpp"
+#include "engine/plan_execution.hpp"
 
 namespace tutti {
 
@@ -26,25 +26,25 @@ class Collective final : public Task {
   explicit Collective(NativeBackend& backend) : backend_(backend) {}
 
   void start(const Request& request);
-  /// The request's body has been started by somebody else.
-  void adopt(const Request& request, Body& body);
-  /// What the carrier got for the last request, if the caller's arrays were used where they lie: a request like it may be
-  /// given to the carrier in the same way.
-  [[nodiscard]] std::optional<BodyStart> direct() const;
+  /// The request's execution has been started by somebody else.
+  void adopt(const Request& request, Execution& execution);
+  /// What the executor got for the last request, if the caller's arrays were used where they lie: a request like it may be
+  /// given to the executor in the same way.
+  [[nodiscard]] std::optional<ExecutionStart> direct() const;
   bool poll() override;
   void cancel() override;
-  [[nodiscard]] Whereabouts whereabouts() const override;
+  [[nodiscard]] Progress progress() const override;
   void release() override;
 
  private:
-  enum class Stage : std::uint8_t { idle, sizes, body, done };
+  enum class Stage : std::uint8_t { idle, sizes, execution, done };
 
   void start_size_exchange();
   void take_sizes();
-  void start_body();
-  void finish_body();
+  void start_execution();
+  void finish_execution();
 
-  void lay_out_body();
+  void lay_out_execution();
   [[nodiscard]] bool works_in_place(const std::byte* input, const std::byte* output) const;
   void fill_spec();
   void fill_block_counts();
@@ -55,15 +55,15 @@ class Collective final : public Task {
   [[nodiscard]] Slices input_slices() const;
   [[nodiscard]] Slices output_slices() const;
   void run(const Spec& spec, DType dtype, const std::byte* input, std::byte* output, std::uint32_t phase);
-  [[nodiscard]] BodyStart body_start(const Spec& spec, DType dtype) const;
+  [[nodiscard]] ExecutionStart execution_start(const Spec& spec, DType dtype) const;
   [[nodiscard]] bool poll_part();
   void give_back();
 
   NativeBackend& backend_;
   Stage stage_ = Stage::idle;
   Request request_;
-  Layout layout_;
-  Spec spec_;                           // of the body; kept, so that a repeated call allocates nothing
+  BlockLayout layout_;
+  Spec spec_;                           // of the execution; kept, so that a repeated call allocates nothing
   bool is_direct_ = false;              // no array was staged
   bool is_laid_out_ = false;            // layout and spec are those of a request like this one
   DType wire_dtype_ = DType::uint8;     // float32 where small floats are widened
@@ -71,8 +71,8 @@ class Collective final : public Task {
   AlignedBuffer input_stage_, output_stage_, narrow_stage_;
   std::vector<std::int64_t> header_, headers_;
   Spec size_spec_;
-  Execution execution_;
-  Body* part_ = nullptr;  // under way: the execution, or the carrier's
+  PlanExecution plan_execution_;
+  Execution* part_ = nullptr;  // under way: the execution, or the executor's
 };
 
 }  // namespace tutti

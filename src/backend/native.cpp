@@ -44,13 +44,13 @@ Task& NativeBackend::start(const Request& request) {
   return task;
 }
 
-Task& NativeBackend::adopt(const Request& request, Body& body) {
+Task& NativeBackend::adopt(const Request& request, Execution& execution) {
   Collective& task = idle_task();
-  task.adopt(request, body);
+  task.adopt(request, execution);
   return task;
 }
 
-std::optional<BodyStart> NativeBackend::direct(const Task& task) const {
+std::optional<ExecutionStart> NativeBackend::direct(const Task& task) const {
   return static_cast<const Collective&>(task).direct();
 }
 

@@ -13,7 +13,7 @@
 #include <tutti/backend.hpp>
 #include <tutti/transport.hpp>
 
-#include "engine/body.hpp"
+#include "engine/executor.hpp"
 #include "engine/plan_cache.hpp"
 
 namespace tutti {
@@ -36,10 +36,10 @@ struct GroupFacts {
   }
 };
 
-/// Who can carry bodies without plans: for the whole group, or for its ranks on this host.
-struct Carriers {
-  std::shared_ptr<Carrier> whole{};
-  std::shared_ptr<Carrier> neighbours{};
+/// Who can carry executions without plans: for the whole group, or for its ranks on this host.
+struct Executors {
+  std::shared_ptr<Executor> whole{};
+  std::shared_ptr<Executor> local_peers{};
 };
 
 class NativeBackend final : public Backend {
@@ -48,19 +48,19 @@ class NativeBackend final : public Backend {
   ~NativeBackend() override;
 
   /// Before the first request.
-  void use(Carriers carriers) { carriers_ = std::move(carriers); }
-  [[nodiscard]] std::string_view name() const override { return carriers_.whole ? "shm" : "native"; }
+  void use(Executors executors) { executors_ = std::move(executors); }
+  [[nodiscard]] std::string_view name() const override { return executors_.whole ? "shm" : "native"; }
   [[nodiscard]] std::optional<std::string> refuses(const Request& request) const override;
   Task& start(const Request& request) override;
-  /// A task for a request whose body was given to the carrier without one.
-  Task& adopt(const Request& request, Body& body);
-  /// How this task's request was given to the carrier, if a request like it may be given in the same way.
-  [[nodiscard]] std::optional<BodyStart> direct(const Task& task) const;
+  /// A task for a request whose execution was given to the executor without one.
+  Task& adopt(const Request& request, Execution& execution);
+  /// How this task's request was given to the executor, if a request like it may be given in the same way.
+  [[nodiscard]] std::optional<ExecutionStart> direct(const Task& task) const;
 
   [[nodiscard]] const GroupFacts& facts() const { return facts_; }
   [[nodiscard]] Transport& transport() { return transport_; }
   [[nodiscard]] PlanCache& plans() { return plans_; }
-  [[nodiscard]] const Carriers& carriers() const { return carriers_; }
+  [[nodiscard]] const Executors& executors() const { return executors_; }
 
  private:
   friend class Collective;
@@ -70,7 +70,7 @@ class NativeBackend final : public Backend {
   GroupFacts facts_;
   Transport& transport_;
   PlanCache plans_;
-  Carriers carriers_;
+  Executors executors_;
   std::vector<std::unique_ptr<Collective>> tasks_;  // all that were ever made
   std::vector<Collective*> idle_;
 };

@@ -63,7 +63,7 @@ std::byte* Collective::stage_output(const std::byte* input) {
   return staged_output_;
 }
 
-void Collective::finish_body() {
+void Collective::finish_execution() {
   stage_ = Stage::done;
   if (staged_output_ == nullptr) return;
   const View& view = request_.output;

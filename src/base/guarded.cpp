@@ -16,9 +16,9 @@ namespace {
 constexpr std::size_t page_bytes = 4096;  // madvise and mlock round it up where pages are larger
 
 // Belongs to the process, as its address space does.
-class Slots {
+class GuardedSlots {
  public:
-  static Slots& of_process();
+  static GuardedSlots& of_process();
 
   std::byte* take() {
     const std::lock_guard lock(mutex_);
@@ -50,11 +50,11 @@ class Slots {
 
 // Never destroyed: secrets may end after main() has. A forked child drops secrets, too: no other thread may hold the lock
 // when it begins.
-Slots& Slots::of_process() {
-  static Slots* const here = [] {
+GuardedSlots& GuardedSlots::of_process() {
+  static GuardedSlots* const here = [] {
     pthread_atfork([] { of_process().mutex_.lock(); }, [] { of_process().mutex_.unlock(); },
                    [] { of_process().mutex_.unlock(); });
-    return new Slots;
+    return new GuardedSlots;
   }();
   return *here;
 }
@@ -62,7 +62,7 @@ Slots& Slots::of_process() {
 }  // namespace
 
 std::shared_ptr<std::byte[]> guarded_memory() {
-  return {Slots::of_process().take(), [](std::byte* slot) { Slots::of_process().give(slot); }};
+  return {GuardedSlots::of_process().take(), [](std::byte* slot) { GuardedSlots::of_process().give(slot); }};
 }
 
 void wipe(void* data, std::size_t bytes) { explicit_bzero(data, bytes); }

@@ -11,21 +11,21 @@ namespace tutti::half {
 namespace {
 
 template <class T>
-struct Layout;
+struct BitLayout;
 template <>
-struct Layout<float16> {
+struct BitLayout<float16> {
   static constexpr int exponent = 5, mantissa = 10;
 };
 template <>
-struct Layout<bfloat16> {
+struct BitLayout<bfloat16> {
   static constexpr int exponent = 8, mantissa = 7;
 };
 template <>
-struct Layout<float8_e4m3> {
+struct BitLayout<float8_e4m3> {
   static constexpr int exponent = 4, mantissa = 3;
 };
 template <>
-struct Layout<float8_e5m2> {
+struct BitLayout<float8_e5m2> {
   static constexpr int exponent = 5, mantissa = 2;
 };
 
@@ -44,8 +44,8 @@ T from_bits(int bits) {
 // The value of a code by the definition of the format, with none of the code under test.
 template <class T>
 double meaning(int code) {
-  constexpr int e = Layout<T>::exponent;
-  constexpr int m = Layout<T>::mantissa;
+  constexpr int e = BitLayout<T>::exponent;
+  constexpr int m = BitLayout<T>::mantissa;
   const int exponent = (code >> m) & ((1 << e) - 1);
   const int mantissa = code & ((1 << m) - 1);
   const double sign = (code >> (e + m)) != 0 ? -1 : 1;

@@ -84,42 +84,43 @@ std::int64_t Pattern::count_wrong(const void* from, std::int64_t count, std::int
   return wrong;
 }
 
-ArrayCounts array_counts(const Cell& cell, int ranks) {
-  const std::int64_t whole = cell.count, block = cell.count / ranks;
-  switch (cell.verb) {
+ArrayCounts array_counts(const BenchCase& bench_case, int ranks) {
+  const std::int64_t whole = bench_case.count, block = bench_case.count / ranks;
+  switch (bench_case.verb) {
     case Verb::barrier: return {};
     case Verb::broadcast: return {.in = whole};
     case Verb::all_gather:
     case Verb::gather: return {.in = block, .out = whole};
     case Verb::reduce_scatter:
     case Verb::scatter: return {.in = whole, .out = block};
-    default: return {.in = whole, .out = cell.in_place ? 0 : whole};
+    default: return {.in = whole, .out = bench_case.in_place ? 0 : whole};
   }
 }
 
-std::vector<Part> expected_parts(const Cell& cell, Seat seat, int root) {
-  const std::int64_t whole = cell.count, block = cell.count / seat.size;
-  const RankRange all{0, seat.size}, root_only{root, root + 1};
+std::vector<Part> expected_parts(const BenchCase& bench_case, RankPosition position, int root) {
+  const std::int64_t whole = bench_case.count, block = bench_case.count / position.size;
+  const RankRange all{0, position.size}, root_only{root, root + 1};
   const auto joined = [&](std::int64_t input_begin) {
     std::vector<Part> parts;
-    for (int r = 0; r < seat.size; ++r) parts.push_back({r * block, block, {r, r + 1}, input_begin});
+    for (int r = 0; r < position.size; ++r) parts.push_back({r * block, block, {r, r + 1}, input_begin});
     return parts;
   };
   const auto from = [&](int rank) { return std::vector<Part>{{0, whole, {rank, rank + 1}, 0}}; };
-  switch (cell.verb) {
+  switch (bench_case.verb) {
     case Verb::all_reduce: return {{0, whole, all, 0}};
-    case Verb::reduce: return seat.rank == root ? std::vector<Part>{{0, whole, all, 0}} : std::vector<Part>{};
+    case Verb::reduce: return position.rank == root ? std::vector<Part>{{0, whole, all, 0}} : std::vector<Part>{};
     case Verb::broadcast: return from(root);
     case Verb::all_gather: return joined(0);
-    case Verb::gather: return seat.rank == root ? joined(0) : std::vector<Part>{};
-    case Verb::reduce_scatter: return {{0, block, all, seat.rank * block}};
-    case Verb::scatter: return {{0, block, root_only, seat.rank * block}};
-    case Verb::all_to_all: return joined(seat.rank * block);
-    case Verb::scan: return {{0, whole, {0, seat.rank + 1}, 0}};
+    case Verb::gather: return position.rank == root ? joined(0) : std::vector<Part>{};
+    case Verb::reduce_scatter: return {{0, block, all, position.rank * block}};
+    case Verb::scatter: return {{0, block, root_only, position.rank * block}};
+    case Verb::all_to_all: return joined(position.rank * block);
+    case Verb::scan: return {{0, whole, {0, position.rank + 1}, 0}};
     // MPI leaves rank 0's result open.
-    case Verb::exscan: return seat.rank == 0 ? std::vector<Part>{} : std::vector<Part>{{0, whole, {0, seat.rank}, 0}};
-    case Verb::permute: return from((seat.rank + seat.size - 1) % seat.size);
-    case Verb::send: return from(1 - seat.rank);
+    case Verb::exscan:
+      return position.rank == 0 ? std::vector<Part>{} : std::vector<Part>{{0, whole, {0, position.rank}, 0}};
+    case Verb::permute: return from((position.rank + position.size - 1) % position.size);
+    case Verb::send: return from(1 - position.rank);
     case Verb::barrier:
     case Verb::recv: return {};
   }

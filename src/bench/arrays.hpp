@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "bench/cell.hpp"
+#include "bench/bench_case.hpp"
 
 namespace tutti::bench {
 
@@ -43,9 +43,9 @@ struct ArrayCounts {
   std::int64_t in = 0, out = 0;
   friend bool operator==(const ArrayCounts&, const ArrayCounts&) = default;
 };
-ArrayCounts array_counts(const Cell& cell, int ranks);
+ArrayCounts array_counts(const BenchCase& bench_case, int ranks);
 
-struct Seat {
+struct RankPosition {
   int rank = 0, size = 1;
 };
 
@@ -58,6 +58,6 @@ struct Part {
 };
 
 /// What one rank must find; nothing where the verb promises nothing to it.
-std::vector<Part> expected_parts(const Cell& cell, Seat seat, int root);
+std::vector<Part> expected_parts(const BenchCase& bench_case, RankPosition position, int root);
 
 }  // namespace tutti::bench

@@ -32,18 +32,18 @@ TEST(Arrays, EachWrongElementIsCounted) {
 }
 
 TEST(Arrays, BlocksComeFromTheirRanksAndPlaces) {
-  const Cell cell{.verb = Verb::all_to_all, .count = 30};
-  EXPECT_THAT(expected_parts(cell, {.rank = 2, .size = 3}, 0),
+  const BenchCase bench_case{.verb = Verb::all_to_all, .count = 30};
+  EXPECT_THAT(expected_parts(bench_case, {.rank = 2, .size = 3}, 0),
               testing::ElementsAre(Part{0, 10, {0, 1}, 20}, Part{10, 10, {1, 2}, 20}, Part{20, 10, {2, 3}, 20}));
-  const Cell cut{.verb = Verb::reduce_scatter, .count = 30};
+  const BenchCase cut{.verb = Verb::reduce_scatter, .count = 30};
   EXPECT_THAT(expected_parts(cut, {.rank = 1, .size = 3}, 0), testing::ElementsAre(Part{0, 10, {0, 3}, 10}));
 }
 
 TEST(Arrays, OnlyTheRootExpectsWhatOnlyTheRootGets) {
   for (const Verb verb : {Verb::reduce, Verb::gather}) {
-    const Cell cell{.verb = verb, .count = 8};
-    EXPECT_FALSE(expected_parts(cell, {.rank = 1, .size = 4}, 1).empty());
-    EXPECT_TRUE(expected_parts(cell, {.rank = 0, .size = 4}, 1).empty());
+    const BenchCase bench_case{.verb = verb, .count = 8};
+    EXPECT_FALSE(expected_parts(bench_case, {.rank = 1, .size = 4}, 1).empty());
+    EXPECT_TRUE(expected_parts(bench_case, {.rank = 0, .size = 4}, 1).empty());
   }
   EXPECT_TRUE(expected_parts({.verb = Verb::exscan, .count = 8}, {.rank = 0, .size = 4}, 0).empty());
 }

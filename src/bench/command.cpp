@@ -7,8 +7,8 @@
 
 #include <memory>
 
-#include "bench/job.hpp"
 #include "bench/libraries.hpp"
+#include "bench/library_job.hpp"
 #include "bench/run.hpp"
 #include "bench/tune.hpp"
 #include "bench/tutti_rank.hpp"

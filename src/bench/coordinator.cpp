@@ -14,7 +14,7 @@
 
 #include <tutti/error.hpp>
 
-#include "bench/job.hpp"
+#include "bench/library_job.hpp"
 
 namespace tutti::bench {
 

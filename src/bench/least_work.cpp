@@ -16,19 +16,19 @@ std::vector<int> all_of(int arrays) {
 
 }  // namespace
 
-LeastWork least_work(const Cell& cell, int ranks) {
-  const std::int64_t whole = (cell.bytes() + 3) / 4, block = whole / ranks;
+LeastWork least_work(const BenchCase& bench_case, int ranks) {
+  const std::int64_t whole = (bench_case.bytes() + 3) / 4, block = whole / ranks;
   LeastWork work;
   const auto shape = [&](Plane plane) { work.plane = plane; };
-  switch (cell.verb) {
+  switch (bench_case.verb) {
     case Verb::all_reduce:
     case Verb::scan:
     case Verb::exscan:
-      shape({ranks, cell.in_place ? 0 : ranks, whole, whole});
+      shape({ranks, bench_case.in_place ? 0 : ranks, whole, whole});
       work.portions = {{.inputs = all_of(ranks), .outputs = all_of(ranks), .count = whole}};
       break;
     case Verb::reduce:
-      shape({ranks, cell.in_place ? 0 : 1, whole, whole});
+      shape({ranks, bench_case.in_place ? 0 : 1, whole, whole});
       work.portions = {{.inputs = all_of(ranks), .outputs = {0}, .count = whole}};
       break;
     case Verb::reduce_scatter:
@@ -43,7 +43,7 @@ LeastWork least_work(const Cell& cell, int ranks) {
       break;
     case Verb::all_gather:
     case Verb::gather: {
-      const int outputs = cell.verb == Verb::gather ? 1 : ranks;
+      const int outputs = bench_case.verb == Verb::gather ? 1 : ranks;
       shape({ranks, outputs, block, whole});
       for (int r = 0; r < ranks; ++r) {
         work.portions.push_back({.inputs = {r}, .outputs = all_of(outputs), .output_begin = r * block, .count = block});

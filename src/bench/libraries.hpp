@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "bench/job.hpp"
+#include "bench/library_job.hpp"
 
 namespace tutti::bench {
 

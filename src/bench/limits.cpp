@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <new>
 
-#include "bench/crew.hpp"
 #include "bench/statistics.hpp"
+#include "bench/thread_pool.hpp"
 
 namespace tutti::bench {
 
@@ -173,8 +173,8 @@ std::string Limits::describe() const {
       memory_.add_non_temporal);
 }
 
-double Limits::us_of(const Cell& cell) const {
-  const LeastWork work = least_work(cell, ranks_);
+double Limits::us_of(const BenchCase& bench_case) const {
+  const LeastWork work = least_work(bench_case, ranks_);
   if (work.portions.empty() || work.portions.front().count == 0) return line_us_;
   Bench bench(work);
   const double us =

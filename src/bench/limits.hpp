@@ -1,7 +1,7 @@
 // limits.hpp: what this machine allows: how fast a cache line gets from core to core, and how fast memory is.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The limit of a cell is measured, not computed: threads of one process that share all arrays do the least a verb can do, which is to
+// The limit of a case is measured, not computed: threads of one process that share all arrays do the least a verb can do, which is to
 // read every input once and to write every output once, each thread its part, without waiting for each other. As in the
 // benchmark the inputs are written first, each by its owner, so that they lie in the caches where they would lie. Stores go through the
 // caches or past them, whichever is faster. No call is faster than a cache line from one core to another.
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/cell.hpp"
+#include "bench/bench_case.hpp"
 #include "bench/stream.hpp"
 
 namespace tutti::bench {
@@ -39,15 +39,15 @@ struct LeastWork {
   std::vector<Portion> portions{};
 };
 /// For float32; other dtypes move the same bytes.
-LeastWork least_work(const Cell& cell, int ranks);
+LeastWork least_work(const BenchCase& bench_case, int ranks);
 
 class Limits {
  public:
   /// As many threads as ranks, at most one for each core.
   explicit Limits(int ranks);
   [[nodiscard]] std::string describe() const;
-  /// µs that the cell takes at least.
-  [[nodiscard]] double us_of(const Cell& cell) const;
+  /// µs that the case takes at least.
+  [[nodiscard]] double us_of(const BenchCase& bench_case) const;
 
  private:
   int ranks_, threads_;

@@ -44,7 +44,7 @@ TEST(LeastWork, ReadsEveryInputOnceAndWritesEveryOutputOnce) {
 TEST(LeastWork, StaysWithinItsArrays) {
   for (const Verb verb : all_verbs()) {
     for (const bool in_place : {false, true}) {
-      const LeastWork work = least_work(make_cell({.verb = verb, .in_place = in_place}, 4800, 3), 3);
+      const LeastWork work = least_work(make_bench_case({.verb = verb, .in_place = in_place}, 4800, 3), 3);
       const Plane& plane = work.plane;
       for (const Portion& portion : work.portions) {
         EXPECT_LE(portion.input_begin + portion.count, plane.input_count) << name_of(verb);

@@ -28,9 +28,9 @@ sim::Plot plot_of(const std::vector<Row>& rows, const std::string& title, const 
   sim::Plot plot{.title = title, .subtitle = subtitle, .x_name = "bytes", .x_labels = {}, .x_marks = {}, .curves = {}};
   std::vector<std::int64_t> sizes;
   for (const Row& row : rows) {
-    if (row.cell.bytes() == 0) continue;
-    const auto bytes = static_cast<double>(row.cell.bytes());
-    sizes.push_back(row.cell.bytes());
+    if (row.bench_case.bytes() == 0) continue;
+    const auto bytes = static_cast<double>(row.bench_case.bytes());
+    sizes.push_back(row.bench_case.bytes());
     for (const Measurement& one : row.measurements) {
       if (!one.trouble.empty()) continue;
       curve_named(plot.curves, one.library).points.push_back({.x = bytes, .y = one.us_median * 1e-6});

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/race.hpp"
+#include "bench/comparison.hpp"
 #include "sim/plot.hpp"
 
 namespace tutti::bench {

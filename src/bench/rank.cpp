@@ -24,21 +24,21 @@ std::shared_ptr<void> Library::allocate(std::int64_t bytes, Memory memory) {
   return {memory_of_slot, std::free};
 }
 
-Workplace::Workplace(Library& library, const Cell& cell)
+Workplace::Workplace(Library& library, const BenchCase& bench_case)
     : library_(library),
-      cell_(cell),
-      seat_(library.seat()),
-      counts_(array_counts(cell, seat_.size)),
-      own_(cell.dtype, {seat_.rank, seat_.rank + 1}) {
-  library_.prepare(cell_);
+      bench_case_(bench_case),
+      position_(library.position()),
+      counts_(array_counts(bench_case, position_.size)),
+      own_(bench_case.dtype, {position_.rank, position_.rank + 1}) {
+  library_.prepare(bench_case_);
 }
 
 void Workplace::reserve(int calls) {
-  const auto element_bytes = static_cast<std::int64_t>(size_of(cell_.dtype));
+  const auto element_bytes = static_cast<std::int64_t>(size_of(bench_case_.dtype));
   while (slots_.size() < static_cast<std::size_t>(calls)) {
     Slot slot;
-    if (counts_.in > 0) slot.in = library_.allocate(counts_.in * element_bytes, cell_.memory);
-    slot.out = counts_.out > 0 ? library_.allocate(counts_.out * element_bytes, cell_.memory) : slot.in;
+    if (counts_.in > 0) slot.in = library_.allocate(counts_.in * element_bytes, bench_case_.memory);
+    slot.out = counts_.out > 0 ? library_.allocate(counts_.out * element_bytes, bench_case_.memory) : slot.in;
     // Touched before it is timed: a page fault is not the library's doing.
     if (counts_.out > 0) own_.write(slot.out.get(), counts_.out, 0);
     slots_.push_back(std::move(slot));
@@ -53,28 +53,29 @@ double Workplace::run_batch(int calls) {
   using Clock = std::chrono::steady_clock;
   ++batch_;
   write_inputs(calls);
-  Call call{.cell = cell_, .counts = counts_};
+  TimedCall call{.bench_case = bench_case_, .counts = counts_};
   library_.barrier();
   const auto begin = Clock::now();
   for (int i = 0; i < calls; ++i) {
     const Slot& slot = slots_[static_cast<std::size_t>(i)];
     call.in = slot.in.get();
     call.out = slot.out.get();
-    call.root = root_of_call(batch_ + i, seat_.size);
+    call.root = root_of_call(batch_ + i, position_.size);
     library_.call(call);
   }
   const double us = std::chrono::duration<double, std::micro>(Clock::now() - begin).count() / calls;
-  return cell_.verb == Verb::send ? us / 2 : us;
+  return bench_case_.verb == Verb::send ? us / 2 : us;
 }
 
 std::int64_t Workplace::count_wrong(int calls) const {
-  const auto element_bytes = static_cast<std::int64_t>(size_of(cell_.dtype));
+  const auto element_bytes = static_cast<std::int64_t>(size_of(bench_case_.dtype));
   std::int64_t wrong = 0;
   std::optional<std::pair<RankRange, Pattern>> expected;  // of a sum it is the same for all calls
   for (int i = 0; i < calls; ++i) {
     const auto* out = static_cast<const std::byte*>(slots_[static_cast<std::size_t>(i)].out.get());
-    for (const Part& part : expected_parts(cell_, seat_, root_of_call(batch_ + i, seat_.size))) {
-      if (!expected || expected->first != part.ranks) expected.emplace(part.ranks, Pattern(cell_.dtype, part.ranks));
+    for (const Part& part : expected_parts(bench_case_, position_, root_of_call(batch_ + i, position_.size))) {
+      if (!expected || expected->first != part.ranks)
+        expected.emplace(part.ranks, Pattern(bench_case_.dtype, part.ranks));
       wrong +=
           expected->second.count_wrong(out + part.begin * element_bytes, part.count, batch_ + i + part.input_begin);
     }
@@ -111,17 +112,17 @@ void keep_to_one_processor(int rank) {
 }  // namespace
 
 void serve(Library& library, const std::string& socket_path, const std::string& name) {
-  keep_to_one_processor(library.seat().rank);
+  keep_to_one_processor(library.position().rank);
   LineSocket coordinator = LineSocket::connect(socket_path);
-  coordinator.write_line(fmt::format("hello {} {} {}", name, library.seat().rank, library.describe()));
+  coordinator.write_line(fmt::format("hello {} {} {}", name, library.position().rank, library.describe()));
   std::unique_ptr<Workplace> place;
   while (const auto line = coordinator.read_line()) {
     Answer answer;
     try {
       const Turn turn = turn_from_line(*line);
-      if (!place || place->cell() != turn.cell) {
+      if (!place || place->bench_case() != turn.bench_case) {
         place.reset();  // before the next arrays are made
-        place = std::make_unique<Workplace>(library, turn.cell);
+        place = std::make_unique<Workplace>(library, turn.bench_case);
       }
       answer = place->run(turn);
     } catch (const std::exception& error) {

@@ -9,13 +9,13 @@
 #include <string>
 
 #include "bench/arrays.hpp"
-#include "bench/cell.hpp"
+#include "bench/bench_case.hpp"
 
 namespace tutti::bench {
 
 /// One call. `out` is the input itself where the call works in place.
-struct Call {
-  const Cell& cell;
+struct TimedCall {
+  const BenchCase& bench_case;
   void* in = nullptr;
   void* out = nullptr;
   ArrayCounts counts{};
@@ -25,24 +25,24 @@ struct Call {
 class Library {
  public:
   virtual ~Library() = default;
-  [[nodiscard]] virtual Seat seat() const = 0;
+  [[nodiscard]] virtual RankPosition position() const = 0;
   /// Its version, and what else tells one run from another.
   [[nodiscard]] virtual std::string describe() const = 0;
-  /// Called before the first turn of a cell; throws Unsupported where it cannot do it.
-  virtual void prepare(const Cell& cell) = 0;
+  /// Called before the first turn of a case; throws Unsupported where it cannot do it.
+  virtual void prepare(const BenchCase& bench_case) = 0;
   virtual std::shared_ptr<void> allocate(std::int64_t bytes, Memory memory);
   virtual void barrier() = 0;
-  virtual void call(const Call& call) = 0;
+  virtual void call(const TimedCall& call) = 0;
 };
 
 /// The rank whose turn it is to be root: each in turn, so that a root that runs ahead does not hide what a call takes.
 constexpr int root_of_call(std::int64_t number, int ranks) { return static_cast<int>(number % ranks); }
 
-/// The arrays of one cell, kept from turn to turn.
+/// The arrays of one case, kept from turn to turn.
 class Workplace {
  public:
-  Workplace(Library& library, const Cell& cell);
-  [[nodiscard]] const Cell& cell() const { return cell_; }
+  Workplace(Library& library, const BenchCase& bench_case);
+  [[nodiscard]] const BenchCase& bench_case() const { return bench_case_; }
   /// Throws what the library throws.
   Answer run(const Turn& turn);
 
@@ -56,8 +56,8 @@ class Workplace {
   [[nodiscard]] std::int64_t count_wrong(int calls) const;
 
   Library& library_;
-  Cell cell_;
-  Seat seat_;
+  BenchCase bench_case_;
+  RankPosition position_;
   ArrayCounts counts_;
   Pattern own_;
   std::vector<Slot> slots_{};

@@ -39,7 +39,7 @@ std::string limit_columns(const Row& row, const Measurement& ours) {
 struct Ratios {
   std::vector<double> all{};
   double lowest = 0;
-  Cell lowest_at{};
+  BenchCase lowest_at{};
   std::int64_t wrong = 0;
 };
 
@@ -65,7 +65,9 @@ double bus_factor(Verb verb, int ranks) {
   }
 }
 
-double algorithm_bandwidth(const Cell& cell, double us) { return static_cast<double>(cell.bytes()) / us / 1e3; }
+double algorithm_bandwidth(const BenchCase& bench_case, double us) {
+  return static_cast<double>(bench_case.bytes()) / us / 1e3;
+}
 
 std::string table_head(const TableShape& shape) {
   std::string head = fmt::format("#{:>9} {:>10}", "bytes", "count");
@@ -96,11 +98,11 @@ std::string table_lines(const Row& row, const TableShape& shape) {
   std::string text;
   for (const Measurement& ours : row.measurements) {
     if (ours.is_peer) continue;
-    const double bandwidth = algorithm_bandwidth(row.cell, ours.us_median);
-    text += fmt::format("{:>10} {:>10}", row.cell.bytes(), row.cell.count);
+    const double bandwidth = algorithm_bandwidth(row.bench_case, ours.us_median);
+    text += fmt::format("{:>10} {:>10}", row.bench_case.bytes(), row.bench_case.count);
     if (shape.names_library) text += fmt::format(" {:>14}", ours.library);
     text += fmt::format(" {:>10} {:>10} {:>8.2f} {:>8.2f} {:>7}", time_text(ours.us_median), time_text(ours.us_p99),
-                        bandwidth, bandwidth * bus_factor(row.cell.verb, row.ranks), ours.wrong);
+                        bandwidth, bandwidth * bus_factor(row.bench_case.verb, row.ranks), ours.wrong);
     if (shape.has_peers) text += peer_columns(row, ours);
     if (shape.has_limits) text += limit_columns(row, ours);
     text += '\n';
@@ -119,7 +121,7 @@ std::string table_foot(const std::vector<Row>& rows) {
       const double ratio = peer->us_median / one.us_median;
       if (ratios.all.empty() || ratio < ratios.lowest) {
         ratios.lowest = ratio;
-        ratios.lowest_at = row.cell;
+        ratios.lowest_at = row.bench_case;
       }
       ratios.all.push_back(ratio);
     }
@@ -136,15 +138,15 @@ std::string json_lines(const Row& row) {
   std::string text;
   for (const Measurement& one : row.measurements) {
     if (!one.trouble.empty()) continue;
-    const double bandwidth = algorithm_bandwidth(row.cell, one.us_median);
+    const double bandwidth = algorithm_bandwidth(row.bench_case, one.us_median);
     text += fmt::format(
         "{{\"verb\": \"{}\", \"dtype\": \"{}\", \"bytes\": {}, \"ranks\": {}, \"library\": \"{}\", \"us_median\": "
         "{:.4f}, "
         "\"us_p99\": {:.4f}, \"algbw_GBps\": {:.4f}, \"busbw_GBps\": {:.4f}, \"in_place\": {}, \"memory\": \"{}\", "
         "\"wrong\": {}}}\n",
-        bench_name_of(row.cell.verb), tutti::name_of(row.cell.dtype), row.cell.bytes(), row.ranks, one.library,
-        one.us_median, one.us_p99, bandwidth, bandwidth * bus_factor(row.cell.verb, row.ranks), row.cell.in_place,
-        name_of(row.cell.memory), one.wrong);
+        bench_name_of(row.bench_case.verb), tutti::name_of(row.bench_case.dtype), row.bench_case.bytes(), row.ranks,
+        one.library, one.us_median, one.us_p99, bandwidth, bandwidth * bus_factor(row.bench_case.verb, row.ranks),
+        row.bench_case.in_place, name_of(row.bench_case.memory), one.wrong);
   }
   return text;
 }

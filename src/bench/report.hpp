@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "bench/race.hpp"
+#include "bench/comparison.hpp"
 
 namespace tutti::bench {
 
 /// Bytes that the verb must move over the busiest link, over the bytes of the call: what nccl-tests calls bus bandwidth.
 double bus_factor(Verb verb, int ranks);
 /// GB (10⁹ bytes) per second.
-double algorithm_bandwidth(const Cell& cell, double us);
+double algorithm_bandwidth(const BenchCase& bench_case, double us);
 
 /// How many columns the table has.
 struct TableShape {

@@ -1,4 +1,4 @@
-// report_test.cpp: statistics, turns, cells, the table and the JSON lines.
+// report_test.cpp: statistics, turns, cases, the table and the JSON lines.
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/report.hpp"
 
@@ -36,12 +36,12 @@ TEST(Turns, AreAsLongForFastCallsAsForSlowOnes) {
 }
 
 std::vector<Row> two_rows() {
-  Row small{.cell = {.count = 2, .in_place = true}, .ranks = 2, .us_limit = 0.1};
+  Row small{.bench_case = {.count = 2, .in_place = true}, .ranks = 2, .us_limit = 0.1};
   small.measurements = {{.library = "tutti", .us_median = 0.2, .us_p99 = 0.31},
                         {.library = "openmpi", .is_peer = true, .us_median = 0.55, .us_p99 = 0.6},
                         {.library = "mpich", .is_peer = true, .us_median = 0.5, .us_p99 = 0.6},
                         {.library = "gloo", .is_peer = true, .trouble = "not today"}};
-  Row large{.cell = {.count = 16 << 20, .in_place = true}, .ranks = 2, .us_limit = 5500};
+  Row large{.bench_case = {.count = 16 << 20, .in_place = true}, .ranks = 2, .us_limit = 5500};
   large.measurements = {{.library = "tutti", .us_median = 10'000, .us_p99 = 12'345.6},
                         {.library = "openmpi", .is_peer = true, .us_median = 32'000, .us_p99 = 33'000}};
   return {small, large};
@@ -82,7 +82,7 @@ TEST(Report, BusBandwidthIsThatOfNcclTests) {
   EXPECT_DOUBLE_EQ(bus_factor(Verb::broadcast, 4), 1);
 }
 
-TEST(Cells, ThatRoundingMakesEqualAreMeasuredOnce) {
+TEST(BenchCases, ThatRoundingMakesEqualAreMeasuredOnce) {
   const BenchOptions options{.ranks = 8, .sizes = {8, 16, 32, 64}};
   EXPECT_EQ(cells_of(options, Verb::all_gather, Form::in_place).size(), 2u);
   EXPECT_EQ(cells_of(options, Verb::all_reduce, Form::in_place).size(), 4u);

@@ -13,10 +13,10 @@
 #include <tutti/error.hpp>
 
 #include "base/environment.hpp"
+#include "bench/comparison.hpp"
 #include "bench/libraries.hpp"
 #include "bench/limits.hpp"
 #include "bench/picture.hpp"
-#include "bench/race.hpp"
 #include "bench/rank.hpp"
 #include "bench/report.hpp"
 #include "bench/statistics.hpp"
@@ -49,18 +49,18 @@ JobStart bound_if_asked(JobStart start, const BenchOptions& options) {
   return start;
 }
 
-void add_libraries(Race& race, const Coordinator& coordinator, const BenchOptions& options) {
+void add_libraries(Comparison& comparison, const Coordinator& coordinator, const BenchOptions& options) {
   for (const std::string& backend : options.backends) {
     const TuttiStart start{.program = own_program(),
                            .backend = backend,
                            .ranks = options.ranks,
                            .library = backend == "auto" ? "tutti" : "tutti-" + backend};
-    race.add_tutti(bound_if_asked(tutti_job(coordinator, start), options));
+    comparison.add_tutti(bound_if_asked(tutti_job(coordinator, start), options));
   }
   for (const std::string& peer : options.against) {
     try {
       for (JobStart& start : peer_jobs(coordinator, peer, options.ranks))
-        race.add_peer(bound_if_asked(std::move(start), options));
+        comparison.add_peer(bound_if_asked(std::move(start), options));
     } catch (const InvalidArgument&) {
       throw;
     } catch (const Error& error) {
@@ -88,10 +88,13 @@ class Output {
   std::ofstream json_{};
 };
 
-std::string title(const Cell& cell, int ranks) {
-  const std::string_view form = !has_in_place_form(cell.verb) ? "" : cell.in_place ? ", in place" : ", out of place";
-  return fmt::format("{}, {}{}{}, {} ranks, {} memory", bench_name_of(cell.verb), tutti::name_of(cell.dtype),
-                     reduces(cell.verb) ? " sum" : "", form, ranks, name_of(cell.memory));
+std::string title(const BenchCase& bench_case, int ranks) {
+  const std::string_view form = !has_in_place_form(bench_case.verb) ? ""
+                                : bench_case.in_place               ? ", in place"
+                                                                    : ", out of place";
+  return fmt::format("{}, {}{}{}, {} ranks, {} memory", bench_name_of(bench_case.verb),
+                     tutti::name_of(bench_case.dtype), reduces(bench_case.verb) ? " sum" : "", form, ranks,
+                     name_of(bench_case.memory));
 }
 
 std::string method(int repeats) {
@@ -101,26 +104,29 @@ std::string method(int repeats) {
 // Prints as it measures, and keeps what it needs for that.
 class Session {
  public:
-  Session(const BenchOptions& options, Race& race, Output& output) : options_(options), race_(race), output_(output) {
-    for (const std::string& text : race_.descriptions()) output_.print(fmt::format("# {}\n", text));
+  Session(const BenchOptions& options, Comparison& comparison, Output& output)
+      : options_(options), comparison_(comparison), output_(output) {
+    for (const std::string& text : comparison_.descriptions()) output_.print(fmt::format("# {}\n", text));
     if (!options_.limits) return;
     limits_.emplace(options_.ranks);
     output_.print(fmt::format("# {}\n", limits_->describe()));
   }
 
-  std::vector<Row> run_table(const std::vector<Cell>& cells) {
+  std::vector<Row> run_table(const std::vector<BenchCase>& bench_cases) {
     const TableShape shape{.names_library = options_.backends.size() > 1,
                            .has_peers = !options_.against.empty(),
                            .has_limits = options_.limits};
-    const std::string what = title(cells.front(), options_.ranks), how = method(options_.repeats);
+    const std::string what = title(bench_cases.front(), options_.ranks), how = method(options_.repeats);
     output_.print(fmt::format("\n# {}; {}\n{}", what, how, table_head(shape)));
     std::vector<Row> rows;
-    for (const Cell& cell : cells) {
+    for (const BenchCase& bench_case : bench_cases) {
       std::vector<double> limits;  // in turns, too: the machine may change its pace meanwhile
       const auto measure_limit = [&] {
-        if (limits_) limits.push_back(limits_->us_of(cell));
+        if (limits_) limits.push_back(limits_->us_of(bench_case));
       };
-      rows.push_back({.cell = cell, .ranks = options_.ranks, .measurements = race_.measure(cell, measure_limit)});
+      rows.push_back({.bench_case = bench_case,
+                      .ranks = options_.ranks,
+                      .measurements = comparison_.measure(bench_case, measure_limit)});
       if (!limits.empty()) rows.back().us_limit = median(limits);
       tell_trouble(rows.back());
       output_.print(table_lines(rows.back(), shape));
@@ -137,8 +143,8 @@ class Session {
     for (const Measurement& one : row.measurements) {
       const std::string text = fmt::format("{}: {}", one.library, one.trouble.substr(0, one.trouble.find(';')));
       if (one.trouble.empty() || !told_.insert(text).second) continue;
-      fmt::print(stderr, "# no time of {} for {} of {}: {}\n", one.library, bench_name_of(row.cell.verb),
-                 format_bytes(row.cell.bytes()), one.trouble);
+      fmt::print(stderr, "# no time of {} for {} of {}: {}\n", one.library, bench_name_of(row.bench_case.verb),
+                 format_bytes(row.bench_case.bytes()), one.trouble);
     }
   }
 
@@ -151,7 +157,7 @@ class Session {
   }
 
   const BenchOptions& options_;
-  Race& race_;
+  Comparison& comparison_;
   Output& output_;
   std::optional<Limits> limits_{};
   std::set<std::string> told_{};
@@ -167,32 +173,33 @@ bool all_right(const std::vector<Row>& rows) {
 
 }  // namespace
 
-std::vector<Cell> cells_of(const BenchOptions& options, Verb verb, Form form) {
-  std::vector<Cell> cells;
+std::vector<BenchCase> cells_of(const BenchOptions& options, Verb verb, Form form) {
+  std::vector<BenchCase> bench_cases;
   for (const std::int64_t bytes : options.sizes) {
-    const Cell cell =
-        make_cell({.verb = verb, .dtype = options.dtype, .in_place = form == Form::in_place, .memory = options.memory},
-                  bytes, options.ranks);
-    if (std::find(cells.begin(), cells.end(), cell) == cells.end()) cells.push_back(cell);
+    const BenchCase bench_case = make_bench_case(
+        {.verb = verb, .dtype = options.dtype, .in_place = form == Form::in_place, .memory = options.memory}, bytes,
+        options.ranks);
+    if (std::find(bench_cases.begin(), bench_cases.end(), bench_case) == bench_cases.end())
+      bench_cases.push_back(bench_case);
   }
-  return cells;
+  return bench_cases;
 }
 
 bool run(const BenchOptions& options) {
   check(options);
   Output output(options.json_path);
   const Coordinator coordinator;
-  Race race(coordinator, options.repeats);
-  add_libraries(race, coordinator, options);
-  Session session(options, race, output);
+  Comparison comparison(coordinator, options.repeats);
+  add_libraries(comparison, coordinator, options);
+  Session session(options, comparison, output);
   bool right = true;
   for (const Verb verb : options.verbs) {
-    std::vector<std::vector<Cell>> done;
+    std::vector<std::vector<BenchCase>> done;
     for (const Form form : options.forms) {
-      const std::vector<Cell> cells = cells_of(options, verb, form);
-      if (cells.empty() || std::find(done.begin(), done.end(), cells) != done.end()) continue;
-      done.push_back(cells);
-      right = all_right(session.run_table(cells)) && right;
+      const std::vector<BenchCase> bench_cases = cells_of(options, verb, form);
+      if (bench_cases.empty() || std::find(done.begin(), done.end(), bench_cases) != done.end()) continue;
+      done.push_back(bench_cases);
+      right = all_right(session.run_table(bench_cases)) && right;
     }
   }
   return right;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/cell.hpp"
+#include "bench/bench_case.hpp"
 
 namespace tutti::bench {
 
@@ -27,8 +27,8 @@ struct BenchOptions {
   std::string json_path{}, plot_path{};
 };
 
-/// The cells of one verb and form, without those that rounding makes equal.
-std::vector<Cell> cells_of(const BenchOptions& options, Verb verb, Form form);
+/// The cases of one verb and form, without those that rounding makes equal.
+std::vector<BenchCase> cells_of(const BenchOptions& options, Verb verb, Form form);
 
 /// Prints as it measures. Whether all results were right.
 bool run(const BenchOptions& options);

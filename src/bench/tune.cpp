@@ -14,19 +14,19 @@
 #include <tutti/error.hpp>
 
 #include "base/environment.hpp"
+#include "bench/comparison.hpp"
 #include "bench/libraries.hpp"
-#include "bench/race.hpp"
 #include "launch/cores.hpp"
 
 namespace tutti::bench {
 
 namespace {
 
-constexpr Verb raced_verbs[] = {Verb::all_reduce,     Verb::reduce, Verb::broadcast, Verb::all_gather,
-                                Verb::reduce_scatter, Verb::gather, Verb::scatter,   Verb::all_to_all,
-                                Verb::scan,           Verb::exscan};
+constexpr Verb compared_verbs[] = {Verb::all_reduce,     Verb::reduce, Verb::broadcast, Verb::all_gather,
+                                   Verb::reduce_scatter, Verb::gather, Verb::scatter,   Verb::all_to_all,
+                                   Verb::scan,           Verb::exscan};
 
-// Machines vary by some per cent from one job to the next; in one cell by more than in the mean of several.
+// Machines vary by some per cent from one job to the next; in one case by more than in the mean of several.
 constexpr double worth_a_limit = 1.04, worth_a_row = 1.1;
 
 class Tuning {
@@ -35,12 +35,12 @@ class Tuning {
 
   void settle_shared_memory() {
     say("# shared memory, {} ranks: speed of each value against the one that holds so far\n", options_.ranks);
-    const bool crowded = options_.ranks > launch::usable_processors();
-    for (const Question& question : questions_about_shared_memory(options_.ranks, crowded)) settle(question);
+    const bool oversubscribed = options_.ranks > launch::usable_processors();
+    for (const Question& question : questions_about_shared_memory(options_.ranks, oversubscribed)) settle(question);
   }
   void settle_algorithms() {
     say("\n# TCP, {} ranks: µs of each algorithm\n", options_.ranks);
-    for (const Verb verb : raced_verbs) settle(verb);
+    for (const Verb verb : compared_verbs) settle(verb);
   }
   [[nodiscard]] const Table& table() const { return table_; }
 
@@ -52,27 +52,28 @@ class Tuning {
   }
 
   // The same work for jobs that differ in their table only; the first table runs twice.
-  Times race(const std::vector<Table>& tables, const std::string& backend, const std::vector<Cell>& cells) {
-    Race race(coordinator_, options_.repeats);
-    std::vector<Table> raced = tables;
-    raced.insert(raced.begin(), tables.front());
-    for (const Table& table : raced) {
+  Times comparison(const std::vector<Table>& tables, const std::string& backend,
+                   const std::vector<BenchCase>& bench_cases) {
+    Comparison comparison(coordinator_, options_.repeats);
+    std::vector<Table> compared = tables;
+    compared.insert(compared.begin(), tables.front());
+    for (const Table& table : compared) {
       const std::string name = fmt::format("table-{}", ++jobs_);
       const std::string path = fmt::format("{}/{}.json", coordinator_.folder(), name);
       std::ofstream(path) << to_text(table);
-      race.add_tutti(tutti_job(coordinator_, {.program = own_program(),
-                                              .backend = backend,
-                                              .ranks = options_.ranks,
-                                              .library = name,
-                                              .table_path = path}));
+      comparison.add_tutti(tutti_job(coordinator_, {.program = own_program(),
+                                                    .backend = backend,
+                                                    .ranks = options_.ranks,
+                                                    .library = name,
+                                                    .table_path = path}));
     }
-    Times times(raced.size());
-    for (const Cell& cell : cells) {
-      const std::vector<Measurement> measured = race.measure(cell);
+    Times times(compared.size());
+    for (const BenchCase& bench_case : bench_cases) {
+      const std::vector<Measurement> measured = comparison.measure(bench_case);
       for (std::size_t i = 0; i < measured.size(); ++i) {
         if (measured[i].wrong > 0) {
-          throw Error(fmt::format("{} of {} gave wrong results with the table {}", bench_name_of(cell.verb),
-                                  format_bytes(cell.bytes()), to_text(raced[i])));
+          throw Error(fmt::format("{} of {} gave wrong results with the table {}", bench_name_of(bench_case.verb),
+                                  format_bytes(bench_case.bytes()), to_text(compared[i])));
         }
         times[i].push_back(measured[i].us_median);
       }
@@ -89,7 +90,7 @@ class Tuning {
       tables.push_back(table_);
       limit_of(tables.back().shared, question.limit) = value;
     }
-    const Standing standing = standing_of(race(tables, "shm", question.cells));
+    const Standing standing = standing_of(comparison(tables, "shm", question.bench_cases));
     const std::size_t winner = winner_of(standing, worth_a_limit);
     const auto text = [&](std::int64_t value) {
       if (question.limit.ends_with("ranks_max")) return std::to_string(value);
@@ -104,42 +105,43 @@ class Tuning {
   // One contender for each algorithm, with the segments that the cost model thinks best; the model's own choice goes first.
   void settle(Verb verb) {
     std::vector<std::vector<Choice>> contenders;
-    std::vector<Cell> cells;
-    for (const std::int64_t bytes : raced_bytes) {
-      cells.push_back(make_cell({.verb = verb, .in_place = has_in_place_form(verb)}, bytes, options_.ranks));
+    std::vector<BenchCase> bench_cases;
+    for (const std::int64_t bytes : compared_bytes) {
+      bench_cases.push_back(
+          make_bench_case({.verb = verb, .in_place = has_in_place_form(verb)}, bytes, options_.ranks));
     }
     std::vector<Choice> model;
-    for (const Cell& cell : cells) model.push_back(select(shape_of(cell), Table{}));
+    for (const BenchCase& bench_case : bench_cases) model.push_back(select(shape_of(bench_case), Table{}));
     contenders.push_back(model);
-    for (const Candidate& named : candidates(shape_of(cells.front()), Table{})) {
+    for (const Candidate& named : candidates(shape_of(bench_cases.front()), Table{})) {
       std::vector<Choice> choices;
-      for (const Cell& cell : cells) {
-        for (const Candidate& one : candidates(shape_of(cell), Table{})) {
+      for (const BenchCase& bench_case : bench_cases) {
+        for (const Candidate& one : candidates(shape_of(bench_case), Table{})) {
           if (one.choice.algorithm == named.choice.algorithm) choices.push_back(one.choice);
         }
       }
-      if (choices != model && choices.size() == cells.size()) contenders.push_back(choices);
+      if (choices != model && choices.size() == bench_cases.size()) contenders.push_back(choices);
     }
     if (contenders.size() == 1) return;
     std::vector<Table> tables;
     for (const auto& choices : contenders) {
       tables.push_back({.rows = rows_of(verb, options_.ranks, choices)});
     }
-    take(verb, contenders, race(tables, "native", cells));
+    take(verb, contenders, comparison(tables, "native", bench_cases));
   }
 
   void take(Verb verb, const std::vector<std::vector<Choice>>& contenders, const Times& times) {
     std::vector<Choice> taken;
-    for (std::size_t cell = 0; cell < std::size(raced_bytes); ++cell) {
-      Times of_cell;
-      for (const auto& own : times) of_cell.push_back({own[cell]});
-      const std::size_t winner = winner_of(standing_of(of_cell), worth_a_row);
-      taken.push_back(contenders[winner][cell]);
-      const bool stays = taken.back() == contenders.front()[cell];
-      say("{:<15} {:>8}", tutti::name_of(verb), format_bytes(raced_bytes[cell]));
+    for (std::size_t bench_case = 0; bench_case < std::size(compared_bytes); ++bench_case) {
+      Times of_bench_case;
+      for (const auto& own : times) of_bench_case.push_back({own[bench_case]});
+      const std::size_t winner = winner_of(standing_of(of_bench_case), worth_a_row);
+      taken.push_back(contenders[winner][bench_case]);
+      const bool stays = taken.back() == contenders.front()[bench_case];
+      say("{:<15} {:>8}", tutti::name_of(verb), format_bytes(compared_bytes[bench_case]));
       for (std::size_t i = 0; i < contenders.size(); ++i) {
-        const double us = times[i == 0 ? 0 : i + 1][cell];  // after the first comes its copy
-        say("  {} {:.1f}", tutti::name_of(contenders[i][cell].algorithm), us);
+        const double us = times[i == 0 ? 0 : i + 1][bench_case];  // after the first comes its copy
+        say("  {} {:.1f}", tutti::name_of(contenders[i][bench_case].algorithm), us);
       }
       say("   {}\n", stays ? "stays" : fmt::format("→ {}", tutti::name_of(taken.back().algorithm)));
     }
@@ -147,8 +149,8 @@ class Tuning {
     for (TableRow& row : rows_of(verb, options_.ranks, taken)) table_.rows.push_back(std::move(row));
   }
 
-  [[nodiscard]] Shape shape_of(const Cell& cell) const {
-    return {.verb = cell.verb, .bytes = cell.bytes(), .topology = Topology::on_one_node(options_.ranks)};
+  [[nodiscard]] Shape shape_of(const BenchCase& bench_case) const {
+    return {.verb = bench_case.verb, .bytes = bench_case.bytes(), .topology = Topology::on_one_node(options_.ranks)};
   }
 
   const TuneOptions& options_;

@@ -17,7 +17,7 @@ TEST(Tune, AsksAboutLimitsThatExistWithWorkThatMayDiffer) {
     for (const Question& question : questions_about_shared_memory(ranks, ranks > 2)) {
       ASSERT_NE(std::ranges::find(shared_limits, question.limit, &SharedLimit::name), shared_limits.end());
       const SharedLimit& limit = *std::ranges::find(shared_limits, question.limit, &SharedLimit::name);
-      EXPECT_FALSE(question.cells.empty()) << question.limit;
+      EXPECT_FALSE(question.bench_cases.empty()) << question.limit;
       for (const std::int64_t value : question.values) {
         EXPECT_GE(value, limit.least) << question.limit;
         EXPECT_LE(value, limit.most) << question.limit;

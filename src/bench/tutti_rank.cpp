@@ -21,16 +21,16 @@ class TuttiLibrary final : public Library {
     for (int rank = 0; rank < size; ++rank) ring_.emplace_back(rank, (rank + 1) % size);
   }
 
-  [[nodiscard]] Seat seat() const override { return {.rank = world_.rank(), .size = world_.size()}; }
+  [[nodiscard]] RankPosition position() const override { return {.rank = world_.rank(), .size = world_.size()}; }
   [[nodiscard]] std::string describe() const override { return fmt::format("backend {}", world_.backend()); }
-  void prepare(const Cell&) override {}
+  void prepare(const BenchCase&) override {}
   std::shared_ptr<void> allocate(std::int64_t bytes, Memory memory) override {
     if (memory == Memory::heap) return Library::allocate(bytes, memory);
     auto buffer = std::make_shared<Buffer<std::uint8_t>>(world_.empty<std::uint8_t>(static_cast<std::size_t>(bytes)));
     return {buffer, buffer->data()};
   }
   void barrier() override { world_.barrier(); }
-  void call(const Call& call) override;
+  void call(const TimedCall& call) override;
 
  private:
   void ping_pong(const View& in, const View& out);
@@ -45,12 +45,12 @@ View view_of(void* data, DType dtype, const std::int64_t& count) {
   return View(data, dtype, std::span(&count, 1));
 }
 
-void TuttiLibrary::call(const Call& call) {
-  if (call.cell.verb == Verb::barrier) return world_.barrier();
-  const View in = view_of(call.in, call.cell.dtype, call.counts.in);
+void TuttiLibrary::call(const TimedCall& call) {
+  if (call.bench_case.verb == Verb::barrier) return world_.barrier();
+  const View in = view_of(call.in, call.bench_case.dtype, call.counts.in);
   const bool in_place = call.out == call.in;
-  const View out = in_place ? View() : view_of(call.out, call.cell.dtype, call.counts.out);
-  switch (call.cell.verb) {
+  const View out = in_place ? View() : view_of(call.out, call.bench_case.dtype, call.counts.out);
+  switch (call.bench_case.verb) {
     case Verb::all_reduce: return in_place ? world_.all_reduce(in) : world_.all_reduce(in, out);
     case Verb::reduce:
       return in_place ? world_.reduce(in, {.root = call.root}) : world_.reduce(in, out, {.root = call.root});

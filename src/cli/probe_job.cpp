@@ -23,8 +23,8 @@ namespace {
 
 using namespace rendezvous;
 
-struct DescribeMeeting {
-  std::string operator()(const NoMeeting&) const { return "none: no socket, no file"; }
+struct DescribeRendezvous {
+  std::string operator()(const NoRendezvous&) const { return "none: no socket, no file"; }
   std::string operator()(const LauncherStore& point) const { return "the launcher's store at " + point.where.text(); }
   std::string operator()(const FixedAddress& point) const {
     return fmt::format("rank 0 listens at {} (MASTER_ADDR, MASTER_PORT)", point.where.text());
@@ -33,28 +33,28 @@ struct DescribeMeeting {
     return fmt::format("rank 0 listens on {}, at one of the ports {} to {}", point.host, point.first_port,
                        point.first_port + point.ports - 1);
   }
-  std::string operator()(const NoteInFile& point) const { return "a note in " + point.path; }
-  std::string operator()(const NoteInPrivateFile& point) const {
+  std::string operator()(const RecordInFile& point) const { return "a note in " + point.path; }
+  std::string operator()(const RecordInPrivateFile& point) const {
     return fmt::format("a note in the user's own folder, {}", point.name);
   }
-  std::string operator()(const NoteInAgentStore& point) const {
+  std::string operator()(const RecordInAgentStore& point) const {
     return "a note in the store of torchrun's agent at " + point.where.text();
   }
-  std::string operator()(const NoteInPmi&) const { return "a note in PMI's key-value space"; }
-  std::string operator()(const NoteInPmix&) const { return "a note in PMIx's key-value space"; }
+  std::string operator()(const RecordInPmi&) const { return "a note in PMI's key-value space"; }
+  std::string operator()(const RecordInPmix&) const { return "a note in PMIx's key-value space"; }
 };
 
-bool brings_its_own_secret(const MeetingPoint& meeting) {
-  return std::holds_alternative<NoteInPmi>(meeting) || std::holds_alternative<NoteInPmix>(meeting);
+bool brings_its_own_secret(const RendezvousPoint& meeting) {
+  return std::holds_alternative<RecordInPmi>(meeting) || std::holds_alternative<RecordInPmix>(meeting);
 }
 
 // Only looked at: a doctor makes no key file, and never shows a secret.
-std::string describe_secret(const Environment& environment, const MeetingPoint& meeting) {
+std::string describe_secret(const Environment& environment, const RendezvousPoint& meeting) {
   if (const auto given = environment.get("TUTTI_SECRET"); given && !given->empty()) {
     static_cast<void>(wire::Secret::from_hex(*given));
     return "TUTTI_SECRET";
   }
-  if (std::holds_alternative<NoMeeting>(meeting)) return "none needed";
+  if (std::holds_alternative<NoRendezvous>(meeting)) return "none needed";
   if (brings_its_own_secret(meeting)) return "made by rank 0, in the note";
   const auto path = wire::default_key_path(environment);
   struct stat status {};
@@ -67,7 +67,7 @@ std::string describe_secret(const Environment& environment, const MeetingPoint& 
 
 std::optional<wire::Address> meeting_address(const Environment& environment) {
   try {
-    const MeetingPoint meeting = detect(environment).meeting;
+    const RendezvousPoint meeting = detect(environment).meeting;
     const auto* fixed = std::get_if<FixedAddress>(&meeting);
     return fixed == nullptr ? std::nullopt : wire::Address::from_numeric(fixed->where.host, fixed->where.port);
   } catch (const Error&) {
@@ -109,8 +109,8 @@ LauncherFacts probe_launcher(const Environment& environment) {
     facts.rank = detected.rank;
     facts.size = detected.size;
     // A group of one meets nobody, whatever the launcher offers.
-    const MeetingPoint meeting = detected.size == 1 ? NoMeeting{} : detected.meeting;
-    facts.meeting = std::visit(DescribeMeeting{}, meeting);
+    const RendezvousPoint meeting = detected.size == 1 ? NoRendezvous{} : detected.meeting;
+    facts.meeting = std::visit(DescribeRendezvous{}, meeting);
     facts.secret = describe_secret(environment, meeting);
   } catch (const Error& error) {
     facts.problem = error.what();

@@ -31,7 +31,7 @@ struct Event {
 };
 
 // One direction of something that carries one message at a time.
-struct Lane {
+struct LinkDirection {
   double until = 0;
 };
 
@@ -108,12 +108,12 @@ class Rehearsal {
     const int to = peer_of(event.rank, task);
     const bool between = host_of(event.rank) != host_of(to);
     const CostModel::Link& link = between ? model_.between : model_.inside;
-    Lane& own = sending_[static_cast<std::size_t>(event.rank)];
+    LinkDirection& own = sending_[static_cast<std::size_t>(event.rank)];
     const double begin = std::max(event.time, own.until);
     const double moving = static_cast<double>(task.bytes) * link.seconds_per_byte;
     double until = begin + model_.overhead + moving;
     if (between) {
-      Lane& shared = leaving_[host_of(event.rank)];
+      LinkDirection& shared = leaving_[host_of(event.rank)];
       until = std::max(until, shared.until + moving);
       shared.until = until;
     }
@@ -132,10 +132,10 @@ class Rehearsal {
     Message& message = timeline_.messages[static_cast<std::size_t>(mail.message)];
     const CostModel::Link& link = message.between ? model_.between : model_.inside;
     const double moving = static_cast<double>(message.bytes) * link.seconds_per_byte;
-    Lane& own = receiving_[static_cast<std::size_t>(message.to)];
+    LinkDirection& own = receiving_[static_cast<std::size_t>(message.to)];
     double until = std::max({mail.there, mail.wanted, own.until + model_.overhead + moving});
     if (message.between) {
-      Lane& shared = entering_[host_of(message.to)];
+      LinkDirection& shared = entering_[host_of(message.to)];
       until = std::max(until, shared.until + moving);
       shared.until = until;
     }
@@ -149,7 +149,7 @@ class Rehearsal {
   }
 
   void compute(const Event& event, const Task& task) {
-    Lane& own = reducing_[static_cast<std::size_t>(event.rank)];
+    LinkDirection& own = reducing_[static_cast<std::size_t>(event.rank)];
     const double begin = std::max(event.time, own.until);
     const double until = begin + static_cast<double>(task.reduced_bytes) * model_.reduce_seconds_per_byte;
     if (task.reduced_bytes > 0) {
@@ -193,7 +193,7 @@ class Rehearsal {
   Timeline timeline_;
   std::vector<Program> programs_;
   std::vector<std::vector<std::uint32_t>> needs_;
-  std::vector<Lane> sending_, receiving_, reducing_, leaving_, entering_;
+  std::vector<LinkDirection> sending_, receiving_, reducing_, leaving_, entering_;
   std::map<std::tuple<int, int, std::uint32_t>, Mail> mail_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::int64_t order_ = 0;

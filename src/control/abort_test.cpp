@@ -13,8 +13,8 @@ namespace {
 using namespace std::chrono_literals;
 using transport::Fault;
 
-Cause cause(Cause::Kind kind, std::vector<int> blamed, std::string text) {
-  return {.kind = kind, .blamed = std::move(blamed), .sequence = 3, .text = std::move(text)};
+Cause cause(Cause::Kind kind, std::vector<int> culprits, std::string text) {
+  return {.kind = kind, .culprits = std::move(culprits), .sequence = 3, .text = std::move(text)};
 }
 
 TEST(Abort, reaches_every_rank_with_its_cause_within_a_tenth_of_a_second) {
@@ -37,10 +37,10 @@ TEST(Abort, with_several_causes_at_once_ends_with_the_same_one_everywhere) {
     SimulatedWorld world({.size = size, .seed = seed});
     for (int rank = 0; rank < size; ++rank) {
       const auto kind = static_cast<Cause::Kind>(random.below(cause_kind_count));
-      const int blamed = static_cast<int>(random.below(static_cast<std::uint64_t>(size)));
+      const int culprits = static_cast<int>(random.below(static_cast<std::uint64_t>(size)));
       const Duration when(random.between(0, 80'000'000));
-      world.cluster.at(when, [&world, rank, kind, blamed] {
-        world.network(rank).abort(5, 0, cause(kind, {blamed}, "told by rank " + std::to_string(rank)));
+      world.cluster.at(when, [&world, rank, kind, culprits] {
+        world.network(rank).abort(5, 0, cause(kind, {culprits}, "told by rank " + std::to_string(rank)));
         world.cluster.wake(rank);
       });
     }

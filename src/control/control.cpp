@@ -14,7 +14,7 @@ namespace tutti::control {
 namespace {
 
 Cause cause_of_leaving(int rank) {
-  return {.kind = Cause::Kind::lost, .blamed = {rank}, .sequence = 0, .text = fmt::format("rank {} has left", rank)};
+  return {.kind = Cause::Kind::lost, .culprits = {rank}, .sequence = 0, .text = fmt::format("rank {} has left", rank)};
 }
 
 }  // namespace

@@ -153,7 +153,7 @@ class Control {
   // The cause told by on_lost; nullptr for a rank that is not lost.
   [[nodiscard]] const Cause* loss(int rank) const;
   // The ranks this one has control links to, for reports.
-  [[nodiscard]] std::vector<int> neighbours() const { return links_.peers(); }
+  [[nodiscard]] std::vector<int> adjacent_ranks() const { return links_.peers(); }
 
  private:
   // Messages: out, on, and in.

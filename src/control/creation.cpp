@@ -160,7 +160,7 @@ void Creations::fail_without(const CreationName& name, int rank, const Cause& ca
   const std::size_t count = own_.at(name).request.members.size();
   give_up(name,
           {.kind = Cause::Kind::lost,
-           .blamed = {rank},
+           .culprits = {rank},
            .sequence = 0,
            .text = fmt::format("a group of {} members cannot be made without rank {}: {}", count, rank, cause.text)});
 }
@@ -217,17 +217,17 @@ bool Creations::has_untaken() const {
 
 Cause Creations::missing(const CreationName& name, const Led& led) const {
   const auto own = own_.find(name);
-  Cause cause{.kind = Cause::Kind::timeout, .blamed = {}, .sequence = 0, .text = {}};
+  Cause cause{.kind = Cause::Kind::timeout, .culprits = {}, .sequence = 0, .text = {}};
   for (const int member : own != own_.end() ? own->second.request.members : led.members) {
-    if (!led.joined.contains(member)) cause.blamed.push_back(member);
+    if (!led.joined.contains(member)) cause.culprits.push_back(member);
   }
-  std::ranges::sort(cause.blamed);
+  std::ranges::sort(cause.culprits);
   std::string elsewhere;
   for (const auto& entry : led_) {
     const Led& other = entry.second;
     if (entry.first == name || other.group != 0 || other.failed) continue;
-    const auto stray = std::ranges::find_if(cause.blamed, [&](int rank) { return other.joined.contains(rank); });
-    if (stray == cause.blamed.end()) continue;
+    const auto stray = std::ranges::find_if(cause.culprits, [&](int rank) { return other.joined.contains(rank); });
+    if (stray == cause.culprits.end()) continue;
     cause.kind = Cause::Kind::mismatch;
     elsewhere = fmt::format("; rank {} is making another group, of {} members: {}", *stray, other.member_count,
                             list_of(other.members, other.member_count));
@@ -238,8 +238,8 @@ Cause Creations::missing(const CreationName& name, const Led& led) const {
       "in the "
       "same order",
       led.member_count, list_of(led.members, led.member_count),
-      (cause.blamed.size() == 1 ? "rank " : "ranks ") + list_of(cause.blamed, cause.blamed.size()),
-      cause.blamed.size() == 1 ? "has" : "have", elsewhere);
+      (cause.culprits.size() == 1 ? "rank " : "ranks ") + list_of(cause.culprits, cause.culprits.size()),
+      cause.culprits.size() == 1 ? "has" : "have", elsewhere);
   return cause;
 }
 
@@ -247,7 +247,7 @@ Cause Creations::too_late(const CreationName& name, const Own& own) const {
   if (own.lowest == rank_) return missing(name, led_.at(name));
   if (!own.missing.text.empty()) return own.missing;
   return {.kind = Cause::Kind::timeout,
-          .blamed = {own.lowest},
+          .culprits = {own.lowest},
           .sequence = 0,
           .text = fmt::format(
               "the group of {} members ({}) could not be made: rank {}, the lowest of them, has not answered",

@@ -121,7 +121,7 @@ TEST(Creation, that_some_do_not_join_times_out_for_all_with_the_same_words) {
     for (const Handle& handle : handles) {
       ASSERT_EQ(handle->state, State::failed);
       EXPECT_EQ(handle->cause.kind, Cause::Kind::timeout);
-      EXPECT_THAT(handle->cause.blamed, testing::ElementsAre(3, 5));
+      EXPECT_THAT(handle->cause.culprits, testing::ElementsAre(3, 5));
       EXPECT_THAT(handle->cause.text, testing::HasSubstr("ranks 3, 5 have not joined"));
     }
     const Handle late = start(world, 3, {1, 2, 3, 4, 5}, 10s);  // told at once, not after its own deadline
@@ -144,7 +144,7 @@ TEST(Creation, without_the_lowest_member_names_it) {
   const Handle two = start(world, 2, {0, 1, 2}, 1s);
   world.run_for(2s);
   EXPECT_EQ(one->state, State::failed);
-  EXPECT_THAT(one->cause.blamed, testing::ElementsAre(0));
+  EXPECT_THAT(one->cause.culprits, testing::ElementsAre(0));
   EXPECT_EQ(two->cause, one->cause);
 }
 
@@ -159,7 +159,7 @@ TEST(Creation, with_lists_that_differ_is_a_mismatch_that_shows_both) {
   EXPECT_THAT(zero->cause.text, testing::HasSubstr("rank 2 is making another group, of 2 members: 0, 2"));
   EXPECT_EQ(one->cause, zero->cause);
   EXPECT_EQ(two->state, State::failed);
-  EXPECT_THAT(two->cause.blamed, testing::ElementsAre(0));
+  EXPECT_THAT(two->cause.culprits, testing::ElementsAre(0));
 }
 
 TEST(Creation, that_loses_a_member_fails_for_all_at_once_and_later_ones_too) {
@@ -174,7 +174,7 @@ TEST(Creation, that_loses_a_member_fails_for_all_at_once_and_later_ones_too) {
     for (const Handle& handle : handles) {
       ASSERT_EQ(handle->state, State::failed) << "without rank " << victim;
       EXPECT_EQ(handle->cause.kind, Cause::Kind::lost);
-      EXPECT_THAT(handle->cause.blamed, testing::ElementsAre(victim));
+      EXPECT_THAT(handle->cause.culprits, testing::ElementsAre(victim));
     }
     const int survivor = victim == 3 ? 2 : 3;
     EXPECT_EQ(start(world, survivor, {0, 1, 2, 3})->state, State::failed);

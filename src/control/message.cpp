@@ -27,7 +27,7 @@ class Writer {
   }
   void cause(const Cause& c) {
     u8(static_cast<std::size_t>(c.kind));
-    ranks(c.blamed);
+    ranks(c.culprits);
     out_.u64(c.sequence);
     text(c.text);
   }
@@ -107,7 +107,7 @@ class Reader {
     if (kind >= cause_kind_count)
       throw MalformedMessage(fmt::format("a control message with a cause of kind {}", kind));
     c.kind = static_cast<Cause::Kind>(kind);
-    c.blamed = ranks();
+    c.culprits = ranks();
     c.sequence = in_.u64();
     c.text = text();
     return c;

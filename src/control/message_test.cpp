@@ -10,7 +10,7 @@
 namespace tutti::control {
 namespace {
 
-const Cause cause{.kind = Cause::Kind::mismatch, .blamed = {1, 4}, .sequence = 412, .text = "ranks 1 and 4 disagree"};
+const Cause cause{.kind = Cause::Kind::mismatch, .culprits = {1, 4}, .sequence = 412, .text = "ranks 1 and 4 disagree"};
 const CreationName name{0x1234567890abcdefu, 3};
 const std::vector<std::byte> some_bytes = {std::byte{1}, std::byte{0}, std::byte{255}};
 
@@ -55,7 +55,7 @@ TEST(ControlMessage, that_names_a_rank_outside_the_world_is_refused) {
 TEST(ControlMessage, with_a_long_text_is_shortened_so_that_it_fits) {
   Cause wordy = cause;
   wordy.text.assign(100'000, 'x');
-  wordy.blamed.assign(5000, 1);
+  wordy.culprits.assign(5000, 1);
   const std::vector<std::byte> bytes = encode(Flooded{0, 1, Lost{1, wordy}});
   EXPECT_LE(bytes.size(), 64u * 1024);
   const Message decoded = decode(bytes, 2);

@@ -89,7 +89,7 @@ bool Verdicts::decides(TimePoint now) const {
 Lost Verdicts::judge(int accused, const Suspicion& suspicion) const {
   const auto& [accuser, reason] = *suspicion.accusers.begin();
   const Sign* const sign = answer(accused, suspicion);
-  Cause cause{.kind = Cause::Kind::lost, .blamed = {accused}, .sequence = 0, .text = {}};
+  Cause cause{.kind = Cause::Kind::lost, .culprits = {accused}, .sequence = 0, .text = {}};
   if (sign == nullptr) {
     cause.text = fmt::format("rank {} is lost: {} (noticed by rank {})", accused, reason, accuser);
     return {accused, std::move(cause)};
@@ -107,7 +107,7 @@ Lost Verdicts::judge(int accused, const Suspicion& suspicion) const {
     return {accused, std::move(cause)};
   }
   const auto [lower, higher] = std::minmax(accuser, accused);
-  cause.blamed = {higher};
+  cause.culprits = {higher};
   cause.text = fmt::format(
       "rank {} is lost: the link between ranks {} and {} is cut, and the higher of the two is given up (rank {}: {})",
       higher, lower, higher, accuser, reason);

@@ -59,7 +59,7 @@ TEST(Verdicts, do_not_take_what_a_rank_said_before_it_died_for_an_answer) {
 }
 
 TEST(Verdicts, are_told_by_the_one_whose_cause_it_is_if_the_decider_is_silent) {
-  const Proposal proposal{7, 0, {.kind = Cause::Kind::timeout, .blamed = {0}, .sequence = 3, .text = "late"}};
+  const Proposal proposal{7, 0, {.kind = Cause::Kind::timeout, .culprits = {0}, .sequence = 3, .text = "late"}};
   Verdicts origin(1, 4, {}), other(2, 4, {});
   for (Verdicts* verdicts : {&origin, &other}) verdicts->propose(start, 1, proposal);
   EXPECT_FALSE(origin.decide(start + 249ms));
@@ -85,9 +85,9 @@ TEST(Verdicts, give_up_a_living_rank_that_several_accuse_or_that_was_stopped) {
 TEST(Verdicts, on_aborts_take_the_first_cause_in_order_and_wait_for_losses_that_are_open) {
   const auto broken = [](const auto& decision) { return std::get<Broken>(decision.value().verdict); };
   Verdicts verdicts(0, 4, {});
-  verdicts.propose(start, 1, {7, 0, {.kind = Cause::Kind::timeout, .blamed = {2}}});
-  verdicts.propose(start, 3, {7, 0, {.kind = Cause::Kind::mismatch, .blamed = {3}, .text = "three"}});
-  verdicts.propose(start, 2, {7, 0, {.kind = Cause::Kind::mismatch, .blamed = {3}, .text = "two"}});
+  verdicts.propose(start, 1, {7, 0, {.kind = Cause::Kind::timeout, .culprits = {2}}});
+  verdicts.propose(start, 3, {7, 0, {.kind = Cause::Kind::mismatch, .culprits = {3}, .text = "three"}});
+  verdicts.propose(start, 2, {7, 0, {.kind = Cause::Kind::mismatch, .culprits = {3}, .text = "two"}});
   EXPECT_TRUE(verdicts.proposed(7, 0));
   EXPECT_FALSE(verdicts.proposed(7, 1));
   EXPECT_EQ(broken(verdicts.decide(start + 30ms)).cause.text, "two");

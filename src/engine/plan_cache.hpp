@@ -6,7 +6,7 @@
 #include <memory>
 #include <unordered_map>
 
-#include "engine/execution.hpp"
+#include "engine/plan_execution.hpp"
 #include "plan/select.hpp"
 
 namespace tutti {

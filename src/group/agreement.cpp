@@ -77,7 +77,7 @@ control::Cause difference_between(CallOf own, CallOf theirs) {
                                                : "";
   if (own.rank > theirs.rank) std::swap(own, theirs);
   return {.kind = control::Cause::Kind::mismatch,
-          .blamed = {},
+          .culprits = {},
           .sequence = sequence,
           .text = fmt::format("rank {} called {}, but rank {} called {}{}{}; every rank of a group must make the same "
                               "calls in the same order",
@@ -86,7 +86,7 @@ control::Cause difference_between(CallOf own, CallOf theirs) {
 
 control::Cause numbers_differ(CallCount left, CallCount ends) {
   return {.kind = control::Cause::Kind::mismatch,
-          .blamed = {},
+          .culprits = {},
           .sequence = std::min(left.calls, ends.calls),
           .text = fmt::format("rank {} left after {} calls of the group, rank {} ends it after {}; every rank of a "
                               "group must make the same calls in the same order",
@@ -95,7 +95,7 @@ control::Cause numbers_differ(CallCount left, CallCount ends) {
 
 control::Cause difference_before(int rank, int other, std::uint64_t calls) {
   return {.kind = control::Cause::Kind::mismatch,
-          .blamed = {},
+          .culprits = {},
           .sequence = calls,
           .text = fmt::format("ranks {} and {} did not make the same calls: one of those before #{} differed in its "
                               "verb, root, dtype, count or reduction, too long ago to be named; every rank of a group "
@@ -116,10 +116,10 @@ std::optional<Difference> first_difference(const CallHistory& own, std::span<con
 TransportListener::Verdict GroupCore::arrived(int world_peer, const Envelope& envelope) {
   using Verdict = TransportListener::Verdict;
   if (envelope.epoch != facts_.epoch || broken_) return Verdict::drop;
-  if (envelope.lane != 0) return Verdict::keep;
+  if (envelope.channel != 0) return Verdict::keep;
   const Signature& theirs = envelope.signature;
   if (theirs.sequence >= calls_.next()) {
-    early_.try_emplace({theirs.sequence, world_peer}, theirs);
+    unexpected_signatures_.try_emplace({theirs.sequence, world_peer}, theirs);
     return Verdict::keep;
   }
   const Operation* const operation = running(theirs.sequence);
@@ -131,11 +131,12 @@ TransportListener::Verdict GroupCore::arrived(int world_peer, const Envelope& en
   return operation != nullptr ? Verdict::keep : Verdict::drop;
 }
 
-void GroupCore::check_early(const Signature& own) {
-  const auto end = early_.lower_bound({own.sequence + 1, std::numeric_limits<int>::min()});
-  for (auto early = early_.begin(); early != end; early = early_.erase(early)) {
-    if (early->first.first == own.sequence && early->second != own)
-      report_mismatch(own, early->second, early->first.second);
+void GroupCore::check_unexpected(const Signature& own) {
+  const auto end = unexpected_signatures_.lower_bound({own.sequence + 1, std::numeric_limits<int>::min()});
+  for (auto unexpected = unexpected_signatures_.begin(); unexpected != end;
+       unexpected = unexpected_signatures_.erase(unexpected)) {
+    if (unexpected->first.first == own.sequence && unexpected->second != own)
+      report_mismatch(own, unexpected->second, unexpected->first.second);
   }
 }
 
@@ -167,10 +168,10 @@ CallOf GroupCore::call_of(const Signature& own) const {
     call.details = details_of(operation->request);
     return call;
   }
-  for (const Familiar& familiar : familiar_) {  // it is over, but calls like it may be remembered
-    Signature like = familiar.admitted.signature;
+  for (const CachedCall& cached : cached_calls_) {  // it is over, but calls like it may be remembered
+    Signature like = cached.admitted.signature;
     like.sequence = own.sequence;
-    if (familiar.is_known && like.is_same_call(own)) call.details = details_of(familiar.asked);
+    if (cached.is_known && like.is_same_call(own)) call.details = details_of(cached.asked);
   }
   return call;
 }

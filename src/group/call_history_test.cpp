@@ -49,9 +49,9 @@ TEST(CallHistory, a_refused_call_counts_on_no_rank_once_all_know) {
   Signature refused = broadcast_from(1);
   peer.number(refused);
   refuser.number(third);
-  Signature early = again;
-  peer.number(early);
-  EXPECT_EQ(third, early) << "the peer does not know of the refusal yet: nothing can be compared";
+  Signature unexpected = again;
+  peer.number(unexpected);
+  EXPECT_EQ(third, unexpected) << "the peer does not know of the refusal yet: nothing can be compared";
   peer.take_out(1);
   Signature a = broadcast_from(5), b = broadcast_from(5), other = broadcast_from(6);
   refuser.number(a);

@@ -12,7 +12,7 @@
 #include <tutti/error.hpp>
 #include <tutti/verbs.hpp>
 
-#include "backend/layout.hpp"
+#include "backend/block_layout.hpp"
 #include "base/extent.hpp"
 #include "group/signature.hpp"
 
@@ -95,7 +95,7 @@ void check_places(Verb verb, std::string_view what, const View& out) {
 
 /// Input and output may be the same array, or (for the verbs with blocks) the input may be this rank's block of the output or
 /// the other way round; any other overlap would make the result depend on the order in which bytes happen to move.
-void check_overlap(const Request& request, const Layout& layout) {
+void check_overlap(const Request& request, const BlockLayout& layout) {
   const View &in = request.input, &out = request.output;
   if (!in.present() || !out.present() || !overlap(in, out)) return;
   const auto same = [](const View& x, const View& y) {
@@ -119,7 +119,7 @@ void check_overlap(const Request& request, const Layout& layout) {
   }
 }
 
-void check_output(const Request& request, const Layout& layout) {
+void check_output(const Request& request, const BlockLayout& layout) {
   if (!layout.has_output) return;
   const View& out = request.output;
   if (!out.present()) {
@@ -197,7 +197,7 @@ void drop_unused(Request& request, int rank) {
 
 }  // namespace
 
-void check_collective(Request& request, int rank, int size, Layout& layout) {
+void check_collective(Request& request, int rank, int size, BlockLayout& layout) {
   const Verb verb = request.verb;
   if (static_cast<int>(verb) >= static_cast<int>(Verb::send)) throw InvalidArgument("not a collective verb");
   if (has_root(verb)) check_rank(verb, "root", request.root, size);

@@ -4,14 +4,14 @@
 
 #include <tutti/request.hpp>
 
-#include "backend/layout.hpp"
+#include "backend/block_layout.hpp"
 
 namespace tutti {
 
 /// Checks a collective, puts axes into 0 … axes − 1, drops views that the verb does not use on this rank, and fills in
 /// the signature but for its sequence number. Throws InvalidArgument that says what is wrong and what to try.
 /// `layout` is working memory, reused from call to call.
-void check_collective(Request& request, int rank, int size, Layout& layout);
+void check_collective(Request& request, int rank, int size, BlockLayout& layout);
 
 /// Checks a message to or from `peer` (any_source where allowed).
 struct MessageEnds {

@@ -6,11 +6,11 @@
 
 #include <algorithm>
 
-#include "backend/alike.hpp"
+#include "backend/same_shape.hpp"
 #include "base/extent.hpp"
-#include "engine/execution.hpp"
+#include "engine/plan_execution.hpp"
 #include "group/check.hpp"
-#include "group/circle_carrier.hpp"
+#include "group/intranode_executor.hpp"
 #include "group/runtime.hpp"
 #include "kernel/kernel.hpp"
 
@@ -32,7 +32,7 @@ GroupCore::~GroupCore() {
   if (facts_.rank < 0) return;
   runtime_->remove(*this);
   backend_.reset();  // its tasks first
-  if (circle_) runtime_->keep(std::move(circle_));
+  if (intranode_) runtime_->keep(std::move(intranode_));
 }
 
 GroupCore::Entry::Entry(GroupCore& core, std::string_view what) {
@@ -59,8 +59,8 @@ void GroupCore::check_usable() const {
 
 std::shared_ptr<Operation> GroupCore::take_operation() {
   // Those that were taken longest ago are the likeliest to be free again. If a few are not, many are under way.
-  constexpr std::size_t looks = 4;
-  for (std::size_t i = 0; i < std::min(looks, pool_.size()); ++i) {
+  constexpr std::size_t spins = 4;
+  for (std::size_t i = 0; i < std::min(spins, pool_.size()); ++i) {
     const auto& pooled = pool_[next_pooled_++ % pool_.size()];
     if (pooled.use_count() == 1) {
       pooled->reset();
@@ -74,8 +74,8 @@ std::shared_ptr<Operation> GroupCore::take_operation() {
 }
 
 // What a call like this one was found to be.
-void GroupCore::admit_again(Request& request, const Familiar& familiar) {
-  const Request& admitted = familiar.admitted;
+void GroupCore::admit_cached(Request& request, const CachedCall& cached) {
+  const Request& admitted = cached.admitted;
   request.axis = admitted.axis;
   request.concat_axis = admitted.concat_axis;
   request.uneven = admitted.uneven;
@@ -89,23 +89,23 @@ void GroupCore::admit_again(Request& request, const Familiar& familiar) {
 void GroupCore::admit(Request& request) {
   check_usable();
   latest_ = nullptr;
-  for (Familiar& familiar : familiar_) {
-    if (familiar.is_known && alike(request, familiar.asked)) latest_ = &familiar;
+  for (CachedCall& cached : cached_calls_) {
+    if (cached.is_known && same_shape(request, cached.asked)) latest_ = &cached;
   }
   if (latest_ != nullptr) {
-    admit_again(request, *latest_);
+    admit_cached(request, *latest_);
   } else {
-    admit_stranger(request);
+    admit_new(request);
   }
   if (collectives_.empty()) calls_.note_ended(calls_.next());
   calls_.number(request.signature);
   if (!leavers_ahead_.empty()) compare_with_leavers();
 }
 
-void GroupCore::admit_stranger(Request& request) {
-  Familiar* place = nullptr;
+void GroupCore::admit_new(Request& request) {
+  CachedCall* place = nullptr;
   if (!request.allocate) {  // what makes the result is the caller's, and not kept
-    place = &familiar_[next_familiar_++ % familiar_.size()];
+    place = &cached_calls_[next_cached_++ % cached_calls_.size()];
     forget(*place);
     place->asked = request;
   }
@@ -126,12 +126,12 @@ void GroupCore::admit_stranger(Request& request) {
 std::shared_ptr<Operation> GroupCore::make_operation(Request request, Duration timeout) {
   auto operation = take_operation();
   operation->request = std::move(request);
-  enlist(operation, timeout);
+  track(operation, timeout);
   return operation;
 }
 
 // From here on deadlines, stalls and failures are watched for it.
-void GroupCore::enlist(const std::shared_ptr<Operation>& operation, Duration timeout) {
+void GroupCore::track(const std::shared_ptr<Operation>& operation, Duration timeout) {
   const TimePoint now = runtime_->clock().now();
   operation->group = shared_from_this();
   operation->timeout = timeout > Duration::zero() ? timeout : runtime_->default_timeout();
@@ -155,7 +155,7 @@ std::shared_ptr<Operation> GroupCore::start(Request request, Duration timeout) {
 std::shared_ptr<Operation> GroupCore::start_admitted(Request request, Duration timeout) {
   auto operation = make_operation(std::move(request), timeout);
   operation->waits_for_turn = must_wait(collectives_.end() - 1);
-  check_early(operation->request.signature);
+  check_unexpected(operation->request.signature);
   if (const auto found = refusals_.find(operation->request.signature.sequence); found != refusals_.end()) {
     const Refusal refusal = std::move(found->second);
     refusals_.erase(found);
@@ -210,7 +210,7 @@ bool GroupCore::must_wait(std::uint64_t place) const {
     const Request& theirs = other->request;
     // Through shared memory all ranks take calls in the same order. One that waits has not taken its turn yet; one that is
     // told its sizes first takes another turn for its elements, and one that spans nodes takes a turn on each level.
-    if (circle_ && (other->waits_for_turn || theirs.sizes_follow || !facts_.node_of.empty())) return true;
+    if (intranode_ && (other->waits_for_turn || theirs.sizes_follow || !facts_.node_of.empty())) return true;
     if (clash(mine.input, theirs.output) || clash(mine.output, theirs.output) || clash(mine.output, theirs.input))
       return true;
   }
@@ -244,14 +244,14 @@ void GroupCore::advance_messages() {
 void GroupCore::advance_collectives() {
   const std::uint64_t end = std::min(collectives_.end(), collectives_.first() + window);
   const bool ask_all = std::exchange(turns_changed_, false);
-  bool others_wait = false;  // a circle carries out one after the other: nobody is further than the first
+  bool others_wait = false;  // an intranode group carries out one after the other: nobody is further than the first
   for (std::uint64_t place = collectives_.first(); place < end && !is_breaking();
        place = std::max(place + 1, collectives_.first())) {
     const std::shared_ptr<Operation> operation = collectives_.at(place);
     if (operation->ended()) continue;
     if (operation->waits_for_turn) {
       if ((ask_all || turns_changed_) && !must_wait(place)) launch(*operation);
-    } else if (operation->task != nullptr && operation->doomed.empty() && !others_wait) {
+    } else if (operation->task != nullptr && operation->failing.empty() && !others_wait) {
       advance_collective(*operation);
       others_wait = quick_ && !operation->ended();
     }
@@ -267,15 +267,15 @@ void GroupCore::advance_collective(Operation& operation) {
 void GroupCore::went_wrong(Operation& operation, const std::exception_ptr& thrown) {
   const auto abort_for = [&](control::Cause::Kind kind, const std::exception& error) {
     request_abort({.kind = kind,
-                   .blamed = {},
+                   .culprits = {},
                    .sequence = operation.request.signature.sequence,
                    .text = fmt::format("{} failed on rank {}: {}", call_text(operation), facts_.rank, error.what())});
   };
   try {
     std::rethrow_exception(thrown);
   } catch (const TransferFailed& failure) {
-    doom(operation, fmt::format("{} with {}", failure.what(), name_of_rank(failure.peer())),
-         facts_.world_of[static_cast<std::size_t>(failure.peer())], failure.does_not_fit());
+    mark_failing(operation, fmt::format("{} with {}", failure.what(), name_of_rank(failure.peer())),
+                 facts_.world_of[static_cast<std::size_t>(failure.peer())], failure.does_not_fit());
   } catch (const SignatureDiffers& difference) {
     // It may have shown in the call after the one it was in.
     const Signature* const logged = calls_.find(difference.theirs().sequence);
@@ -289,15 +289,15 @@ void GroupCore::went_wrong(Operation& operation, const std::exception_ptr& throw
 }
 
 // The verdict of the control network is awaited.
-void GroupCore::doom(Operation& operation, std::string reason, int world_peer, bool does_not_fit) {
-  if (operation.doomed.empty()) ++doomed_count_;
+void GroupCore::mark_failing(Operation& operation, std::string reason, int world_peer, bool does_not_fit) {
+  if (operation.failing.empty()) ++failing_count_;
   // A transport begins with the rank it speaks for, in the world; whoever reports it says so in other words.
   const std::string speaker = fmt::format("rank {}: ", facts_.world_of[static_cast<std::size_t>(facts_.rank)]);
   if (reason.starts_with(speaker)) reason.erase(0, speaker.size());
-  operation.doomed = std::move(reason);
-  operation.doomed_at = runtime_->clock().now();
+  operation.failing = std::move(reason);
+  operation.failing_since = runtime_->clock().now();
   operation.probed_at = TimePoint{};
-  operation.doomed_peer = world_peer;
+  operation.failing_peer = world_peer;
   operation.does_not_fit = does_not_fit;
 }
 
@@ -313,7 +313,7 @@ void GroupCore::say_unfinished(const Operation& operation, const std::exception_
 
 void GroupCore::end(Operation& operation, std::exception_ptr error) {
   if (operation.ended()) return;
-  if (!operation.doomed.empty()) --doomed_count_;
+  if (!operation.failing.empty()) --failing_count_;
   if (error && runtime_->drains()) say_unfinished(operation, error);
   if (operation.task != nullptr && !error) {  // ended well: nothing to cancel
     operation.task->release();

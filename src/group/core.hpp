@@ -26,9 +26,9 @@
 #include <tutti/transport.hpp>
 #include <tutti/verbs.hpp>
 
-#include "backend/alike.hpp"
-#include "backend/layout.hpp"
+#include "backend/block_layout.hpp"
 #include "backend/native.hpp"
+#include "backend/same_shape.hpp"
 #include "control/control.hpp"
 #include "group/agreement.hpp"
 #include "group/call_history.hpp"
@@ -39,7 +39,7 @@
 
 namespace tutti {
 
-class CircleCarrier;
+class IntranodeExecutor;
 class Runtime;
 
 class GroupCore : public std::enable_shared_from_this<GroupCore> {
@@ -54,34 +54,34 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   [[nodiscard]] const std::shared_ptr<Runtime>& runtime_handle() const { return runtime_; }
   [[nodiscard]] std::string_view backend_name() const { return backend_ ? backend_->name() : "none"; }
 
-  /// The group's first call, if any of its members are neighbours (false: none was made): they find each other's memory,
+  /// The group's first call, if any of its members are local peers (false: none was made): they find each other's memory,
   /// and use it from then on.
   bool share_memory(Duration timeout);
 
   // Door.
   std::shared_ptr<Operation> start(Request request, Duration timeout);
-  /// A blocking call. Returns nothing if it is over already, which small calls among neighbours often are.
+  /// A blocking call. Returns nothing if it is over already, which small calls among local peers often are.
   std::shared_ptr<Operation> run(Request& request, Duration timeout);
   /// Told that a call is not over at once: its thread is about to wait for the runtime's lock, or has it and gives its core
   /// away. May be told twice.
-  struct Patience {
-    virtual void needed() = 0;
+  struct BlockingHook {
+    virtual void before_blocking() = 0;
 
    protected:
-    ~Patience() = default;
+    ~BlockingHook() = default;
   };
   /// The same for a call that has arrays, a reduction and a root, and nothing else. True if it is over or has become an
   /// operation; otherwise nothing has happened, and once `entry` is gone it goes the usual way.
-  struct Plain {
+  struct SimpleCall {
     Verb verb;
     const View& input;
     const View& output;
     Op op = Op::sum;
     int root = 0;
-    Patience* patience = nullptr;
+    BlockingHook* hook = nullptr;
   };
   class Entry;
-  bool run_again(Entry& entry, const Plain& plain, Duration timeout, std::shared_ptr<Operation>& operation);
+  bool run_again(Entry& entry, const SimpleCall& simple, Duration timeout, std::shared_ptr<Operation>& operation);
   struct Message {
     Verb verb = Verb::send;
     View data;
@@ -89,14 +89,14 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     std::uint32_t tag = 0;
     Duration timeout{};
     bool differentiated = false;   // both ends have to say the same
-    Patience* patience = nullptr;  // of one that blocks
+    BlockingHook* hook = nullptr;  // of one that blocks
   };
   [[nodiscard]] static std::uint8_t flags_of(const Message& message) {
     return message.differentiated ? Signature::differentiated : std::uint8_t{0};
   }
   [[nodiscard]] static Signature signature_of(const Message& message);
   std::shared_ptr<Operation> start_message(const Message& message);
-  /// A blocking one. Returns nothing if it is over already, as small ones between neighbours often are; `source` is then
+  /// A blocking one. Returns nothing if it is over already, as small ones between local peers often are; `source` is then
   /// whom a message came from. Without an entry other threads may be inside, too.
   std::shared_ptr<Operation> run_message(Entry* entry, const Message& message, int& source);
   /// A blocking exchange of two messages, either of which may be missing. What is not over yet goes on.
@@ -178,36 +178,36 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
  private:
   void admit(Request& request);
   /// A call that passed the door, as it came and as it went on; and, if the caller's arrays were used where they lie, what
-  /// the carrier got. Calls like it need not be checked and laid out again.
-  struct Familiar {
+  /// the executor got. Calls like it need not be checked and laid out again.
+  struct CachedCall {
     Request asked{}, admitted{};
     Spec spec{};
-    BodyStart start{};
-    std::uint64_t hash = 0;  // of the signature
-    Position position{};     // of the arrays that were asked with
-    Body* body = nullptr;    // that carried out the last of them, for the next one
+    ExecutionStart start{};
+    std::uint64_t hash = 0;          // of the signature
+    Position position{};             // of the arrays that were asked with
+    Execution* execution = nullptr;  // that carried out the last of them, for the next one
     bool is_known = false;
     bool may_replay = false;
-    Familiar* followed_by = this;  // the one that was replayed after it
-    [[nodiscard]] inline bool replays(const Plain& plain) const;
+    CachedCall* followed_by = this;  // the one that was replayed after it
+    [[nodiscard]] inline bool replays(const SimpleCall& simple) const;
   };
-  void admit_stranger(Request& request);
-  static void admit_again(Request& request, const Familiar& familiar);
-  void forget(Familiar& familiar);
+  void admit_new(Request& request);
+  static void admit_cached(Request& request, const CachedCall& cached);
+  void forget(CachedCall& cached);
   [[nodiscard]] inline bool is_undisturbed() const;
-  [[nodiscard]] inline std::unique_lock<shm::RankLock> enter(Entry* entry, Verb verb, Patience* patience);
+  [[nodiscard]] inline std::unique_lock<shm::RankLock> enter(Entry* entry, Verb verb, BlockingHook* hook);
   [[nodiscard]] bool has_thread_inside() const { return inside_.load(std::memory_order_acquire); }
   [[noreturn]] void refuse_second_thread(std::string_view what) const;
-  [[nodiscard]] inline Familiar* find_replayable(const Plain& plain);
-  [[nodiscard]] Familiar* search_replayable(const Plain& plain);
+  [[nodiscard]] inline CachedCall* find_replayable(const SimpleCall& simple);
+  [[nodiscard]] CachedCall* search_replayable(const SimpleCall& simple);
   [[nodiscard]] bool run_first(const Request& request, Task*& task);
-  std::shared_ptr<Operation> take_over(Request request, Duration timeout, Task* task, const std::exception_ptr& error);
+  std::shared_ptr<Operation> promote(Request request, Duration timeout, Task* task, const std::exception_ptr& error);
   [[nodiscard]] std::vector<int> members_of_host() const;
-  [[nodiscard]] std::shared_ptr<CircleCarrier> take_seat(const std::vector<int>& ranks) const;
+  [[nodiscard]] std::shared_ptr<IntranodeExecutor> make_intranode_executor(const std::vector<int>& ranks) const;
   std::shared_ptr<Operation> start_admitted(Request request, Duration timeout);
   std::shared_ptr<Operation> make_operation(Request request, Duration timeout);
   std::shared_ptr<Operation> take_operation();
-  void enlist(const std::shared_ptr<Operation>& operation, Duration timeout);
+  void track(const std::shared_ptr<Operation>& operation, Duration timeout);
   void check_usable() const;
   void refuse(const std::string& text);
   void forget_refused();
@@ -216,8 +216,8 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::shared_ptr<Operation> launch_message(const Message& message);
   std::shared_ptr<Operation> follow(std::shared_ptr<Operation> operation, Duration timeout);
   void write_down(Operation& operation, const Message& message) const;
-  enum class Waiting : std::uint8_t { not_at_all, for_a_moment };
-  std::shared_ptr<Operation> pass(const Message& message, int& source, Waiting waiting);
+  enum class Waiting : std::uint8_t { not_at_all, within_spin_budget };
+  std::shared_ptr<Operation> try_message(const Message& message, int& source, Waiting waiting);
   void address(Transfer& transfer, const Message& message, std::byte* memory) const;
   void hand_over(Transfer& transfer, Verb verb);
   [[nodiscard]] bool is_over(const Transfer& transfer, const Message& message) const;
@@ -225,10 +225,10 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void advance_messages();
   void advance_collectives();
   void advance_collective(Operation& operation);
-  void doom(Operation& operation, std::string reason, int world_peer, bool does_not_fit);
+  void mark_failing(Operation& operation, std::string reason, int world_peer, bool does_not_fit);
   /// Runs what may throw; turns that into the group's failure.
-  template <class Progress>
-  void guarded(Operation& operation, Progress progress) {
+  template <class Function>
+  void guarded(Operation& operation, Function progress) {
     try {
       progress();
     } catch (...) {
@@ -249,16 +249,16 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void ask_some(std::vector<int> ranks, Operation& operation, std::size_t limit);
   [[nodiscard]] bool speaks_for_all(const Operation& operation, TimePoint now);
   void consider_warning(Operation& operation, TimePoint now);
-  void probe(Operation& operation, const Whereabouts& where, std::size_t limit);
+  void probe(Operation& operation, const Progress& where, std::size_t limit);
   void time_out(Operation& operation, TimePoint now);
-  [[nodiscard]] std::string stall_report(const Operation& operation, TimePoint now, const Whereabouts& where,
+  [[nodiscard]] std::string stall_report(const Operation& operation, TimePoint now, const Progress& where,
                                          std::string_view what) const;
   void report_mismatch(const Signature& own, const Signature& theirs, int world_peer);
   void report_left(int world_rank, std::uint64_t sequence);
-  void report_other_call(const Operation& doomed, const control::Position& theirs);
-  bool report_doomed(Operation& operation, TimePoint now);
-  [[nodiscard]] bool is_known_to_live(Operation& doomed, TimePoint now);
-  void check_early(const Signature& own);
+  void report_other_call(const Operation& failing, const control::Position& theirs);
+  bool report_failing(Operation& operation, TimePoint now);
+  [[nodiscard]] bool is_known_to_live(Operation& failing, TimePoint now);
+  void check_unexpected(const Signature& own);
   void send_calls(int world_peer, std::uint64_t before);
   [[nodiscard]] CallOf call_of(const Signature& own) const;
   void open_difference(OpenDifference difference);
@@ -270,7 +270,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void request_abort(const control::Cause& cause);
   /// It is known here that the group breaks; the members have yet to agree, or a peer to say what differed.
   [[nodiscard]] bool is_breaking() const { return proposed_ || (difference_ && difference_->is_certain); }
-  [[nodiscard]] Whereabouts whereabouts(const Operation& operation) const;
+  [[nodiscard]] Progress progress_of(const Operation& operation) const;
   [[nodiscard]] std::string who() const;
   [[nodiscard]] std::string name() const;
   [[nodiscard]] std::exception_ptr error_for(const control::Cause& cause, const Operation* operation) const;
@@ -290,27 +290,27 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::shared_ptr<Runtime> runtime_;
   GroupFacts facts_;
   std::unique_ptr<NativeBackend> backend_;
-  std::shared_ptr<CircleCarrier> circle_;  // of the members on this host; null: none
-  bool quick_ = false;                     // calls may be over before anyone need wait
-  Layout layout_;                          // working memory of the checks
-  std::array<Familiar, 16> familiar_;      // the latest kinds of calls; roots may take turns
-  std::size_t next_familiar_ = 0;          // the place for the next kind
-  Familiar* latest_ = nullptr;             // the kind of the call that was admitted last; null: one that is not kept
-  Familiar* replayed_ = familiar_.data();  // the kind that was replayed last
-  std::atomic<bool> inside_{false};        // a thread is; set under the lock
+  std::shared_ptr<IntranodeExecutor> intranode_;  // of the members on this host; null: none
+  bool quick_ = false;                            // calls may be over before anyone need wait
+  BlockLayout layout_;                            // working memory of the checks
+  std::array<CachedCall, 16> cached_calls_;       // the latest kinds of calls; roots may take turns
+  std::size_t next_cached_ = 0;                   // the place for the next kind
+  CachedCall* latest_ = nullptr;  // the kind of the call that was admitted last; null: one that is not kept
+  CachedCall* replayed_ = cached_calls_.data();  // the kind that was replayed last
+  std::atomic<bool> inside_{false};              // a thread is; set under the lock
   CallHistory calls_;
   std::optional<OpenDifference> difference_;
   std::map<int, control::Position>
       leavers_ahead_;  // by rank in the world: took part in more calls than this one, and left
   std::map<std::pair<std::uint64_t, int>, Signature>
-      early_;                                   // of calls not entered yet, by number and rank in the world
+      unexpected_signatures_;                   // of calls not entered yet, by number and rank in the world
   std::map<std::uint64_t, Refusal> refusals_;   // likewise
   std::optional<std::uint64_t> refused_up_to_;  // the latest call that somebody refused; messages for it may lie unread
   CallQueue collectives_;
   MessageSet messages_;
   std::vector<std::shared_ptr<Operation>> news_;    // working memory
   bool turns_changed_ = false;                      // one that waits for its turn may no longer have to
-  std::size_t doomed_count_ = 0;                    // operations whose transfers failed
+  std::size_t failing_count_ = 0;                   // operations whose transfers failed
   TimePoint earliest_deadline_ = TimePoint::max();  // of any operation; it may have ended
   bool is_listed_ = false;
   bool somebody_left_ = false;  // a member said goodbye

@@ -31,7 +31,7 @@ void GroupCore::abort(std::string_view reason) {
   const auto guard = runtime_->lock();
   check_usable();
   request_abort({.kind = control::Cause::Kind::aborted,
-                 .blamed = {facts_.world_of[static_cast<std::size_t>(facts_.rank)]},
+                 .culprits = {facts_.world_of[static_cast<std::size_t>(facts_.rank)]},
                  .sequence = calls_.next(),
                  .text = fmt::format("rank {} aborted the group: {}", facts_.rank, reason)});
 }
@@ -44,7 +44,7 @@ void GroupCore::break_with(const control::Cause& cause) {
   for (auto place = collectives_.first(); place < collectives_.end(); ++place)
     under_way.push_back(collectives_.at(place));
   for (const auto& operation : under_way) end(*operation, error_for(*broken_, operation.get()));
-  early_.clear();
+  unexpected_signatures_.clear();
   refusals_.clear();
   runtime_->transport().forget(facts_.id, ~std::uint64_t{0});
 }
@@ -59,7 +59,7 @@ std::exception_ptr GroupCore::error_for(const control::Cause& cause, const Opera
     case control::Cause::Kind::mismatch: return std::make_exception_ptr(Mismatch(what));
     case control::Cause::Kind::timeout: return std::make_exception_ptr(Timeout(what));
     case control::Cause::Kind::lost: {
-      const int rank = cause.blamed.empty() ? -1 : cause.blamed.front();
+      const int rank = cause.culprits.empty() ? -1 : cause.culprits.front();
       return std::make_exception_ptr(PeerLost(what, rank, runtime_->host_of(rank), cause.text));
     }
     case control::Cause::Kind::aborted:
@@ -78,7 +78,7 @@ bool GroupCore::interrupt(Operation& operation, Arriving arriving) {
   const std::string text = fmt::format("rank {} was interrupted in {}", facts_.rank, call_text(operation));
   if (is_arriving || !operation.is_message()) {
     request_abort({.kind = control::Cause::Kind::aborted,
-                   .blamed = {facts_.world_of[static_cast<std::size_t>(facts_.rank)]},
+                   .culprits = {facts_.world_of[static_cast<std::size_t>(facts_.rank)]},
                    .sequence = operation.request.signature.sequence,
                    .text = text});
   }
@@ -104,8 +104,8 @@ void GroupCore::withdraw_receives() {
 
 // A transfer failed. Where a link broke, its peer is accused by now, and the control network decides which of the two is lost. Otherwise the
 // peer is asked: one that is gone will be found lost, and if it answers, something failed here.
-bool GroupCore::report_doomed(Operation& operation, TimePoint now) {
-  const int peer = operation.doomed_peer;
+bool GroupCore::report_failing(Operation& operation, TimePoint now) {
+  const int peer = operation.failing_peer;
   const std::uint64_t sequence = operation.request.signature.sequence;
   if (!operation.does_not_fit && peer >= 0 && runtime_->has_left(peer)) {
     if (!runtime_->control().has_left(peer)) return false;  // its goodbye is on its way, over others
@@ -119,33 +119,34 @@ bool GroupCore::report_doomed(Operation& operation, TimePoint now) {
   }
   if (!operation.does_not_fit && (runtime_->control().is_accused(peer) || !is_known_to_live(operation, now)))
     return false;
-  const std::string text = fmt::format("{} failed on rank {}: {}", call_text(operation), facts_.rank, operation.doomed);
+  const std::string text =
+      fmt::format("{} failed on rank {}: {}", call_text(operation), facts_.rank, operation.failing);
   if (operation.does_not_fit) {
-    request_abort({.kind = control::Cause::Kind::mismatch, .blamed = {}, .sequence = sequence, .text = text});
+    request_abort({.kind = control::Cause::Kind::mismatch, .culprits = {}, .sequence = sequence, .text = text});
   } else if (runtime_->is_unreachable(peer)) {
-    request_abort({.kind = control::Cause::Kind::lost, .blamed = {peer}, .sequence = sequence, .text = text});
+    request_abort({.kind = control::Cause::Kind::lost, .culprits = {peer}, .sequence = sequence, .text = text});
   } else {  // the peer is well: it failed here
     request_abort({.kind = control::Cause::Kind::aborted,
-                   .blamed = {facts_.world_of[static_cast<std::size_t>(facts_.rank)]},
+                   .culprits = {facts_.world_of[static_cast<std::size_t>(facts_.rank)]},
                    .sequence = sequence,
                    .text = text});
   }
   return proposed_.has_value() || broken_.has_value();
 }
 
-bool GroupCore::is_known_to_live(Operation& doomed, TimePoint now) {
+bool GroupCore::is_known_to_live(Operation& failing, TimePoint now) {
   constexpr Duration ask_again = 100ms;
-  const int rank = rank_of(doomed.doomed_peer);
-  if (rank < 0 || rank == facts_.rank || runtime_->is_unreachable(doomed.doomed_peer)) return true;
-  if (stalls_.answered(rank, stall_key(doomed), doomed.doomed_at)) return true;
-  if (now - doomed.probed_at >= ask_again) {
-    doomed.probed_at = now;
-    ask(rank, doomed);
+  const int rank = rank_of(failing.failing_peer);
+  if (rank < 0 || rank == facts_.rank || runtime_->is_unreachable(failing.failing_peer)) return true;
+  if (stalls_.answered(rank, stall_key(failing), failing.failing_since)) return true;
+  if (now - failing.probed_at >= ask_again) {
+    failing.probed_at = now;
+    ask(rank, failing);
   }
   return false;
 }
 
-void GroupCore::probe(Operation& operation, const Whereabouts& where, std::size_t limit) {
+void GroupCore::probe(Operation& operation, const Progress& where, std::size_t limit) {
   for (const int rank : where.waiting_for) {
     const int world = facts_.world_of[static_cast<std::size_t>(rank)];
     if (!runtime_->has_left(world)) continue;
@@ -166,22 +167,22 @@ void GroupCore::probe(Operation& operation, const Whereabouts& where, std::size_
 }
 
 // Everything that it sent has arrived, and it says that it took part in the call of this number.
-void GroupCore::report_other_call(const Operation& doomed, const control::Position& theirs) {
-  request_abort(
-      {.kind = control::Cause::Kind::mismatch,
-       .blamed = {},
-       .sequence = doomed.request.signature.sequence,
-       .text = fmt::format("rank {} called {}, but {} made another call in its place: it has left the job after "
-                           "{} calls of the group, and did not send what belongs to this one; every rank of a "
-                           "group must make the same calls in the same order",
-                           facts_.rank, call_text(doomed), name_of_rank(rank_of(doomed.doomed_peer)), theirs.calls)});
+void GroupCore::report_other_call(const Operation& failing, const control::Position& theirs) {
+  request_abort({.kind = control::Cause::Kind::mismatch,
+                 .culprits = {},
+                 .sequence = failing.request.signature.sequence,
+                 .text = fmt::format(
+                     "rank {} called {}, but {} made another call in its place: it has left the job after "
+                     "{} calls of the group, and did not send what belongs to this one; every rank of a "
+                     "group must make the same calls in the same order",
+                     facts_.rank, call_text(failing), name_of_rank(rank_of(failing.failing_peer)), theirs.calls)});
 }
 
 void GroupCore::report_left(int world_rank, std::uint64_t sequence) {
   const Signature* const missed = calls_.find(sequence);
   const std::string call = missed != nullptr ? "the call " + describe(*missed) : "the call";
   request_abort({.kind = control::Cause::Kind::lost,
-                 .blamed = {world_rank},
+                 .culprits = {world_rank},
                  .sequence = sequence,
                  .text = fmt::format(
                      "{} left the job without taking part in {}; every rank of a group must make the same calls in "

@@ -70,27 +70,28 @@ void wait_for(GroupCore& core, Operation& operation) {
 }
 
 // Repeated calls are over before a request would have been written down.
-void run_plain(Group& handle, const GroupCore::Plain& plain, Duration timeout) {
-  if (!handle.core()) return handle.run({.verb = plain.verb});  // says what is wrong
+void run_simple(Group& handle, const GroupCore::SimpleCall& simple, Duration timeout) {
+  if (!handle.core()) return handle.run({.verb = simple.verb});  // says what is wrong
   GroupCore& group = *handle.core();
   {
     GroupCore::Entry entry;
     std::shared_ptr<Operation> operation;
-    if (group.run_again(entry, plain, timeout, operation)) {
+    if (group.run_again(entry, simple, timeout, operation)) {
       if (operation) wait_for(group, *operation);
       return;
     }
   }
-  handle.run({.verb = plain.verb, .input = plain.input, .output = plain.output, .op = plain.op, .root = plain.root},
-             timeout);
+  handle.run(
+      {.verb = simple.verb, .input = simple.input, .output = simple.output, .op = simple.op, .root = simple.root},
+      timeout);
 }
 
-Work entrusted(GroupCore& core, std::shared_ptr<Operation> operation) {
-  core.runtime().entrust(*operation);
+Work handed_to_progress_thread(GroupCore& core, std::shared_ptr<Operation> operation) {
+  core.runtime().hand_to_progress_thread(*operation);
   return Work(std::move(operation));
 }
 
-void run_message(GroupCore& core, const GroupCore::Message& message, int* source = nullptr) {
+void wait_for_message(GroupCore& core, const GroupCore::Message& message, int* source = nullptr) {
   GroupCore::Entry entry;
   int peer = message.peer;
   if (const auto operation = core.run_message(&entry, message, peer)) {
@@ -124,50 +125,50 @@ void Group::run(Request request, Duration timeout) {
 Work Group::start(Request request, Duration timeout) {
   GroupCore& group = entered();
   const GroupCore::Entry entry(group, name_of(request.verb));
-  return entrusted(group, group.start(std::move(request), timeout));
+  return handed_to_progress_thread(group, group.start(std::move(request), timeout));
 }
 
 void Group::all_reduce(View data, const ReduceOptions& o) {
-  run_plain(*this, {.verb = Verb::all_reduce, .input = data, .output = data, .op = o.op}, o.timeout);
+  run_simple(*this, {.verb = Verb::all_reduce, .input = data, .output = data, .op = o.op}, o.timeout);
 }
 void Group::all_reduce(View data, View out, const ReduceOptions& o) {
-  run_plain(*this, {.verb = Verb::all_reduce, .input = data, .output = or_in_place(out, data), .op = o.op}, o.timeout);
+  run_simple(*this, {.verb = Verb::all_reduce, .input = data, .output = or_in_place(out, data), .op = o.op}, o.timeout);
 }
 void Group::reduce(View data, const RootedReduceOptions& o) {
-  run_plain(*this, {.verb = Verb::reduce, .input = data, .output = data, .op = o.op, .root = o.root}, o.timeout);
+  run_simple(*this, {.verb = Verb::reduce, .input = data, .output = data, .op = o.op, .root = o.root}, o.timeout);
 }
 void Group::reduce(View data, View out, const RootedReduceOptions& o) {
   const View& result = or_in_place(out, data);
-  run_plain(*this, {.verb = Verb::reduce, .input = data, .output = result, .op = o.op, .root = o.root}, o.timeout);
+  run_simple(*this, {.verb = Verb::reduce, .input = data, .output = result, .op = o.op, .root = o.root}, o.timeout);
 }
 void Group::broadcast(View data, const RootOptions& o) {
-  run_plain(*this, {.verb = Verb::broadcast, .input = data, .output = data, .root = o.root}, o.timeout);
+  run_simple(*this, {.verb = Verb::broadcast, .input = data, .output = data, .root = o.root}, o.timeout);
 }
 void Group::all_gather(View data, View out, const JoinOptions& o) {
   if (o.axis == 0 && !o.uneven && o.sizes.empty())
-    return run_plain(*this, {.verb = Verb::all_gather, .input = data, .output = out}, o.timeout);
+    return run_simple(*this, {.verb = Verb::all_gather, .input = data, .output = out}, o.timeout);
   run(request_of(AllGather{.data = data, .out = out, .axis = o.axis, .uneven = o.uneven, .sizes = o.sizes}), o.timeout);
 }
 void Group::gather(View data, View out, const JoinOptions& o) {
   if (o.axis == 0 && !o.uneven && o.sizes.empty())
-    return run_plain(*this, {.verb = Verb::gather, .input = data, .output = out, .root = o.root}, o.timeout);
+    return run_simple(*this, {.verb = Verb::gather, .input = data, .output = out, .root = o.root}, o.timeout);
   run(request_of(
           Gather{.data = data, .out = out, .root = o.root, .axis = o.axis, .uneven = o.uneven, .sizes = o.sizes}),
       o.timeout);
 }
 void Group::reduce_scatter(View data, View out, const SplitOptions& o) {
   if (o.axis == 0 && o.sizes.empty())
-    return run_plain(*this, {.verb = Verb::reduce_scatter, .input = data, .output = out, .op = o.op}, o.timeout);
+    return run_simple(*this, {.verb = Verb::reduce_scatter, .input = data, .output = out, .op = o.op}, o.timeout);
   run(request_of(ReduceScatter{.data = data, .out = out, .op = o.op, .axis = o.axis, .sizes = o.sizes}), o.timeout);
 }
 void Group::scatter(View data, View out, const SplitOptions& o) {
   if (o.axis == 0 && o.sizes.empty())
-    return run_plain(*this, {.verb = Verb::scatter, .input = data, .output = out, .root = o.root}, o.timeout);
+    return run_simple(*this, {.verb = Verb::scatter, .input = data, .output = out, .root = o.root}, o.timeout);
   run(request_of(Scatter{.data = data, .out = out, .root = o.root, .axis = o.axis, .sizes = o.sizes}), o.timeout);
 }
 void Group::all_to_all(View data, View out, const ExchangeOptions& o) {
   if (o.split_axis == 0 && o.concat_axis == 0 && o.split_sizes.empty() && o.recv_sizes.empty())
-    return run_plain(*this, {.verb = Verb::all_to_all, .input = data, .output = out}, o.timeout);
+    return run_simple(*this, {.verb = Verb::all_to_all, .input = data, .output = out}, o.timeout);
   run(request_of(AllToAll{.data = data,
                           .out = out,
                           .split_axis = o.split_axis,
@@ -191,15 +192,16 @@ void Group::permute(View data, View out, const Pairs& pairs, const CallOptions& 
 }
 void Group::barrier(const CallOptions& o) {
   const View nothing{};
-  run_plain(*this, {.verb = Verb::barrier, .input = nothing, .output = nothing}, o.timeout);
+  run_simple(*this, {.verb = Verb::barrier, .input = nothing, .output = nothing}, o.timeout);
 }
 
 void Group::send(View data, int to, const MessageOptions& o) {
-  run_message(entered(), {.verb = Verb::send, .data = data, .peer = to, .tag = o.tag, .timeout = o.timeout});
+  wait_for_message(entered(), {.verb = Verb::send, .data = data, .peer = to, .tag = o.tag, .timeout = o.timeout});
 }
 int Group::recv(View data, int from, const MessageOptions& o) {
   int source = from;
-  run_message(entered(), {.verb = Verb::recv, .data = data, .peer = from, .tag = o.tag, .timeout = o.timeout}, &source);
+  wait_for_message(entered(), {.verb = Verb::recv, .data = data, .peer = from, .tag = o.tag, .timeout = o.timeout},
+                   &source);
   return source;
 }
 Work Group::isend(View data, int to, const MessageOptions& o) {
@@ -239,12 +241,13 @@ Work Group::start(const Permute& c) { return start(request_of(c), c.timeout); }
 Work Group::start(const Barrier& c) { return start(request_of(c), c.timeout); }
 Work Group::start(const Send& c) {
   const GroupCore::Entry entry(entered(), "send");
-  return entrusted(*core_, core_->start_message(
-                               {.verb = Verb::send, .data = c.data, .peer = c.to, .tag = c.tag, .timeout = c.timeout}));
+  return handed_to_progress_thread(
+      *core_,
+      core_->start_message({.verb = Verb::send, .data = c.data, .peer = c.to, .tag = c.tag, .timeout = c.timeout}));
 }
 Work Group::start(const Receive& c) {
   const GroupCore::Entry entry(entered(), "recv");
-  return entrusted(
+  return handed_to_progress_thread(
       *core_,
       core_->start_message({.verb = Verb::recv, .data = c.data, .peer = c.from, .tag = c.tag, .timeout = c.timeout}));
 }

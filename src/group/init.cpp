@@ -25,7 +25,7 @@
 #include "base/start_thread.hpp"
 #include "group/core.hpp"
 #include "group/life.hpp"
-#include "group/neighbourhood.hpp"
+#include "group/local_peer_setup.hpp"
 #include "group/own_address.hpp"
 #include "group/runtime.hpp"
 #include "transport/alone.hpp"
@@ -36,10 +36,10 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t note_text_limit = 64 << 10;
+constexpr std::size_t record_text_limit = 64 << 10;
 
 /// What a rank tells the others of itself.
-struct Note {
+struct RankRecord {
   std::string address{}, host{};
   int node = 0;
   std::uint64_t world = 0;
@@ -48,32 +48,32 @@ struct Note {
   std::string process{};  // see life.hpp
 };
 
-std::string encode(const Note& note) {
+std::string encode(const RankRecord& record) {
   ByteWriter writer;
-  writer.string(note.address)
-      .string(note.host)
-      .u32(static_cast<std::uint32_t>(note.node))
-      .u64(note.world)
-      .string(note.table)
-      .string(note.backend)
-      .string(note.memory)
-      .string(note.process);
+  writer.string(record.address)
+      .string(record.host)
+      .u32(static_cast<std::uint32_t>(record.node))
+      .u64(record.world)
+      .string(record.table)
+      .string(record.backend)
+      .string(record.memory)
+      .string(record.process);
   return {reinterpret_cast<const char*>(writer.data().data()), writer.size()};
 }
 
-Note decode(std::string_view text) {
+RankRecord decode(std::string_view text) {
   ByteReader reader(std::as_bytes(std::span(text)), "a rank's note at init");
-  Note note;
-  note.address = reader.string(note_text_limit);
-  note.host = printable_text(reader.string(note_text_limit));
-  note.node = static_cast<int>(reader.u32());
-  note.world = reader.u64();
-  note.table = reader.string(note_text_limit);
-  note.backend = reader.string(note_text_limit);
-  note.memory = reader.string(note_text_limit);
-  note.process = reader.string(note_text_limit);
+  RankRecord record;
+  record.address = reader.string(record_text_limit);
+  record.host = printable_text(reader.string(record_text_limit));
+  record.node = static_cast<int>(reader.u32());
+  record.world = reader.u64();
+  record.table = reader.string(record_text_limit);
+  record.backend = reader.string(record_text_limit);
+  record.memory = reader.string(record_text_limit);
+  record.process = reader.string(record_text_limit);
   reader.expect_end();
-  return note;
+  return record;
 }
 
 std::uint64_t random_word() {
@@ -138,7 +138,7 @@ struct Joining {
 };
 
 /// What all ranks' notes say, by rank.
-struct Notes {
+struct RankRecords {
   std::vector<wire::Address> addresses{};
   std::vector<std::string> hosts{}, backends{}, memory{};
   std::vector<ProcessIdentity> processes{};
@@ -147,26 +147,26 @@ struct Notes {
   Table table{};
 };
 
-Notes exchange_notes(const Note& own, const Joining& joining) {
-  Notes notes;
+RankRecords exchange_records(const RankRecord& own, const Joining& joining) {
+  RankRecords records;
   for (const std::string& text : joining.connector.exchange(encode(own), joining.deadline)) {
-    const Note note = decode(text);
-    const wire::HostPort where = wire::HostPort::parse(note.address);
+    const RankRecord record = decode(text);
+    const wire::HostPort where = wire::HostPort::parse(record.address);
     const auto address = wire::Address::from_numeric(where.host, where.port);
     if (!address)
-      throw RendezvousError(fmt::format("a rank announced {} as its address, which is not one", note.address));
-    notes.addresses.push_back(*address);
-    notes.hosts.push_back(note.host);
-    notes.nodes.push_back(note.node);
-    notes.backends.push_back(note.backend);
-    notes.memory.push_back(note.memory);
-    notes.processes.push_back(identity_from_text(note.process));
-    if (note.world == 0) continue;
-    notes.world = note.world;
-    notes.table = table_from_text(note.table);
+      throw RendezvousError(fmt::format("a rank announced {} as its address, which is not one", record.address));
+    records.addresses.push_back(*address);
+    records.hosts.push_back(record.host);
+    records.nodes.push_back(record.node);
+    records.backends.push_back(record.backend);
+    records.memory.push_back(record.memory);
+    records.processes.push_back(identity_from_text(record.process));
+    if (record.world == 0) continue;
+    records.world = record.world;
+    records.table = table_from_text(record.table);
   }
-  check_backends(notes.backends);
-  return notes;
+  check_backends(records.backends);
+  return records;
 }
 
 wire::Secret secret_of(const Connector& connector) {
@@ -182,16 +182,17 @@ bool is_oversubscribed(const Place& place) {
   return place.local_size > processors;
 }
 
-/// Between neighbours through shared memory, if they share it.
-std::unique_ptr<Transport> make_transport(transport::TcpSetup setup, Neighbourhood near,
+/// Between local peers through shared memory, if they share it.
+std::unique_ptr<Transport> make_transport(transport::TcpSetup setup, LocalPeerSetup near,
                                           const transport::HostOptions& options) {
   auto tcp = std::make_unique<transport::TcpTransport>(std::move(setup));
-  if (near.neighbours == nullptr) return tcp;
-  return std::make_unique<transport::HostTransport>(transport::HostSetup{.neighbours = std::move(near.neighbours),
-                                                                         .inner = std::move(tcp),
-                                                                         .boards = std::move(near.boards),
-                                                                         .clock = steady_clock(),
-                                                                         .options = options});
+  if (near.local_peers == nullptr) return tcp;
+  return std::make_unique<transport::HostTransport>(
+      transport::HostSetup{.local_peers = std::move(near.local_peers),
+                           .inner = std::move(tcp),
+                           .control_blocks = std::move(near.control_blocks),
+                           .clock = steady_clock(),
+                           .options = options});
 }
 
 Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
@@ -200,45 +201,45 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
   const transport::TcpOptions options = tcp_options(place, joining.environment);
   wire::Listener listener =
       transport::open_listener(find_own_address(joining.connector, joining.environment, joining.deadline), options);
-  Note own{.address = listener.address().text(),
-           .host = place.host,
-           .node = place.node_rank,
-           .backend = joining.backend,
-           .memory = to_note(memory),
-           .process = to_text(own_identity())};
+  RankRecord own{.address = listener.address().text(),
+                 .host = place.host,
+                 .node = place.node_rank,
+                 .backend = joining.backend,
+                 .memory = to_record(memory),
+                 .process = to_text(own_identity())};
   if (place.rank == place.root_rank) {
     own.world = random_word() | 1;
     own.table = to_text(own_table(joining.environment));
   }
-  Notes notes = exchange_notes(own, joining);
-  world = notes.world;
+  RankRecords records = exchange_records(own, joining);
+  world = records.world;
   const bool may_share = joining.backend != "native";
   const auto host_options = transport::options_for(place.local_size, is_oversubscribed(place));
-  Neighbourhood near;
+  LocalPeerSetup near;
   if (may_share) {
-    near = meet_neighbours(memory, {.connector = joining.connector,
-                                    .backend = joining.backend,
-                                    .node_of = notes.nodes,
-                                    .memory_notes = notes.memory,
-                                    .ring_bytes = host_options.ring_bytes,
-                                    .log = joining.log,
-                                    .deadline = joining.deadline});
+    near = find_local_peers(memory, {.connector = joining.connector,
+                                     .backend = joining.backend,
+                                     .node_of = records.nodes,
+                                     .memory_records = records.memory,
+                                     .ring_bytes = host_options.ring_bytes,
+                                     .log = joining.log,
+                                     .deadline = joining.deadline});
   }
   Runtime::Parts parts;
-  parts.hosts = std::move(notes.hosts);
-  parts.node_of = std::move(notes.nodes);
-  parts.table = std::move(notes.table);
+  parts.hosts = std::move(records.hosts);
+  parts.node_of = std::move(records.nodes);
+  parts.table = std::move(records.table);
   parts.control = control_options(joining.environment);
-  parts.control.life = [processes = std::move(notes.processes), self = own_identity()](int rank) {
+  parts.control.life = [processes = std::move(records.processes), self = own_identity()](int rank) {
     return life_of(processes[static_cast<std::size_t>(rank)], self);
   };
   parts.may_share_memory = may_share;
-  parts.neighbours = near.neighbours;
-  parts.may_read_neighbours = near.cross_memory;
-  if (near.neighbours) parts.memory = shm::Memory::of(memory.arena);
+  parts.local_peers = near.local_peers;
+  parts.may_read_local_peers = near.cross_memory;
+  if (near.local_peers) parts.memory = shm::Memory::of(memory.arena);
   parts.transport = make_transport({.rank = place.rank,
                                     .listener = std::move(listener),
-                                    .table = std::move(notes.addresses),
+                                    .table = std::move(records.addresses),
                                     .secret = secret_of(joining.connector),
                                     .clock = steady_clock(),
                                     .world = world,

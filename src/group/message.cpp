@@ -12,7 +12,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t message_lane = 1;
+constexpr std::uint32_t message_channel = 1;
 
 }  // namespace
 
@@ -60,7 +60,7 @@ std::shared_ptr<Operation> GroupCore::launch_message(const Message& message) {
 
 // One that the transport has: it says so itself when it is over, for nobody asks all that are under way.
 std::shared_ptr<Operation> GroupCore::follow(std::shared_ptr<Operation> operation, Duration timeout) {
-  enlist(operation, timeout);
+  track(operation, timeout);
   if (operation->transfer.state == Transfer::State::pending) {
     operation->watch_transfer();
   } else {
@@ -74,7 +74,7 @@ void GroupCore::address(Transfer& transfer, const Message& message, std::byte* m
   transfer.envelope = {.group = facts_.id,
                        .epoch = facts_.epoch,
                        .tag = message.tag,
-                       .lane = message_lane,
+                       .channel = message_channel,
                        .signature = signature_of(message),
                        .bytes = count * static_cast<std::int64_t>(size_of(message.data.dtype()))};
   transfer.peer = message.peer == any_source ? any_peer : facts_.world_of[static_cast<std::size_t>(message.peer)];
@@ -89,10 +89,11 @@ void GroupCore::hand_over(Transfer& transfer, Verb verb) {
 
 void GroupCore::advance_message(Operation& operation) {
   Transfer& transfer = operation.transfer;
-  if (transfer.state == Transfer::State::pending || !operation.doomed.empty()) return;
+  if (transfer.state == Transfer::State::pending || !operation.failing.empty()) return;
   if (transfer.state == Transfer::State::failed) {
-    return doom(operation, transfer.error, transfer.peer,
-                operation.request.verb == Verb::recv && transfer.envelope.bytes != operation.request.output.bytes());
+    return mark_failing(
+        operation, transfer.error, transfer.peer,
+        operation.request.verb == Verb::recv && transfer.envelope.bytes != operation.request.output.bytes());
   }
   if (operation.request.verb == Verb::recv) {
     finish_receive(operation);
@@ -107,7 +108,7 @@ void GroupCore::finish_receive(Operation& operation) {
   const Signature &sent = transfer.envelope.signature, &expected = operation.request.signature;
   if (sent.dtype != expected.dtype || sent.count != expected.count) {
     request_abort({.kind = control::Cause::Kind::mismatch,
-                   .blamed = {},
+                   .culprits = {},
                    .sequence = 0,
                    .text = fmt::format("rank {} sent {} × {} with tag {}, but rank {} receives {} × {}", operation.peer,
                                        name_of(sent.dtype), sent.count, transfer.envelope.tag, facts_.rank,
@@ -118,7 +119,7 @@ void GroupCore::finish_receive(Operation& operation) {
     const bool sender_is = (sent.flags & Signature::differentiated) != 0;
     request_abort(
         {.kind = control::Cause::Kind::mismatch,
-         .blamed = {},
+         .culprits = {},
          .sequence = 0,
          .text = fmt::format("what rank {} sends to rank {} with tag {} takes part in differentiation {} only; "
                              "both have to, because the gradient comes back the same way",

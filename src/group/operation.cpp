@@ -46,8 +46,8 @@ void Operation::reset() {
   error_ = nullptr;
   callbacks_.clear();
   waits_for_turn = false;
-  doomed.clear();
-  doomed_peer = -1;
+  failing.clear();
+  failing_peer = -1;
   does_not_fit = false;
   reported = false;
   probe_count = 0;

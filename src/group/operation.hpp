@@ -55,9 +55,9 @@ class Operation final : private TransferWatcher {
   AlignedBuffer packed;         // messages: elements of a strided array
   std::size_t place = 0;        // messages: in the group's set
   bool waits_for_turn = false;  // an earlier operation works on overlapping memory, or too many are before it
-  std::string doomed;           // a transfer failed: why; the verdict of the control network is awaited
-  TimePoint doomed_at{};
-  int doomed_peer = -1;       // rank in the world
+  std::string failing;          // a transfer failed: why; the verdict of the control network is awaited
+  TimePoint failing_since{};
+  int failing_peer = -1;      // rank in the world
   bool does_not_fit = false;  // doomed by a message of another size than was expected; otherwise by a link
 
   // Stall watch: when the ranks it waits for were last asked about it.

@@ -12,11 +12,11 @@ using namespace std::chrono_literals;
 
 constexpr int spin_rounds = 200;  // polls without a pause, when there is a core for each rank
 constexpr int yield_rounds = 4;
-// Among neighbours with a core each, some 2 ms: whoever sleeps is woken on the core of the rank that wakes it, and then both
+// Among local peers with a core each, some 2 ms: whoever sleeps is woken on the core of the rank that wakes it, and then both
 // share that one until the system notices.
-constexpr int yield_rounds_of_neighbours = 2000;
+constexpr int yield_rounds_of_local_peers = 2000;
 constexpr int yield_rounds_oversubscribed = 200;  // each lets another rank run, which takes less time than to wake one
-constexpr Duration short_nap = 200us;             // while links and neighbours may both have news
+constexpr Duration short_nap = 200us;             // while links and local peers may both have news
 constexpr Duration control_nap = 2ms;             // of the service thread, while it sleeps where links are not heard
 constexpr Duration nap = 20ms;        // the longest sleep while a call waits: deadlines and probes need a look
 constexpr Duration idle_nap = 200ms;  // the same while nothing is under way: heartbeats
@@ -37,7 +37,7 @@ void Runtime::deactivate() {
   some_ended_ = true;
 }
 
-void Runtime::entrust(const Operation& operation) {
+void Runtime::hand_to_progress_thread(const Operation& operation) {
   const std::unique_lock guard(mutex_);
   if (operation.ended() || waiters_ > 0 || !thread_.joinable()) return;
   service_.notify_one();
@@ -102,9 +102,9 @@ bool Runtime::poll_or_sleep(std::unique_lock<shm::RankLock>& guard, int& idle_ro
   }
   ++idle_rounds;
   const int spins = parts_.oversubscribed ? 0 : spin_rounds;
-  const int yields = !parts_.neighbours      ? yield_rounds
+  const int yields = !parts_.local_peers     ? yield_rounds
                      : parts_.oversubscribed ? yield_rounds_oversubscribed
-                                             : yield_rounds_of_neighbours;
+                                             : yield_rounds_of_local_peers;
   if (idle_rounds > spins + yields) {
     sleep(guard, limit);
   } else {
@@ -118,44 +118,44 @@ bool Runtime::poll_or_sleep(std::unique_lock<shm::RankLock>& guard, int& idle_ro
 // Over data, one thread at a time. Neighbours ring only for those who say that they sleep, so one says it first and then
 // looks once more. Nobody can wait for links and bells at once: with something under way on both, naps are short.
 void Runtime::sleep(std::unique_lock<shm::RankLock>& guard, TimePoint limit) {
-  if (!parts_.neighbours || parts_.transport->busy_outside()) {
-    const TimePoint until = std::min(limit, clock().now() + (parts_.neighbours ? short_nap : nap));
+  if (!parts_.local_peers || parts_.transport->busy_outside()) {
+    const TimePoint until = std::min(limit, clock().now() + (parts_.local_peers ? short_nap : nap));
     guard.unlock();
     parts_.transport->wait(until, Transport::Events::all);
     guard.lock();
     return;
   }
-  shm::ArenaHeader& own = parts_.neighbours->arena().header();
-  shm::Bell bell(own);
+  shm::ArenaHeader& own = parts_.local_peers->arena().header();
+  shm::Doorbell doorbell(own);
   ++sleepers_;
-  bell.prepare();
+  doorbell.prepare();
   if (poll()) {
-    bell.leave();
+    doorbell.leave();
   } else {
     const bool serving = std::this_thread::get_id() == thread_.get_id();
     const TimePoint until = std::min(limit, clock().now() + (serving ? control_nap : nap));
     guard.unlock();
-    bell.sleep(until);
+    doorbell.sleep(until);
     guard.lock();
   }
   // It has just said for both that nobody sleeps: the other one says it anew.
   if (--sleepers_ > 0) shm::wake(own);
 }
 
-// Beside a thread that waits, and may sleep on the bell: what the links bring is looked at here.
+// Beside a thread that waits, and may sleep on the doorbell: what the links bring is looked at here.
 void Runtime::listen(std::unique_lock<shm::RankLock>& guard) {
   watches_data_ = false;
   guard.unlock();
   parts_.transport->wait(clock().now() + idle_nap, Transport::Events::control);
   guard.lock();
-  if (!stopping_ && poll()) shm::ring(parts_.neighbours->arena().header());
+  if (!stopping_ && poll()) shm::notify(parts_.local_peers->arena().header());
 }
 
 void Runtime::serve() {
   std::unique_lock guard(mutex_);
   while (!stopping_) {
     if (polling_ || waiters_ > 0) {
-      if (parts_.neighbours) {
+      if (parts_.local_peers) {
         listen(guard);
       } else {
         service_.wait_for(guard, nap);

@@ -15,8 +15,8 @@
 
 #include "base/bytes.hpp"
 #include "base/line_writer.hpp"
-#include "group/circle_carrier.hpp"
 #include "group/core.hpp"
+#include "group/intranode_executor.hpp"
 
 namespace tutti {
 namespace {
@@ -27,9 +27,9 @@ using namespace std::chrono_literals;
 // closed anyway: a peer that has not read them by then, because it was stopped just now, sees a loss.
 constexpr Duration goodbye_limit = 60s;
 constexpr std::size_t closed_limit = 64;  // groups whose calls are remembered after their handles are gone
-constexpr std::size_t broken_early_limit = 64;
+constexpr std::size_t broken_before_handle_limit = 64;
 
-constexpr std::size_t early_limit = 1024;
+constexpr std::size_t unclaimed_limit = 1024;
 
 }  // namespace
 
@@ -79,7 +79,7 @@ void Runtime::leave() {
   std::unique_lock guard(mutex_);
   for (const auto& [id, group] : std::map(groups_)) {
     group->break_with({.kind = control::Cause::Kind::aborted,
-                       .blamed = {},
+                       .culprits = {},
                        .sequence = 0,
                        .text = "this process has left the job (finalize)"});
   }
@@ -134,8 +134,8 @@ void Runtime::note_late_difference(const GroupFacts& facts, const control::Cause
   if (leave_error_) return;
   const std::string what = fmt::format("rank {} of {}: {}", facts.rank, facts.size, cause.text);
   if (cause.kind == control::Cause::Kind::mismatch) leave_error_ = std::make_exception_ptr(Mismatch(what));
-  if (cause.kind != control::Cause::Kind::lost || cause.blamed.empty()) return;
-  const int rank = cause.blamed.front();
+  if (cause.kind != control::Cause::Kind::lost || cause.culprits.empty()) return;
+  const int rank = cause.culprits.front();
   leave_error_ = std::make_exception_ptr(PeerLost(what, rank, host_of(rank), cause.text));
 }
 
@@ -180,18 +180,18 @@ void Runtime::add(GroupCore& group) {
   groups_[group.facts().id] = &group;
   if (world_group_ == 0) world_group_ = group.facts().id;
   // It may be broken already; if a member was lost as well, the others heard of that later.
-  for (const auto& [id, cause] : broken_early_) {
+  for (const auto& [id, cause] : broken_before_handle_) {
     if (id == group.facts().id) group.break_with(cause);
   }
   for (const auto& [rank, cause] : lost_) {
     if (group.rank_of(rank) >= 0) group.break_with(cause);
   }
-  for (const auto& refusal : refused_early_) {
+  for (const auto& refusal : refused_before_handle_) {
     if (refusal.group == group.facts().id) hand_on(refusal, group);
   }
-  std::erase_if(early_, [&](const Early& early) {
-    if (early.envelope.group != group.facts().id) return false;
-    group.arrived(early.peer, early.envelope);
+  std::erase_if(unclaimed_messages_, [&](const UnclaimedMessage& unexpected) {
+    if (unexpected.envelope.group != group.facts().id) return false;
+    group.arrived(unexpected.peer, unexpected.envelope);
     return true;
   });
 }
@@ -215,20 +215,20 @@ void Runtime::keep_calls_of(const GroupCore& group) {
   closed_order_.pop_front();
 }
 
-void Runtime::keep(std::shared_ptr<CircleCarrier> circle) {
+void Runtime::keep(std::shared_ptr<IntranodeExecutor> intranode) {
   if (forked_) return;
   const std::unique_lock guard(mutex_);
-  circle->depart();
+  intranode->depart();
   std::erase_if(kept_, [](const auto& each) { return each->is_vacant(); });
-  if (!circle->is_vacant()) kept_.push_back(std::move(circle));
+  if (!intranode->is_vacant()) kept_.push_back(std::move(intranode));
 }
 
 Runtime::Verdict Runtime::arrived(int peer, const Envelope& envelope) {
   const auto found = groups_.find(envelope.group);
   if (found != groups_.end()) return found->second->arrived(peer, envelope);
   // A member that made its handle of a new group before us: its signature is looked at when we have made ours.
-  early_.push_back({peer, envelope});
-  if (early_.size() > early_limit) early_.pop_front();
+  unclaimed_messages_.push_back({peer, envelope});
+  if (unclaimed_messages_.size() > unclaimed_limit) unclaimed_messages_.pop_front();
   return Verdict::keep;
 }
 
@@ -255,8 +255,8 @@ void Runtime::on_abort(std::uint64_t group, std::uint32_t epoch, const control::
     closed_.at(group).calls.give_up();  // nothing more is to be found
     if (is_own || cause.kind == control::Cause::Kind::mismatch) note_late_difference(closed_.at(group).facts, cause);
   } else if (found == groups_.end()) {
-    broken_early_.emplace_back(group, cause);
-    if (broken_early_.size() > broken_early_limit) broken_early_.pop_front();
+    broken_before_handle_.emplace_back(group, cause);
+    if (broken_before_handle_.size() > broken_before_handle_limit) broken_before_handle_.pop_front();
   } else if (found->second->facts().epoch == epoch) {
     found->second->break_with(cause);
   }
@@ -264,7 +264,7 @@ void Runtime::on_abort(std::uint64_t group, std::uint32_t epoch, const control::
 
 void Runtime::on_lost(int rank, const control::Cause& cause) {
   lost_.emplace(rank, cause);
-  if (parts_.neighbours && parts_.neighbours->reaches(rank)) unconfirmed_.insert(rank);
+  if (parts_.local_peers && parts_.local_peers->reaches(rank)) unconfirmed_.insert(rank);
   confirm_ended();
   for (const auto& [id, group] : std::map(groups_)) {
     if (group->rank_of(rank) >= 0) group->break_with(cause);
@@ -274,7 +274,7 @@ void Runtime::on_lost(int rank, const control::Cause& cause) {
 // A rank that is silent may be stopped, and go on writing when it wakes up: only a process that is gone is done for sure.
 void Runtime::confirm_ended() {
   std::erase_if(unconfirmed_, [&](int rank) {
-    const auto process = static_cast<pid_t>(parts_.neighbours->process_of(rank));
+    const auto process = static_cast<pid_t>(parts_.local_peers->process_of(rank));
     const bool gone = kill(process, 0) != 0 && errno == ESRCH;
     if (gone) parts_.memory->ended(rank);
     return gone;
@@ -296,7 +296,7 @@ std::shared_ptr<std::byte> Runtime::take_memory(std::size_t bytes) {
 }
 
 void Runtime::on_left(int rank, std::span<const control::Position> positions) {
-  if (parts_.neighbours && parts_.neighbours->reaches(rank)) unconfirmed_.insert(rank);  // it may still read
+  if (parts_.local_peers && parts_.local_peers->reaches(rank)) unconfirmed_.insert(rank);  // it may still read
   Positions& known = left_[rank];
   for (const control::Position& position : positions) {
     known[position.group] = position;
@@ -331,8 +331,8 @@ void Runtime::on_refusal(const control::Refusal& refusal) {
   if (refusal.rank == parts_.transport->rank()) return;
   const auto found = groups_.find(refusal.group);
   if (found != groups_.end()) return hand_on(refusal, *found->second);
-  refused_early_.push_back(refusal);
-  if (refused_early_.size() > broken_early_limit) refused_early_.pop_front();
+  refused_before_handle_.push_back(refusal);
+  if (refused_before_handle_.size() > broken_before_handle_limit) refused_before_handle_.pop_front();
 }
 
 void Runtime::hand_on(const control::Refusal& refusal, GroupCore& group) {

@@ -5,7 +5,7 @@
 // waits, and otherwise sleeps on the control network's links, so that probes are answered while the program computes. In the
 // simulator there is no thread: the driver calls poll().
 //
-// Where ranks share memory, whoever sleeps over data sleeps on the bell that the neighbours ring, and the service thread
+// Where ranks share memory, whoever sleeps over data sleeps on the doorbell that the local peers ring, and the service thread
 // keeps listening to the links meanwhile.
 #pragma once
 
@@ -31,14 +31,14 @@
 #include "group/agreement.hpp"
 #include "group/stall.hpp"
 #include "plan/select.hpp"
-#include "shm/bell.hpp"
+#include "shm/doorbell.hpp"
+#include "shm/local_peers.hpp"
 #include "shm/memory.hpp"
-#include "shm/neighbours.hpp"
 #include "shm/rank_lock.hpp"
 
 namespace tutti {
 
-class CircleCarrier;
+class IntranodeExecutor;
 class GroupCore;
 class Operation;
 
@@ -62,10 +62,10 @@ class Runtime final : public TransportListener,
     bool threaded = true;                               // false: the driver polls
     bool fails_at_exit = false;  // what is found wrong too late to be thrown makes the process fail
     control::ControlOptions control;
-    std::shared_ptr<shm::Neighbours> neighbours;  // who shares memory with this rank; null: nobody does
-    std::shared_ptr<shm::Memory> memory;          // of this rank's arena; null with neighbours
-    bool may_read_neighbours = false;  // all ranks of this host may read each other's memory (process_vm_readv)
-    bool may_share_memory = false;     // the same on all ranks: some of them may
+    std::shared_ptr<shm::LocalPeers> local_peers;  // who shares memory with this rank; null: nobody does
+    std::shared_ptr<shm::Memory> memory;           // of this rank's arena; null with local peers
+    bool may_read_local_peers = false;  // all ranks of this host may read each other's memory (process_vm_readv)
+    bool may_share_memory = false;      // the same on all ranks: some of them may
     Log log;
   };
   /// `start` once it is owned by a shared_ptr.
@@ -101,11 +101,11 @@ class Runtime final : public TransportListener,
   [[nodiscard]] Duration stall_warning() const { return parts_.stall_warning; }
   [[nodiscard]] const Table& table() const { return parts_.table; }
   [[nodiscard]] const Log& log() const { return parts_.log; }
-  [[nodiscard]] const std::shared_ptr<shm::Neighbours>& neighbours() const { return parts_.neighbours; }
+  [[nodiscard]] const std::shared_ptr<shm::LocalPeers>& local_peers() const { return parts_.local_peers; }
   [[nodiscard]] bool may_share_memory() const { return parts_.may_share_memory; }
-  [[nodiscard]] bool may_read_neighbours() const { return parts_.may_read_neighbours; }
+  [[nodiscard]] bool may_read_local_peers() const { return parts_.may_read_local_peers; }
   [[nodiscard]] const std::shared_ptr<shm::Memory>& memory() const { return parts_.memory; }
-  /// Memory that the neighbours reach, where there are any.
+  /// Memory that the local peers reach, where there are any.
   [[nodiscard]] std::shared_ptr<std::byte> take_memory(std::size_t bytes);
   [[nodiscard]] bool is_oversubscribed() const { return parts_.oversubscribed; }
   [[nodiscard]] std::string host_of(int world_rank) const;
@@ -121,8 +121,8 @@ class Runtime final : public TransportListener,
   /// An id for a group of this rank alone, which nobody else needs to know.
   [[nodiscard]] std::uint64_t private_id() { return next_private_id_++; }
 
-  /// Keeps what neighbours may still read, until they no longer do or this rank leaves.
-  void keep(std::shared_ptr<CircleCarrier> circle);
+  /// Keeps what local peers may still read, until they no longer do or this rank leaves.
+  void keep(std::shared_ptr<IntranodeExecutor> intranode);
 
   // Under the lock.
   void add(GroupCore& group);  // (takes the lock itself, as does remove)
@@ -138,7 +138,7 @@ class Runtime final : public TransportListener,
   [[nodiscard]] TimePoint next_look() const;
 
   /// Without the lock: has the service thread see to an operation that nobody waits for yet.
-  void entrust(const Operation& operation);
+  void hand_to_progress_thread(const Operation& operation);
   /// Without the lock: makes progress until the predicate holds (asked under the lock) or `limit`; returns whether it holds.
   template <class Predicate>
   bool drive(Predicate ended, TimePoint limit);
@@ -186,7 +186,7 @@ class Runtime final : public TransportListener,
   std::vector<GroupCore*> busy_;     // groups with operations under way, and some that had
   std::size_t operation_count_ = 0;  // under way, of all groups
   TimePoint next_care_{};            // when deadlines and stalls are looked at next
-  std::vector<std::shared_ptr<CircleCarrier>> kept_;
+  std::vector<std::shared_ptr<IntranodeExecutor>> kept_;
   using Positions = std::map<std::uint64_t, control::Position>;  // by group
   std::map<int, Positions> left_;                                // of ranks that said goodbye
   std::map<std::uint64_t, ClosedGroup> closed_;                  // groups whose handle is gone, by id; the latest
@@ -195,19 +195,20 @@ class Runtime final : public TransportListener,
   std::exception_ptr leave_error_;
   std::map<int, control::Cause> lost_;
   std::set<int> unreachable_;
-  std::set<int> unconfirmed_;  // lost neighbours whose processes were still there when last looked at
+  std::set<int> unconfirmed_;  // lost local peers whose processes were still there when last looked at
   // Of groups that broke before this rank had made its handle; the latest few.
-  std::deque<std::pair<std::uint64_t, control::Cause>> broken_early_;
-  std::deque<control::Refusal> refused_early_;  // likewise
-  struct Early {
+  std::deque<std::pair<std::uint64_t, control::Cause>> broken_before_handle_;
+  std::deque<control::Refusal> refused_before_handle_;  // likewise
+  struct UnclaimedMessage {
     int peer;
     Envelope envelope;
   };
-  std::deque<Early> early_;  // messages of groups that this rank has no handle of yet; the latest few
+  std::deque<UnclaimedMessage>
+      unclaimed_messages_;  // messages of groups that this rank has no handle of yet; the latest few
   std::atomic<std::uint64_t> next_private_id_{std::uint64_t{1} << 63};
   TimePoint control_polled_at_{};
   int waiters_ = 0;
-  int sleepers_ = 0;      // threads that sleep on the bell
+  int sleepers_ = 0;      // threads that sleep on the doorbell
   bool polling_ = false;  // somebody is in drive()'s loop
   bool some_ended_ = false;
   bool watches_data_ = false;  // the service thread does
@@ -237,7 +238,7 @@ bool Runtime::drive(Predicate ended, TimePoint limit) {
   --waiters_;
   if (operation_count_ > 0 && waiters_ == 0) {  // asynchronous work goes on without us
     service_.notify_one();
-    if (parts_.neighbours && !watches_data_) parts_.transport->wake();
+    if (parts_.local_peers && !watches_data_) parts_.transport->wake();
   }
   return result;
 }

@@ -12,7 +12,7 @@ namespace {
 /// Calls `visit` with the lengths of the shape that all ranks share: of one block for the verbs that join or split, of the whole
 /// array for the others. Where blocks differ in length, that axis counts as 0.
 template <class Visit>
-void for_each_common_length(const Request& request, const Layout& layout, Visit visit) {
+void for_each_common_length(const Request& request, const BlockLayout& layout, Visit visit) {
   const bool from_output = request.verb == Verb::scatter || !request.input.present();
   const auto shape = from_output ? std::span<const std::int64_t>(layout.output_shape) : request.input.shape();
   const bool axis_differs =
@@ -24,7 +24,7 @@ void for_each_common_length(const Request& request, const Layout& layout, Visit 
 
 }  // namespace
 
-Signature signature_of(const Request& request, const Layout& layout) {
+Signature signature_of(const Request& request, const BlockLayout& layout) {
   Signature signature{.verb = request.verb};
   if (reduces(request.verb)) signature.op = request.op.kind();
   if (has_root(request.verb)) signature.root = request.root;

@@ -4,11 +4,11 @@
 
 #include <tutti/request.hpp>
 
-#include "backend/layout.hpp"
+#include "backend/block_layout.hpp"
 
 namespace tutti {
 
 /// All but the sequence number. The same on every rank of a right call, whichever views a rank happens to have.
-Signature signature_of(const Request& request, const Layout& layout);
+Signature signature_of(const Request& request, const BlockLayout& layout);
 
 }  // namespace tutti

@@ -14,7 +14,7 @@ namespace tutti {
 namespace {
 
 Signature signature_at(Request request, int rank, int size) {
-  Layout layout;
+  BlockLayout layout;
   check_collective(request, rank, size, layout);
   return request.signature;
 }
@@ -77,7 +77,7 @@ TEST(Check, NegativeAxesCountFromTheEnd) {
                   .input = View(x.data(), DType::float32, in),
                   .output = View(y.data(), DType::float32, out),
                   .axis = -1};
-  Layout layout;
+  BlockLayout layout;
   check_collective(request, 0, 2, layout);
   EXPECT_EQ(request.axis, 1);
   EXPECT_EQ(layout.output_sizes, (std::vector<std::int64_t>{3, 3}));

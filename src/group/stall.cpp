@@ -213,7 +213,7 @@ StallMap::Waits StallMap::waits(const Wait& wait, TimePoint now, Duration stale)
   return waits;
 }
 
-// A circle is innermost if nobody in it waits for anyone outside of it. Of ranks that wait for each other, the one that is least far
+// An intranode group is innermost if nobody in it waits for anyone outside of it. Of ranks that wait for each other, the one that is least far
 // holds up the others, not they it. −1 if nobody waits for another rank.
 int StallMap::least_far(const Wait& wait, const Waits& waits) const {
   std::map<int, std::set<int>> reached;

@@ -87,7 +87,7 @@ class StallMap {
   void forget_before(std::uint64_t sequence);
   /// Follows the chains of waiting from what rank `self` waits for in call `sequence`. Returns the ranks at their ends, sorted; answers
   /// older than `stale` count as none. A rank that waits for one that has finished the call is an end itself: what it waits for
-  /// was sent. Where ranks wait for each other in a circle, the one of the innermost circle that is least far stands for it.
+  /// was sent. Where ranks wait for each other in an intranode group, the one of the innermost intranode group that is least far stands for it.
   struct Wait {
     int self = 0;
     std::span<const int> waiting_for;
@@ -112,13 +112,13 @@ class StallMap {
   [[nodiscard]] int least_far(const Wait& wait, const Waits& waits) const;
   [[nodiscard]] Waits waits(const Wait& wait, TimePoint now, Duration stale) const;
 
-  struct Note {
+  struct TimedAnswer {
     StallAnswer answer;
     TimePoint at;
   };
   std::map<std::pair<std::uint64_t, int>, std::string> sites_;
   std::map<std::pair<std::uint64_t, int>, TimePoint> questions_;  // whether they wait as well
-  std::map<std::pair<std::uint64_t, int>, Note> answers_;         // by call and rank: several calls may be under way
+  std::map<std::pair<std::uint64_t, int>, TimedAnswer> answers_;  // by call and rank: several calls may be under way
 };
 
 }  // namespace tutti

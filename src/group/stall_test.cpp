@@ -87,14 +87,14 @@ TEST(Stall, ARankThatIsThroughIsNotWaitedForIfAnyoneElseIs) {
   EXPECT_THAT(ends(map, {1}), ElementsAre(1));
 }
 
-TEST(Stall, ACircleIsNamedByItsLowestRank) {
+TEST(Stall, ACycleIsNamedByItsLowestRank) {
   StallMap map;
   map.note(1, waiting_for({2}), start);
   map.note(2, waiting_for({1}), start);
   EXPECT_THAT(ends(map, {2}), ElementsAre(1));
 }
 
-TEST(Stall, OfACircleTheRankThatIsLeastFarIsNamed) {
+TEST(Stall, OfACycleTheRankThatIsLeastFarIsNamed) {
   StallMap map;
   StallAnswer far = waiting_for({2}), behind = waiting_for({1});
   far.step = 8;
@@ -104,7 +104,7 @@ TEST(Stall, OfACircleTheRankThatIsLeastFarIsNamed) {
   EXPECT_THAT(ends(map, {1}), ElementsAre(2));
 }
 
-TEST(Stall, WhoeverLeadsToACircleIsNotPartOfIt) {
+TEST(Stall, ARankThatLeadsToACycleIsNotPartOfIt) {
   StallMap map;
   map.note(1, waiting_for({2}), start);
   map.note(2, waiting_for({3}), start);

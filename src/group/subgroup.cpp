@@ -35,7 +35,7 @@ void check_ranks(std::span<const int> ranks, int size) {
     case control::Cause::Kind::mismatch: throw Mismatch(text);
     case control::Cause::Kind::timeout: throw Timeout(text);
     case control::Cause::Kind::lost: {
-      const int rank = cause.blamed.empty() ? -1 : cause.blamed.front();
+      const int rank = cause.culprits.empty() ? -1 : cause.culprits.front();
       throw PeerLost(text, rank, runtime.host_of(rank), cause.text);
     }
     default: throw Aborted(text);

@@ -7,16 +7,16 @@
 namespace tutti {
 
 void CallQueue::add(std::shared_ptr<Operation> operation) {
-  if (size() == ring_.size()) grow();
-  ring_[index_of(end_)] = std::move(operation);
+  if (size() == buffer_.size()) grow();
+  buffer_[index_of(end_)] = std::move(operation);
   ++end_;
 }
 
 void CallQueue::grow() {
-  std::vector<std::shared_ptr<Operation>> larger(ring_.size() * 2);
+  std::vector<std::shared_ptr<Operation>> larger(buffer_.size() * 2);
   for (std::uint64_t place = first_; place < end_; ++place)
-    larger[place & (larger.size() - 1)] = std::move(ring_[index_of(place)]);
-  ring_.swap(larger);
+    larger[place & (larger.size() - 1)] = std::move(buffer_[index_of(place)]);
+  buffer_.swap(larger);
 }
 
 Operation* CallQueue::find(std::uint64_t sequence) const {
@@ -35,7 +35,7 @@ Operation* CallQueue::find(std::uint64_t sequence) const {
 }
 
 void CallQueue::drop_ended() {
-  while (!empty() && oldest()->ended()) ring_[index_of(first_++)].reset();
+  while (!empty() && oldest()->ended()) buffer_[index_of(first_++)].reset();
 }
 
 bool MessageSet::holds(const Operation& operation) const {

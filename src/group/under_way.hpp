@@ -21,7 +21,7 @@ class CallQueue {
   [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(end_ - first_); }
   [[nodiscard]] std::uint64_t first() const { return first_; }
   [[nodiscard]] std::uint64_t end() const { return end_; }
-  [[nodiscard]] const std::shared_ptr<Operation>& at(std::uint64_t place) const { return ring_[index_of(place)]; }
+  [[nodiscard]] const std::shared_ptr<Operation>& at(std::uint64_t place) const { return buffer_[index_of(place)]; }
   [[nodiscard]] const std::shared_ptr<Operation>& oldest() const { return at(first_); }
   /// Its number is higher than all others'.
   void add(std::shared_ptr<Operation> operation);
@@ -31,10 +31,11 @@ class CallQueue {
   void drop_ended();
 
  private:
-  [[nodiscard]] std::size_t index_of(std::uint64_t place) const { return place & (ring_.size() - 1); }
+  [[nodiscard]] std::size_t index_of(std::uint64_t place) const { return place & (buffer_.size() - 1); }
   void grow();
 
-  std::vector<std::shared_ptr<Operation>> ring_{8};  // a power of two; kept, so that a repeated call allocates nothing
+  std::vector<std::shared_ptr<Operation>> buffer_{
+      8};  // a power of two; kept, so that a repeated call allocates nothing
   std::uint64_t first_ = 0, end_ = 0;
 };
 

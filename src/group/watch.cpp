@@ -34,10 +34,10 @@ std::uint64_t GroupCore::stall_key(const Operation& operation) {
   return operation.is_message() ? StallProbe::message_call : operation.request.signature.sequence;
 }
 
-Whereabouts GroupCore::whereabouts(const Operation& operation) const {
-  if (operation.task != nullptr) return operation.task->whereabouts();
+Progress GroupCore::progress_of(const Operation& operation) const {
+  if (operation.task != nullptr) return operation.task->progress();
   if (!operation.is_message()) return {.how = "not begun", .step_count = 1};
-  Whereabouts where{.how = fmt::format("message over {}", runtime_->transport().name()), .step_count = 1};
+  Progress where{.how = fmt::format("message over {}", runtime_->transport().name()), .step_count = 1};
   if (operation.peer >= 0) where.waiting_for = {operation.peer};
   return where;
 }
@@ -53,7 +53,7 @@ void GroupCore::look_after(TimePoint now) {
     if (now >= earliest_deadline_) request_abort(difference_->otherwise);
     return;
   }
-  if (doomed_count_ > 0 || somebody_left_ || now >= earliest_deadline_) look_at_all(now);
+  if (failing_count_ > 0 || somebody_left_ || now >= earliest_deadline_) look_at_all(now);
   if (!proposed_ && !collectives_.empty()) watch_oldest(now);
   if (!proposed_ && !messages_.empty()) watch_messages(now);
   looked_at_ = now;
@@ -63,12 +63,12 @@ void GroupCore::look_at_all(TimePoint now) {
   TimePoint earliest = TimePoint::max();
   const auto is_well = [&](Operation& operation) {
     if (operation.ended()) return true;
-    if (operation.doomed.empty() || !report_doomed(operation, now)) {
+    if (operation.failing.empty() || !report_failing(operation, now)) {
       earliest = std::min(earliest, operation.request.deadline);
       if (now >= operation.request.deadline) {
         time_out(operation, now);
       } else if (somebody_left_ && operation.is_message()) {
-        probe(operation, whereabouts(operation), probes_max);
+        probe(operation, progress_of(operation), probes_max);
       }
     }
     return !proposed_ && !broken_;
@@ -95,7 +95,7 @@ void GroupCore::watch_oldest(TimePoint now) {
   const bool last_time = earliest_deadline_ - now < last_question && now - operation.probed_at >= last_question;
   if (now - operation.probed_at < until_next_probe(waited) && !last_time) return;
   operation.probed_at = now;
-  const Whereabouts where = whereabouts(operation);
+  const Progress where = progress_of(operation);
   probe(operation, where, last_time ? last_probes_max : probes_max);
   if (!proposed_) consider_warning(operation, now);
 }
@@ -114,7 +114,7 @@ void GroupCore::watch_messages(TimePoint now) {
   const Duration waited = now - message_watched_since_;
   next_message_watch_ = now + until_next_probe(waited);
   if (waited < probe_after) return;
-  probe(operation, whereabouts(operation), probes_max);
+  probe(operation, progress_of(operation), probes_max);
   if (!proposed_) consider_warning(operation, now);
 }
 
@@ -169,7 +169,7 @@ void GroupCore::consider_warning(Operation& operation, TimePoint now) {
   const TimePoint since = operation.is_message() ? message_watched_since_ : watched_since_;
   if (operation.reported || now - since < runtime_->stall_warning() || !speaks_for_all(operation, now)) return;
   operation.reported = true;
-  runtime_->log().warn("{}", stall_report(operation, now, whereabouts(operation),
+  runtime_->log().warn("{}", stall_report(operation, now, progress_of(operation),
                                           "has waited for " + format_duration(runtime_->stall_warning())));
 }
 
@@ -195,7 +195,7 @@ StallAnswer GroupCore::answer_probe(int world_rank, const StallProbe& probe) {
     answer.state = StallAnswer::State::waiting;
   } else if (operation != nullptr) {
     // One that has not been begun is kept by the oldest.
-    const Whereabouts where = whereabouts(operation->task != nullptr ? *operation : *collectives_.oldest());
+    const Progress where = progress_of(operation->task != nullptr ? *operation : *collectives_.oldest());
     answer.state = StallAnswer::State::waiting;
     answer.step = operation->task != nullptr ? where.step : 0;
     answer.step_count = where.step_count;
@@ -229,12 +229,12 @@ void GroupCore::take_answer(int world_rank, const StallAnswer& answer) {
   if (watched_sequence_ == answer.sequence) consider_warning(*operation, now);
 }
 
-std::string GroupCore::stall_report(const Operation& operation, TimePoint now, const Whereabouts& where,
+std::string GroupCore::stall_report(const Operation& operation, TimePoint now, const Progress& where,
                                     std::string_view what) const {
   const Operation& holds_up = operation.is_message() || operation.task != nullptr ? operation : *collectives_.oldest();
   if (&holds_up != &operation) {
     return fmt::format("{}{} {} on rank {} behind {}", call_text(operation), at_site(operation.site), what, facts_.rank,
-                       stall_report(holds_up, now, whereabouts(holds_up), "which waits"));
+                       stall_report(holds_up, now, progress_of(holds_up), "which waits"));
   }
   const std::uint64_t key = stall_key(operation);
   const auto ends = stalls_.ends({facts_.rank, where.waiting_for, key}, now, answer_stale);
@@ -249,14 +249,14 @@ std::string GroupCore::stall_report(const Operation& operation, TimePoint now, c
 }
 
 void GroupCore::time_out(Operation& operation, TimePoint now) {
-  const Whereabouts where =
-      whereabouts(operation.is_message() || operation.task != nullptr ? operation : *collectives_.oldest());
-  std::vector<int> blamed;
+  const Progress where =
+      progress_of(operation.is_message() || operation.task != nullptr ? operation : *collectives_.oldest());
+  std::vector<int> culprits;
   for (const int rank : stalls_.ends({facts_.rank, where.waiting_for, stall_key(operation)}, now, answer_stale)) {
-    blamed.push_back(facts_.world_of[static_cast<std::size_t>(rank)]);
+    culprits.push_back(facts_.world_of[static_cast<std::size_t>(rank)]);
   }
   request_abort({.kind = control::Cause::Kind::timeout,
-                 .blamed = blamed,
+                 .culprits = culprits,
                  .sequence = operation.request.signature.sequence,
                  .text = stall_report(operation, now, where,
                                       fmt::format("timed out after {}", format_duration(operation.timeout)))});

@@ -58,33 +58,33 @@ inline std::byte* at_of(void* base, std::size_t at) { return static_cast<std::by
 inline const std::byte* at_of(const void* base, std::size_t at) { return static_cast<const std::byte*>(base) + at; }
 
 // Elements go through one by one once less than a register is left: unlike in reduce, a step must not see an element twice.
-template <class Lanes, template <class> class Step, class Job>
-void step_all(const Job& job) {
-  const Step<Lanes> wide(job);
+template <class Lanes, template <class> class Step, class Update>
+void step_all(const Update& update) {
+  const Step<Lanes> wide(update);
   const std::size_t wide_bytes = Lanes::step() * Lanes::bytes;
   std::size_t at = 0;
-  for (; at + wide_bytes <= job.bytes; at += wide_bytes) wide.apply(at);
+  for (; at + wide_bytes <= update.bytes; at += wide_bytes) wide.apply(at);
   using One = typename Lanes::One;
-  const Step<One> narrow(job);
-  for (; at < job.bytes; at += One::bytes) narrow.apply(at);
+  const Step<One> narrow(update);
+  for (; at < update.bytes; at += One::bytes) narrow.apply(at);
 }
 
 template <class Lanes>
 class AdamWStep {
  public:
-  explicit AdamWStep(const AdamWJob& job) : job_(job) {}
+  explicit AdamWStep(const AdamWJob& update) : update_(update) {}
 
   HWY_INLINE void apply(std::size_t at) const {
-    const AdamWArrays& a = job_.arrays;
-    const AdamW& rule = job_.rule;
+    const AdamWArrays& a = update_.arrays;
+    const AdamW& rule = update_.rule;
     const V gradient = hn::Mul(Lanes::load(at_of(a.gradient, at)), number(rule.gradient_scale));
     V mean = Lanes::load(at_of(a.mean, at));
     mean = hn::Add(mean, hn::Mul(hn::Sub(gradient, mean), number(1 - rule.beta1)));
     V square = hn::Mul(Lanes::load(at_of(a.square, at)), number(rule.beta2));
     square = hn::Add(square, hn::Mul(hn::Mul(gradient, gradient), number(1 - rule.beta2)));
     V parameter = hn::Mul(Lanes::load(at_of(a.parameter, at)), number(1 - rule.learning_rate * rule.weight_decay));
-    const V root = hn::Add(hn::Div(hn::Sqrt(square), number(job_.root_correction)), number(rule.epsilon));
-    parameter = hn::Sub(parameter, hn::Mul(number(job_.step_size), hn::Div(mean, root)));
+    const V root = hn::Add(hn::Div(hn::Sqrt(square), number(update_.root_correction)), number(rule.epsilon));
+    parameter = hn::Sub(parameter, hn::Mul(number(update_.step_size), hn::Div(mean, root)));
     Lanes::store(mean, at_of(a.mean, at));
     Lanes::store(square, at_of(a.square, at));
     Lanes::store(parameter, at_of(a.parameter, at));
@@ -96,17 +96,17 @@ class AdamWStep {
     const typename Lanes::D d;
     return hn::Set(d, static_cast<hn::TFromD<typename Lanes::D>>(value));
   }
-  const AdamWJob& job_;
+  const AdamWJob& update_;
 };
 
 template <class Lanes>
 class SgdStep {
  public:
-  explicit SgdStep(const SgdJob& job) : job_(job) {}
+  explicit SgdStep(const SgdJob& update) : update_(update) {}
 
   HWY_INLINE void apply(std::size_t at) const {
-    const SgdArrays& a = job_.arrays;
-    const Sgd& rule = job_.rule;
+    const SgdArrays& a = update_.arrays;
+    const Sgd& rule = update_.rule;
     const V parameter = Lanes::load(at_of(static_cast<const void*>(a.parameter), at));
     V gradient = hn::Mul(Lanes::load(at_of(a.gradient, at)), number(rule.gradient_scale));
     if (rule.weight_decay != 0) gradient = hn::Add(gradient, hn::Mul(parameter, number(rule.weight_decay)));
@@ -129,35 +129,37 @@ class SgdStep {
     const typename Lanes::D d;
     return hn::Set(d, static_cast<hn::TFromD<typename Lanes::D>>(value));
   }
-  const SgdJob& job_;
+  const SgdJob& update_;
 };
 
-void adamw_dispatched(const AdamWJob& job) {
-  return job.dtype == DType::float32 ? step_all<Plain<float>, AdamWStep>(job) : step_all<Plain<double>, AdamWStep>(job);
+void adamw_dispatched(const AdamWJob& update) {
+  return update.dtype == DType::float32 ? step_all<Plain<float>, AdamWStep>(update)
+                                        : step_all<Plain<double>, AdamWStep>(update);
 }
 
-void sgd_dispatched(const SgdJob& job) {
-  return job.dtype == DType::float32 ? step_all<Plain<float>, SgdStep>(job) : step_all<Plain<double>, SgdStep>(job);
+void sgd_dispatched(const SgdJob& update) {
+  return update.dtype == DType::float32 ? step_all<Plain<float>, SgdStep>(update)
+                                        : step_all<Plain<double>, SgdStep>(update);
 }
 
 // Element i goes to sum i mod square_lanes: the compiler turns the inner loop into vectors of whatever width there is.
 template <class T>
-void add_squares(const SquareJob& job) {
+void add_squares(const SquareJob& update) {
   double sums[square_lanes] = {};
-  const std::size_t count = job.bytes / sizeof(T);
+  const std::size_t count = update.bytes / sizeof(T);
   for (std::size_t begin = 0; begin < count; begin += square_lanes) {
     T block[square_lanes] = {};
     const std::size_t length = std::min(square_lanes, count - begin);
-    std::memcpy(block, job.from + begin * sizeof(T), length * sizeof(T));
+    std::memcpy(block, update.from + begin * sizeof(T), length * sizeof(T));
     for (std::size_t i = 0; i < square_lanes; ++i) sums[i] += double(block[i]) * double(block[i]);
   }
   double total = 0;
   for (const double sum : sums) total += sum;
-  *job.result = total;
+  *update.result = total;
 }
 
-void squares_dispatched(const SquareJob& job) {
-  return job.dtype == DType::float32 ? add_squares<float>(job) : add_squares<double>(job);
+void squares_dispatched(const SquareJob& update) {
+  return update.dtype == DType::float32 ? add_squares<float>(update) : add_squares<double>(update);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -173,7 +175,7 @@ HWY_EXPORT(adamw_dispatched);
 HWY_EXPORT(sgd_dispatched);
 HWY_EXPORT(squares_dispatched);
 
-std::size_t bytes_of_job(std::string_view what, DType dtype, std::int64_t count) {
+std::size_t bytes_of_update(std::string_view what, DType dtype, std::int64_t count) {
   const std::size_t bytes = checked_bytes(what, dtype, count);
   if (dtype == DType::float32 || dtype == DType::float64) return bytes;
   throw InvalidArgument(fmt::format("cannot {} on {}: only float32 and float64 are stepped; keep a float32 master copy",
@@ -183,20 +185,20 @@ std::size_t bytes_of_job(std::string_view what, DType dtype, std::int64_t count)
 }  // namespace
 
 void adamw_step(DType dtype, const AdamWArrays& arrays, const AdamW& rule, std::int64_t count) {
-  const std::size_t bytes = bytes_of_job("step AdamW", dtype, count);
+  const std::size_t bytes = bytes_of_update("step AdamW", dtype, count);
   if (rule.step < 1) throw InvalidArgument(fmt::format("cannot step AdamW: steps count from 1, not {}", rule.step));
   const auto step = static_cast<double>(rule.step);
-  const AdamWJob job{.dtype = dtype,
-                     .arrays = arrays,
-                     .rule = rule,
-                     .step_size = rule.learning_rate / (1 - std::pow(rule.beta1, step)),
-                     .root_correction = std::sqrt(1 - std::pow(rule.beta2, step)),
-                     .bytes = bytes};
-  if (bytes > 0) HWY_DYNAMIC_DISPATCH(adamw_dispatched)(job);
+  const AdamWJob update{.dtype = dtype,
+                        .arrays = arrays,
+                        .rule = rule,
+                        .step_size = rule.learning_rate / (1 - std::pow(rule.beta1, step)),
+                        .root_correction = std::sqrt(1 - std::pow(rule.beta2, step)),
+                        .bytes = bytes};
+  if (bytes > 0) HWY_DYNAMIC_DISPATCH(adamw_dispatched)(update);
 }
 
 void sgd_step(DType dtype, const SgdArrays& arrays, const Sgd& rule, std::int64_t count) {
-  const std::size_t bytes = bytes_of_job("step SGD", dtype, count);
+  const std::size_t bytes = bytes_of_update("step SGD", dtype, count);
   if (rule.momentum != 0 && arrays.velocity == nullptr && bytes > 0) {
     throw InvalidArgument("cannot step SGD: momentum needs an array for the velocity");
   }
@@ -208,7 +210,7 @@ void sgd_step(DType dtype, const SgdArrays& arrays, const Sgd& rule, std::int64_
 
 double sum_of_squares(DType dtype, const void* from, std::int64_t count) {
   double result = 0;
-  const std::size_t bytes = bytes_of_job("square", dtype, count);
+  const std::size_t bytes = bytes_of_update("square", dtype, count);
   if (bytes > 0) {
     HWY_DYNAMIC_DISPATCH(squares_dispatched)
     ({.dtype = dtype, .from = static_cast<const std::byte*>(from), .bytes = bytes, .result = &result});

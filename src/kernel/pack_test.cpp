@@ -31,13 +31,13 @@ Extents offsets_of(const Extents& shape, const Extents& strides) {
   return offsets;
 }
 
-struct Layout {
+struct StridedLayout {
   Extents shape, strides, offsets;
   std::int64_t first = 0, span = 0;  // where element 0 lies in a buffer of `span` elements that holds them all
 };
 
-Layout layout(Extents shape, Extents strides) {
-  Layout result{std::move(shape), std::move(strides), {}, 0, 0};
+StridedLayout layout(Extents shape, Extents strides) {
+  StridedLayout result{std::move(shape), std::move(strides), {}, 0, 0};
   result.offsets = offsets_of(result.shape, result.strides);
   if (result.offsets.empty()) return result;
   const auto [lowest, highest] = std::ranges::minmax(result.offsets);
@@ -53,7 +53,7 @@ std::vector<std::byte> noise(std::size_t bytes) {
   return data;
 }
 
-void check_both_ways(const Layout& l, DType dtype) {
+void check_both_ways(const StridedLayout& l, DType dtype) {
   const auto size = static_cast<std::int64_t>(size_of(dtype));
   const auto count = static_cast<std::int64_t>(l.offsets.size());
   auto strided = noise(std::size_t(l.span * size) + 1);
@@ -79,7 +79,7 @@ void check_both_ways(const Layout& l, DType dtype) {
 }
 
 TEST(Pack, and_unpack_are_right_for_all_kinds_of_layouts_and_element_sizes) {
-  const std::vector<Layout> layouts = {
+  const std::vector<StridedLayout> layouts = {
       layout({}, {}),
       layout({0}, {1}),
       layout({3, 0, 2}, {2, 2, 1}),

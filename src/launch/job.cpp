@@ -139,7 +139,7 @@ class Job {
     end_for({.kind = Cause::Kind::guard_lost, .process = guard_.id()});
     has_failed_ = true;
     const auto left = kill_descendants(cgroup_, std::chrono::steady_clock::now() + unkillable_after, [](pid_t, int) {});
-    for (const Process& process : left) say(fmt::format("process {} ({}) does not end", process.id, process.name));
+    for (const ProcessInfo& process : left) say(fmt::format("process {} ({}) does not end", process.id, process.name));
     cgroup_.remove();
   }
 

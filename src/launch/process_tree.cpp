@@ -19,11 +19,11 @@
 namespace tutti::launch {
 namespace {
 
-std::vector<Process> all_processes() {
+std::vector<ProcessInfo> all_processes() {
   struct Close {
     void operator()(DIR* folder) const { closedir(folder); }
   };
-  std::vector<Process> found;
+  std::vector<ProcessInfo> found;
   const std::unique_ptr<DIR, Close> folder(opendir("/proc"));
   if (!folder) return found;
   while (const dirent* entry = readdir(folder.get())) {
@@ -40,7 +40,7 @@ std::vector<Process> all_processes() {
 
 }  // namespace
 
-Process parse_stat(const std::string& text) {
+ProcessInfo parse_stat(const std::string& text) {
   // The name may hold anything, parentheses and spaces included; what follows the last parenthesis does not.
   const std::size_t open = text.find('('), close = text.rfind(')');
   if (open == std::string::npos || close == std::string::npos || close < open || close + 4 > text.size()) return {};
@@ -50,10 +50,10 @@ Process parse_stat(const std::string& text) {
           .name = text.substr(open + 1, close - open - 1)};
 }
 
-std::vector<Process> descendants_of(pid_t root) {
-  std::unordered_multimap<pid_t, Process> by_parent;
-  for (Process& process : all_processes()) by_parent.emplace(process.parent, std::move(process));
-  std::vector<Process> tree;
+std::vector<ProcessInfo> descendants_of(pid_t root) {
+  std::unordered_multimap<pid_t, ProcessInfo> by_parent;
+  for (ProcessInfo& process : all_processes()) by_parent.emplace(process.parent, std::move(process));
+  std::vector<ProcessInfo> tree;
   std::vector<pid_t> open = {root};
   while (!open.empty()) {
     const auto [first, last] = by_parent.equal_range(open.back());
@@ -68,8 +68,8 @@ std::vector<Process> descendants_of(pid_t root) {
 }
 
 std::size_t signal_descendants(pid_t root, int signal) {
-  const std::vector<Process> tree = descendants_of(root);
-  for (const Process& process : tree) {
+  const std::vector<ProcessInfo> tree = descendants_of(root);
+  for (const ProcessInfo& process : tree) {
     if (process.state == 'Z') continue;
     kill(process.id, signal);
     if (process.state == 'T' && signal != SIGKILL && signal != SIGSTOP)
@@ -91,7 +91,7 @@ bool reap_children(const Reaped& reaped) {
   }
 }
 
-std::vector<Process> kill_descendants(const Cgroup& cgroup, TimePoint deadline, const Reaped& reaped) {
+std::vector<ProcessInfo> kill_descendants(const Cgroup& cgroup, TimePoint deadline, const Reaped& reaped) {
   sigset_t child_ended;
   sigemptyset(&child_ended);
   sigaddset(&child_ended, SIGCHLD);

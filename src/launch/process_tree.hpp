@@ -18,7 +18,7 @@
 
 namespace tutti::launch {
 
-struct Process {
+struct ProcessInfo {
   pid_t id = 0;
   pid_t parent = 0;
   char state = '?';  // as in /proc: R, S, D, T, Z, …
@@ -26,10 +26,10 @@ struct Process {
 };
 
 // "17 (a (strange) name) S 1 …", the content of /proc/17/stat.
-Process parse_stat(const std::string& text);
+ProcessInfo parse_stat(const std::string& text);
 
 // Parents before children, zombies included. Empty where /proc is not to be had.
-std::vector<Process> descendants_of(pid_t root);
+std::vector<ProcessInfo> descendants_of(pid_t root);
 
 // How many there were.
 std::size_t signal_descendants(pid_t root, int signal);
@@ -45,6 +45,6 @@ inline constexpr Duration unkillable_after = std::chrono::seconds(10);
 
 // SIGKILL to everything below this process, again and again until nothing is left. SIGCHLD must be blocked. What is still
 // there at the deadline (a process that the kernel does not let go of) is returned.
-std::vector<Process> kill_descendants(const Cgroup& cgroup, TimePoint deadline, const Reaped& reaped);
+std::vector<ProcessInfo> kill_descendants(const Cgroup& cgroup, TimePoint deadline, const Reaped& reaped);
 
 }  // namespace tutti::launch

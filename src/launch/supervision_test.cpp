@@ -59,7 +59,7 @@ TEST(Tail, KeepsTheLastLinesHoweverMuchWasSaid) {
 }
 
 TEST(ProcessTree, ReadsNamesWithParenthesesAndSpaces) {
-  const Process process = parse_stat("17 (a (strange) name) S 4 17 17 0");
+  const ProcessInfo process = parse_stat("17 (a (strange) name) S 4 17 17 0");
   EXPECT_EQ(process.id, 17);
   EXPECT_EQ(process.parent, 4);
   EXPECT_EQ(process.state, 'S');

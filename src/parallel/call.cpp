@@ -168,7 +168,7 @@ std::vector<std::int64_t> output_shape(const Call& call, std::span<const std::in
     }
     request.root = rank;  // every rank knows the root's array
   }
-  Layout layout;
+  BlockLayout layout;
   check_collective(request, rank, size, layout);
   return gives_input_back(call, rank) ? same : layout.output_shape;
 }

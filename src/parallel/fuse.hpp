@@ -17,7 +17,7 @@ struct FuseLimits {
   std::int64_t message_bytes = std::int64_t{1} << 20;
 
   /// Of ranks in shared memory, whose calls take less than a microsecond.
-  static constexpr FuseLimits among_neighbours() {
+  static constexpr FuseLimits among_local_peers() {
     return {.array_bytes = std::int64_t{4} << 10, .message_bytes = std::int64_t{256} << 10};
   }
 };

@@ -16,11 +16,11 @@ int reach_of(int position, int size) { return position == 0 ? 1 << ceil_log2(siz
 // Blocks in the order of positions: what an inner rank holds for its subtree.
 class Subtree {
  public:
-  Subtree(const Circle& circle, const Blocks& blocks) : circle_(circle), blocks_(blocks) {}
+  Subtree(const RotatedRanks& ranks, const Blocks& blocks) : ranks_(ranks), blocks_(blocks) {}
 
-  [[nodiscard]] int reach() const { return reach_of(circle_.me, circle_.size); }
+  [[nodiscard]] int reach() const { return reach_of(ranks_.me, ranks_.size); }
   [[nodiscard]] int end(int position) const {
-    return std::min(circle_.size, position + reach_of(position, circle_.size));
+    return std::min(ranks_.size, position + reach_of(position, ranks_.size));
   }
   [[nodiscard]] std::int64_t count(int first, int last) const {
     const int cut = wrap_at();
@@ -40,20 +40,20 @@ class Subtree {
   }
   // Positions [first, last), a run, in an array ordered by rank.
   [[nodiscard]] Piece by_rank(Piece whole, int first, int last) const {
-    return whole.part(blocks_.offset(circle_.rank(first)), rank_range(first, last));
+    return whole.part(blocks_.offset(ranks_.rank(first)), rank_range(first, last));
   }
   // The same in scratch that holds this rank's subtree ordered by position.
   [[nodiscard]] Piece by_position(Piece mine, int first, int last) const {
-    return mine.part(count(circle_.me, first), rank_range(first, last));
+    return mine.part(count(ranks_.me, first), rank_range(first, last));
   }
 
  private:
-  [[nodiscard]] int wrap_at() const { return circle_.size - circle_.origin; }  // the position of rank 0
+  [[nodiscard]] int wrap_at() const { return ranks_.size - ranks_.origin; }  // the position of rank 0
   [[nodiscard]] std::int64_t rank_range(int first, int last) const {
     if (first == last) return 0;
-    return blocks_.offset(circle_.rank(last - 1) + 1) - blocks_.offset(circle_.rank(first));
+    return blocks_.offset(ranks_.rank(last - 1) + 1) - blocks_.offset(ranks_.rank(first));
   }
-  const Circle& circle_;
+  const RotatedRanks& ranks_;
   const Blocks& blocks_;
 };
 
@@ -61,43 +61,43 @@ class Subtree {
 
 // steps ⌈log₂ p⌉, bytes n⌈log₂ p⌉ at the root
 void binomial_broadcast(PlanBuilder& b) {
-  const Circle circle(b.spec(), b.spec().root);
-  const int reach = reach_of(circle.me, circle.size);
-  const Piece source = circle.me == 0 ? b.input() : b.output();
-  if (circle.me != 0) b.recv(circle.rank(circle.me - reach), b.output());
+  const RotatedRanks ranks(b.spec(), b.spec().root);
+  const int reach = reach_of(ranks.me, ranks.size);
+  const Piece source = ranks.me == 0 ? b.input() : b.output();
+  if (ranks.me != 0) b.recv(ranks.rank(ranks.me - reach), b.output());
   for (int step = reach / 2; step > 0; step /= 2) {
-    if (circle.me + step < circle.size) b.send(circle.rank(circle.me + step), source);
+    if (ranks.me + step < ranks.size) b.send(ranks.rank(ranks.me + step), source);
   }
-  if (circle.me == 0) b.copy(b.input(), b.output());
+  if (ranks.me == 0) b.copy(b.input(), b.output());
 }
 
 // steps ⌈log₂ p⌉, bytes n, reduced n⌈log₂ p⌉ at the root. Two slots, so that one child's part arrives while another's is added.
 void binomial_reduce(PlanBuilder& b) {
-  const Circle circle(b.spec(), b.spec().root);
-  const int reach = reach_of(circle.me, circle.size);
+  const RotatedRanks ranks(b.spec(), b.spec().root);
+  const int reach = reach_of(ranks.me, ranks.size);
   const std::int64_t count = b.spec().count;
-  const bool at_root = circle.me == 0;
-  const int children = ceil_log2(std::min(reach, circle.size - circle.me));
+  const bool at_root = ranks.me == 0;
+  const int children = ceil_log2(std::min(reach, ranks.size - ranks.me));
   const Piece slots[2] = {b.scratch(children > 0 ? count : 0), b.scratch(children > 1 ? count : 0)};
   const Piece sum = at_root ? b.output() : b.scratch(children > 0 ? count : 0);
   for (int child = 0; child < children; ++child) {
     const Piece slot = slots[child % 2];
-    b.recv(circle.rank(circle.me + (1 << child)), slot);
+    b.recv(ranks.rank(ranks.me + (1 << child)), slot);
     b.reduce(child == 0 ? b.input() : sum, slot, sum);
   }
   if (at_root) {
     b.finish(sum);
   } else {
-    b.send(circle.rank(circle.me - reach), children == 0 ? b.input() : sum);
+    b.send(ranks.rank(ranks.me - reach), children == 0 ? b.input() : sum);
   }
 }
 
 // steps ⌈log₂ p⌉, bytes n/2 at the root's largest child (the root receives n(p−1)/p)
 void binomial_gather(PlanBuilder& b) {
   const Blocks blocks = blocks_of(b.spec());
-  const Circle circle(b.spec(), b.spec().root);
-  const Subtree tree(circle, blocks);
-  const int me = circle.me, end = tree.end(me);
+  const RotatedRanks ranks(b.spec(), b.spec().root);
+  const Subtree tree(ranks, blocks);
+  const int me = ranks.me, end = tree.end(me);
   const bool at_root = me == 0, leaf = end == me + 1;
   const Piece mine = at_root || leaf ? Piece{} : b.scratch(tree.count(me, end));
   if (at_root) {
@@ -105,36 +105,36 @@ void binomial_gather(PlanBuilder& b) {
   } else if (!leaf) {
     b.copy(b.input(), tree.by_position(mine, me, me + 1));
   }
-  for (int step = 1; step < tree.reach() && me + step < circle.size; step *= 2) {
+  for (int step = 1; step < tree.reach() && me + step < ranks.size; step *= 2) {
     const int child = me + step;
     tree.for_each_run(child, tree.end(child), [&](int first, int last) {
-      b.recv(circle.rank(child), at_root ? tree.by_rank(b.output(), first, last) : tree.by_position(mine, first, last));
+      b.recv(ranks.rank(child), at_root ? tree.by_rank(b.output(), first, last) : tree.by_position(mine, first, last));
     });
   }
   if (at_root) return;
   tree.for_each_run(me, end, [&](int first, int last) {
-    b.send(circle.rank(me - tree.reach()), leaf ? b.input() : tree.by_position(mine, first, last));
+    b.send(ranks.rank(me - tree.reach()), leaf ? b.input() : tree.by_position(mine, first, last));
   });
 }
 
 // steps ⌈log₂ p⌉, bytes n(p−1)/p at the root
 void binomial_scatter(PlanBuilder& b) {
   const Blocks blocks = blocks_of(b.spec());
-  const Circle circle(b.spec(), b.spec().root);
-  const Subtree tree(circle, blocks);
-  const int me = circle.me, end = tree.end(me);
+  const RotatedRanks ranks(b.spec(), b.spec().root);
+  const Subtree tree(ranks, blocks);
+  const int me = ranks.me, end = tree.end(me);
   const bool at_root = me == 0, leaf = end == me + 1;
   const Piece mine = at_root || leaf ? Piece{} : b.scratch(tree.count(me, end));
   if (!at_root) {
     tree.for_each_run(me, end, [&](int first, int last) {
-      b.recv(circle.rank(me - tree.reach()), leaf ? b.output() : tree.by_position(mine, first, last));
+      b.recv(ranks.rank(me - tree.reach()), leaf ? b.output() : tree.by_position(mine, first, last));
     });
   }
   for (int step = tree.reach() / 2; step > 0; step /= 2) {
     const int child = me + step;
-    if (child >= circle.size) continue;
+    if (child >= ranks.size) continue;
     tree.for_each_run(child, tree.end(child), [&](int first, int last) {
-      b.send(circle.rank(child), at_root ? tree.by_rank(b.input(), first, last) : tree.by_position(mine, first, last));
+      b.send(ranks.rank(child), at_root ? tree.by_rank(b.input(), first, last) : tree.by_position(mine, first, last));
     });
   }
   if (!leaf || at_root) {

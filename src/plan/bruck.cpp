@@ -40,7 +40,7 @@ class Packer {
 
 // steps ⌈log₂ p⌉, bytes about (n/2)⌈log₂ p⌉
 void bruck_all_to_all(PlanBuilder& b) {
-  const Circle ring(b.spec());
+  const RotatedRanks ring(b.spec());
   const Blocks blocks = blocks_of(b.spec());
   const std::int64_t count = b.spec().count;
   std::vector<Piece> at(static_cast<std::size_t>(ring.size));  // where each way's block is now

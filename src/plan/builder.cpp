@@ -119,12 +119,12 @@ std::uint32_t PlanBuilder::identity(Piece piece) {
   return piece.count == 0 ? no_step : append({.act = Act::identity, .to = piece});
 }
 
-std::uint32_t PlanBuilder::call(Call call) {
+std::uint32_t PlanBuilder::call(SubCollective call) {
   if (call.members.size() == 1) return copy(call.from, call.to);
   const bool empty = std::all_of(call.counts.begin(), call.counts.end(), [](std::int64_t c) { return c == 0; });
   if (empty && call.verb != Verb::barrier) return no_step;
   plan_.calls.push_back(std::move(call));
-  const Call& stored = plan_.calls.back();
+  const SubCollective& stored = plan_.calls.back();
   return append({.act = Act::call,
                  .call = static_cast<std::int32_t>(plan_.calls.size() - 1),
                  .from = stored.from,

@@ -39,7 +39,7 @@ class PlanBuilder {
   std::uint32_t zero(Piece piece);
   std::uint32_t identity(Piece piece);
   /// A request on a subgroup of which this rank is a member. Left out when no member has elements; a copy when alone.
-  std::uint32_t call(Call call);
+  std::uint32_t call(SubCollective call);
 
   /// The next step also waits for `step`. For order that does not follow from data: rounds, barriers.
   void after(std::uint32_t step);

@@ -11,7 +11,7 @@
 #include <tutti/error.hpp>
 
 #include "plan/algorithms.hpp"
-#include "plan/slots.hpp"
+#include "plan/segment_buffers.hpp"
 
 namespace tutti {
 
@@ -30,7 +30,7 @@ std::int64_t two_blocks(const Spec& s) {
   return 2 * (s.verb == Verb::all_reduce ? Blocks::split(s.count, s.size) : blocks_of(s)).longest();
 }
 std::int64_t segment_of(const Spec& s) { return s.segment > 0 ? std::min(s.segment, s.count) : s.count; }
-std::int64_t slots(const Spec& s) { return Slots::max * segment_of(s); }
+std::int64_t slots(const Spec& s) { return SegmentBuffers::max * segment_of(s); }
 std::int64_t two_slots(const Spec& s) { return 2 * slots(s); }
 std::int64_t four_slots(const Spec& s) { return 4 * slots(s); }
 std::int64_t once(const Spec& s) { return s.count; }

@@ -5,13 +5,13 @@
 // busy: for large arrays the chain costs little more than sending the array once. Where a segment needs scratch it takes one
 // of a few slots in turn.
 #include "plan/algorithms.hpp"
-#include "plan/slots.hpp"
+#include "plan/segment_buffers.hpp"
 
 namespace tutti::algorithm {
 
 // steps p−2+k in k segments, bytes n
 void chain_broadcast(PlanBuilder& b) {
-  const Circle chain(b.spec(), b.spec().root);
+  const RotatedRanks chain(b.spec(), b.spec().root);
   const bool first = chain.me == 0, last = chain.me + 1 == chain.size;
   for_each_segment(b.spec().count, b.spec().segment, [&](std::int64_t at, std::int64_t count) {
     if (!first) b.recv(chain.rank(chain.me - 1), b.output().part(at, count));
@@ -22,9 +22,9 @@ void chain_broadcast(PlanBuilder& b) {
 
 // steps p−2+k in k segments, bytes n; the partial sum comes down the chain to the root
 void chain_reduce(PlanBuilder& b) {
-  const Circle chain(b.spec(), b.spec().root);
+  const RotatedRanks chain(b.spec(), b.spec().root);
   const bool first = chain.me == 0, last = chain.me + 1 == chain.size;
-  const Slots slots(b, last ? 0 : b.spec().count, b.spec().segment);
+  const SegmentBuffers slots(b, last ? 0 : b.spec().count, b.spec().segment);
   for_each_segment(b.spec().count, b.spec().segment, [&](std::int64_t at, std::int64_t count) {
     const Piece own = b.input().part(at, count);
     if (last) {
@@ -47,7 +47,7 @@ void chain_reduce(PlanBuilder& b) {
 void chain_scan(PlanBuilder& b) {
   const Spec& spec = b.spec();
   const bool first = spec.rank == 0, last = spec.rank + 1 == spec.size;
-  const Slots slots(b, first ? 0 : spec.count, spec.segment);
+  const SegmentBuffers slots(b, first ? 0 : spec.count, spec.segment);
   for_each_segment(spec.count, spec.segment, [&](std::int64_t at, std::int64_t count) {
     const Piece own = b.input().part(at, count), sum = b.output().part(at, count);
     if (first) {
@@ -68,8 +68,8 @@ void chain_scan(PlanBuilder& b) {
 void chain_exscan(PlanBuilder& b) {
   const Spec& spec = b.spec();
   const bool first = spec.rank == 0, last = spec.rank + 1 == spec.size;
-  const Slots before(b, first ? 0 : spec.count, spec.segment);
-  const Slots with_own(b, first || last ? 0 : spec.count, spec.segment);
+  const SegmentBuffers before(b, first ? 0 : spec.count, spec.segment);
+  const SegmentBuffers with_own(b, first || last ? 0 : spec.count, spec.segment);
   for_each_segment(spec.count, spec.segment, [&](std::int64_t at, std::int64_t count) {
     const Piece own = b.input().part(at, count), result = b.output().part(at, count);
     if (first) {

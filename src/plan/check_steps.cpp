@@ -94,7 +94,7 @@ bool StepChecker::ordered(std::uint32_t before, std::uint32_t step) const {
   return (ancestors_[step * words_ + before / 64] >> before % 64 & 1) != 0;
 }
 
-StepChecker::Cell* StepChecker::cells_of(Piece piece) {
+StepChecker::ElementAccess* StepChecker::accesses_of(Piece piece) {
   if (piece.space == Space::scratch) return &scratch_[static_cast<std::size_t>(piece.offset)];
   if (!place_.shared) {
     if (piece.space == Space::input) return nullptr;  // never written, as check_pieces saw
@@ -105,38 +105,38 @@ StepChecker::Cell* StepChecker::cells_of(Piece piece) {
 }
 
 std::string StepChecker::read(std::uint32_t step, Piece piece) {
-  Cell* cells = piece.count == 0 ? nullptr : cells_of(piece);
+  ElementAccess* cells = piece.count == 0 ? nullptr : accesses_of(piece);
   for (std::int64_t i = 0; cells != nullptr && i < piece.count; ++i) {
-    Cell& cell = cells[i];
-    if (cell.writer != nobody && !ordered(cell.writer, step)) {
+    ElementAccess& access = cells[i];
+    if (access.writer != nobody && !ordered(access.writer, step)) {
       return fmt::format("step {} reads {}[{}], which step {} may be writing at the same time", step,
-                         space_name(piece.space), piece.offset + i, cell.writer);
+                         space_name(piece.space), piece.offset + i, access.writer);
     }
-    readers_.push_back({.step = step, .next = cell.readers});
-    cell.readers = static_cast<std::uint32_t>(readers_.size() - 1);
+    readers_.push_back({.step = step, .next = access.readers});
+    access.readers = static_cast<std::uint32_t>(readers_.size() - 1);
   }
   return "";
 }
 
 std::string StepChecker::write(std::uint32_t step, Piece piece) {
-  Cell* cells = piece.count == 0 ? nullptr : cells_of(piece);
+  ElementAccess* cells = piece.count == 0 ? nullptr : accesses_of(piece);
   for (std::int64_t i = 0; cells != nullptr && i < piece.count; ++i) {
-    Cell& cell = cells[i];
-    std::uint32_t clash = cell.writer != nobody && !ordered(cell.writer, step) ? cell.writer : nobody;
-    for (std::uint32_t r = cell.readers; r != nobody; r = readers_[r].next) {
+    ElementAccess& access = cells[i];
+    std::uint32_t clash = access.writer != nobody && !ordered(access.writer, step) ? access.writer : nobody;
+    for (std::uint32_t r = access.readers; r != nobody; r = readers_[r].next) {
       if (readers_[r].step != step && !ordered(readers_[r].step, step)) clash = readers_[r].step;
     }
     if (clash != nobody) {
       return fmt::format("step {} writes {}[{}], which step {} may be using at the same time", step,
                          space_name(piece.space), piece.offset + i, clash);
     }
-    cell = {.writer = step, .readers = nobody};
+    access = {.writer = step, .readers = nobody};
   }
   return "";
 }
 
 std::string StepChecker::check_order(const Plan& plan) {
-  const Cell fresh{.writer = nobody, .readers = nobody};
+  const ElementAccess fresh{.writer = nobody, .readers = nobody};
   memory_.assign(static_cast<std::size_t>(place_.shared ? place_.shared_count : output_count_), fresh);
   scratch_.assign(static_cast<std::size_t>(plan.scratch_count), fresh);
   readers_.clear();

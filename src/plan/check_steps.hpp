@@ -22,7 +22,7 @@ class StepChecker {
   std::string check(const Plan& plan);
 
  private:
-  struct Cell {
+  struct ElementAccess {
     std::uint32_t writer, readers;
   };
   struct Reader {
@@ -32,7 +32,7 @@ class StepChecker {
   std::string check_pieces(const Plan& plan) const;
   std::string check_order(const Plan& plan);
   [[nodiscard]] bool ordered(std::uint32_t before, std::uint32_t step) const;
-  [[nodiscard]] Cell* cells_of(Piece piece);
+  [[nodiscard]] ElementAccess* accesses_of(Piece piece);
   std::string read(std::uint32_t step, Piece piece);
   std::string write(std::uint32_t step, Piece piece);
 
@@ -41,7 +41,7 @@ class StepChecker {
   std::size_t words_ = 0;
   std::vector<std::uint64_t> ancestors_;  // a row of bits per step
   std::vector<std::uint32_t> needs_;
-  std::vector<Cell> memory_, scratch_;
+  std::vector<ElementAccess> memory_, scratch_;
   std::vector<Reader> readers_;
 };
 

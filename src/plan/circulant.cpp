@@ -62,11 +62,11 @@ class Indices {
 
 }  // namespace
 
-void circulant_reduce_scatter_phase(PlanBuilder& b, const Circle& circle, const Blocks& blocks, Piece source,
+void circulant_reduce_scatter_phase(PlanBuilder& b, const RotatedRanks& ranks, const Blocks& blocks, Piece source,
                                     Piece result) {
-  const std::vector<int> spans = spans_of(circle.size);
-  const int half = circle.size / 2;  // after the first round, the indices below it are partial sums
-  const Indices mine(blocks, circle.me);
+  const std::vector<int> spans = spans_of(ranks.size);
+  const int half = ranks.size / 2;  // after the first round, the indices below it are partial sums
+  const Indices mine(blocks, ranks.me);
   const Piece sums = b.scratch(mine.count(0, half));
   const auto arriving = [&](std::size_t round) {
     return round + 1 < spans.size() ? spans[round] - spans[round + 1] : 0;
@@ -77,38 +77,38 @@ void circulant_reduce_scatter_phase(PlanBuilder& b, const Circle& circle, const 
     const bool last_round = to_span == 1;
     mine.for_each_run(to_span, from_span, reduced_below, [&](int first, int last) {
       const bool partial = first < reduced_below;
-      b.send(circle.rank(circle.me + to_span),
+      b.send(ranks.rank(ranks.me + to_span),
              partial ? mine.by_index(sums, first, last) : mine.by_block(source, first, last));
     });
     // The sender cuts at its own wrap and at the same index; both follow from its position.
-    const Indices theirs(blocks, circle.wrap(circle.me - to_span));
+    const Indices theirs(blocks, ranks.wrap(ranks.me - to_span));
     theirs.for_each_run(to_span, from_span, reduced_below, [&](int their_first, int their_last) {
       const int first = their_first - to_span, last = their_last - to_span;
       const Piece arrived = mine.by_index(round == 0 ? sums : landing[round % 2], first, last);
       const Piece own = round == 0 ? mine.by_block(source, first, last) : mine.by_index(sums, first, last);
-      b.recv(circle.rank(circle.me - to_span), arrived);
+      b.recv(ranks.rank(ranks.me - to_span), arrived);
       b.reduce(arrived, own, last_round ? result : mine.by_index(sums, first, last));
     });
   }
 }
 
-void circulant_all_gather_phase(PlanBuilder& b, const Circle& circle, const Blocks& blocks, Piece whole) {
-  const std::vector<int> spans = spans_of(circle.size);
-  const Indices mine(blocks, circle.me);
+void circulant_all_gather_phase(PlanBuilder& b, const RotatedRanks& ranks, const Blocks& blocks, Piece whole) {
+  const std::vector<int> spans = spans_of(ranks.size);
+  const Indices mine(blocks, ranks.me);
   for (std::size_t round = spans.size() - 1; round > 0; --round) {
     const int to_span = spans[round - 1], from_span = spans[round];
     mine.for_each_run(0, to_span - from_span, 0, [&](int first, int last) {
-      b.send(circle.rank(circle.me - from_span), mine.by_block(whole, first, last));
+      b.send(ranks.rank(ranks.me - from_span), mine.by_block(whole, first, last));
     });
     mine.for_each_run(from_span, to_span, 0, [&](int first, int last) {
-      b.recv(circle.rank(circle.me + from_span), mine.by_block(whole, first, last));
+      b.recv(ranks.rank(ranks.me + from_span), mine.by_block(whole, first, last));
     });
   }
 }
 
 // steps ⌈log₂ p⌉, bytes n(p−1)/p
 void circulant_reduce_scatter(PlanBuilder& b) {
-  circulant_reduce_scatter_phase(b, Circle(b.spec()), blocks_of(b.spec()), b.input(), b.output());
+  circulant_reduce_scatter_phase(b, RotatedRanks(b.spec()), blocks_of(b.spec()), b.input(), b.output());
   b.finish(b.output());
 }
 
@@ -116,16 +116,16 @@ void circulant_reduce_scatter(PlanBuilder& b) {
 void circulant_all_gather(PlanBuilder& b) {
   const Blocks blocks = blocks_of(b.spec());
   b.copy(b.input(), blocks.block(b.output(), b.spec().rank));
-  circulant_all_gather_phase(b, Circle(b.spec()), blocks, b.output());
+  circulant_all_gather_phase(b, RotatedRanks(b.spec()), blocks, b.output());
 }
 
 // steps 2⌈log₂ p⌉, bytes 2n(p−1)/p
 void circulant_all_reduce(PlanBuilder& b) {
   const Blocks blocks = Blocks::split(b.spec().count, b.spec().size);
   const Piece own = blocks.block(b.output(), b.spec().rank);
-  circulant_reduce_scatter_phase(b, Circle(b.spec()), blocks, b.input(), own);
+  circulant_reduce_scatter_phase(b, RotatedRanks(b.spec()), blocks, b.input(), own);
   b.finish(own);
-  circulant_all_gather_phase(b, Circle(b.spec()), blocks, b.output());
+  circulant_all_gather_phase(b, RotatedRanks(b.spec()), blocks, b.output());
 }
 
 }  // namespace tutti::algorithm

@@ -30,7 +30,7 @@ Cost flat_cost(const CatalogRow& row, const Shape& shape, std::int64_t segment, 
   const Facts facts = facts_of(row.verb, row.algorithm, x);
   const CostModel::Link& link = where.nodes > 1 ? model.between : model.inside;
   // The ranks of a node share its link, unless only neighbours talk.
-  const int streams = where.nodes > 1 && !facts.neighbours ? where.local_max : 1;
+  const int streams = where.nodes > 1 && !facts.adjacent_only ? where.local_max : 1;
   const double moved =
       static_cast<double>(std::max(facts.sent, facts.received)) * streams + static_cast<double>(facts.fill);
   const double reduced =

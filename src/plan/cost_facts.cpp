@@ -18,7 +18,7 @@ Facts all_reduce_facts(Algorithm algorithm, const Numbers& x) {
               .received = 2 * x.others(),
               .reduced = x.others(),
               .segments = x.pieces,
-              .neighbours = true};
+              .adjacent_only = true};
     case Algorithm::recursive_doubling:
       return {.rounds = x.half_depth + 2 * fold,
               .messages = x.half_depth + fold,
@@ -68,7 +68,7 @@ Facts reduce_facts(Algorithm algorithm, const Numbers& x) {
               .reduced = x.n,
               .fill = (x.p - 2) * x.piece,
               .segments = x.pieces,
-              .neighbours = true};
+              .adjacent_only = true};
     case Algorithm::double_tree:
       return {.rounds = x.tree_height(),
               .messages = 2 * x.pieces,
@@ -97,7 +97,7 @@ Facts broadcast_facts(Algorithm algorithm, const Numbers& x) {
               .received = x.n,
               .fill = (x.p - 2) * x.piece,
               .segments = x.pieces,
-              .neighbours = true};
+              .adjacent_only = true};
     case Algorithm::double_tree:
       return {.rounds = x.tree_height(),
               .messages = 2 * x.pieces,
@@ -121,7 +121,7 @@ Facts all_gather_facts(Algorithm algorithm, const Numbers& x) {
               .sent = x.others(),
               .received = x.others(),
               .segments = x.pieces,
-              .neighbours = true};
+              .adjacent_only = true};
     case Algorithm::direct: return {.rounds = 1, .messages = x.p - 1, .sent = x.others(), .received = x.others()};
     case Algorithm::recursive_doubling:
       if (!x.folded) return {.rounds = x.depth, .messages = x.depth, .sent = x.others(), .received = x.others()};
@@ -142,7 +142,7 @@ Facts reduce_scatter_facts(Algorithm algorithm, const Numbers& x) {
               .received = x.others(),
               .reduced = x.others(),
               .segments = x.pieces,
-              .neighbours = true};
+              .adjacent_only = true};
     case Algorithm::pairwise:
       return {
           .rounds = x.p / 2, .messages = x.p - 1, .sent = x.others(), .received = x.others(), .reduced = x.others()};
@@ -198,7 +198,7 @@ Facts scan_facts(Algorithm algorithm, const Numbers& x) {
             .reduced = x.n,
             .fill = (x.p - 2) * x.piece,
             .segments = x.pieces,
-            .neighbours = true};
+            .adjacent_only = true};
   }
   return {.rounds = x.half_depth,
           .messages = x.depth,

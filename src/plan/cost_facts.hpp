@@ -12,9 +12,9 @@ namespace tutti {
 
 struct Facts {
   std::int64_t rounds = 0, messages = 0, sent = 0, received = 0, reduced = 0;
-  std::int64_t fill = 0;      // bytes on the way before every rank is busy
-  std::int64_t segments = 1;  // with several, reducing overlaps with receiving
-  bool neighbours = false;    // only neighbouring ranks talk: one stream leaves a node
+  std::int64_t fill = 0;       // bytes on the way before every rank is busy
+  std::int64_t segments = 1;   // with several, reducing overlaps with receiving
+  bool adjacent_only = false;  // only neighbouring ranks talk: one stream leaves a node
 };
 
 // The numbers that formulas are made of.

@@ -9,7 +9,7 @@ namespace tutti::algorithm {
 
 // steps 1, bytes n(p−1)/p
 void direct_all_gather(PlanBuilder& b) {
-  const Circle ring(b.spec());
+  const RotatedRanks ring(b.spec());
   const Blocks blocks = blocks_of(b.spec());
   for (int i = 1; i < ring.size; ++i) {
     b.send(ring.rank(ring.me + i), b.input());
@@ -50,7 +50,7 @@ void direct_scatter(PlanBuilder& b) {
 
 // steps 1, bytes n(p−1)/p. In place, what arrives waits in scratch until what was there has left.
 void direct_all_to_all(PlanBuilder& b) {
-  const Circle ring(b.spec());
+  const RotatedRanks ring(b.spec());
   const Blocks out = send_blocks_of(b.spec()), in = recv_blocks_of(b.spec());
   const Piece landing = b.spec().in_place ? b.scratch(in.total()) : b.output();
   for (int i = 1; i < ring.size; ++i) {

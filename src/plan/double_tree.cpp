@@ -6,7 +6,7 @@
 // positions of one are leaves of the other (Sanders, Speck and Träff). Each tree carries half of the array: every rank but
 // the root then sends and receives about as much as it would in a chain, at logarithmic depth.
 #include "plan/algorithms.hpp"
-#include "plan/slots.hpp"
+#include "plan/segment_buffers.hpp"
 
 namespace tutti::algorithm {
 
@@ -45,10 +45,10 @@ Node second_tree(int position, int size) {
 // One of the two trees with its half of the array, as this rank sees it.
 class Half {
  public:
-  Half(PlanBuilder& b, const Circle& circle, int which)
+  Half(PlanBuilder& b, const RotatedRanks& ranks, int which)
       : b_(b),
-        circle_(circle),
-        node_(which == 0 ? first_tree(circle.me, circle.size) : second_tree(circle.me, circle.size)),
+        ranks_(ranks),
+        node_(which == 0 ? first_tree(ranks.me, ranks.size) : second_tree(ranks.me, ranks.size)),
         blocks_(Blocks::split(b.spec().count, 2)),
         which_(which) {}
 
@@ -56,10 +56,10 @@ class Half {
   [[nodiscard]] bool inner() const { return node_.left != none || node_.right != none; }
 
   // The children's parts and the own one, in the order of positions, on to the parent or, at the root, into the output.
-  void reduce_up(const Slots& lefts, const Slots& rights, std::int64_t at, std::int64_t length) {
+  void reduce_up(const SegmentBuffers& lefts, const SegmentBuffers& rights, std::int64_t at, std::int64_t length) {
     const Piece own = segment(b_.input(), at, length);
     if (!inner()) {
-      b_.send(circle_.rank(node_.parent), own);
+      b_.send(ranks_.rank(node_.parent), own);
       return;
     }
     const bool at_root = node_.parent == none;
@@ -67,27 +67,27 @@ class Half {
     const Piece sum = at_root ? segment(b_.output(), at, length) : left;
     Piece value = own;
     if (node_.left != none) {
-      b_.recv(circle_.rank(node_.left), left);
+      b_.recv(ranks_.rank(node_.left), left);
       b_.reduce(left, value, sum);
       value = sum;
     }
     if (node_.right != none) {
-      b_.recv(circle_.rank(node_.right), right);
+      b_.recv(ranks_.rank(node_.right), right);
       b_.reduce(value, right, sum);
     }
     if (at_root) {
       b_.finish(sum);
     } else {
-      b_.send(circle_.rank(node_.parent), sum);
+      b_.send(ranks_.rank(node_.parent), sum);
     }
   }
 
   void pass_down(Piece root_has, std::int64_t at, std::int64_t length) {
     const bool at_root = node_.parent == none;
     const Piece piece = segment(at_root ? root_has : b_.output(), at, length);
-    if (!at_root) b_.recv(circle_.rank(node_.parent), piece);
+    if (!at_root) b_.recv(ranks_.rank(node_.parent), piece);
     for (const int child : {node_.left, node_.right}) {
-      if (child != none) b_.send(circle_.rank(child), piece);
+      if (child != none) b_.send(ranks_.rank(child), piece);
     }
   }
 
@@ -96,7 +96,7 @@ class Half {
     return whole.part(blocks_.offset(which_) + at, length);
   }
   PlanBuilder& b_;
-  const Circle& circle_;
+  const RotatedRanks& ranks_;
   Node node_;
   Blocks blocks_;
   int which_;
@@ -105,12 +105,13 @@ class Half {
 enum class Ways { up, down, both };
 
 void run_trees(PlanBuilder& b, Ways ways) {
-  const Circle circle(b.spec(), b.spec().verb == Verb::all_reduce ? 0 : b.spec().root);
-  Half halves[2] = {{b, circle, 0}, {b, circle, 1}};
+  const RotatedRanks ranks(b.spec(), b.spec().verb == Verb::all_reduce ? 0 : b.spec().root);
+  Half halves[2] = {{b, ranks, 0}, {b, ranks, 1}};
   const auto scratch = [&](const Half& half) {
-    return Slots(b, half.inner() && ways != Ways::down ? half.count() : 0, b.spec().segment);
+    return SegmentBuffers(b, half.inner() && ways != Ways::down ? half.count() : 0, b.spec().segment);
   };
-  const Slots lefts[2] = {scratch(halves[0]), scratch(halves[1])}, rights[2] = {scratch(halves[0]), scratch(halves[1])};
+  const SegmentBuffers lefts[2] = {scratch(halves[0]), scratch(halves[1])},
+                       rights[2] = {scratch(halves[0]), scratch(halves[1])};
   // Half 0 is the longer one, by one element at most; the segments of both are taken in turn.
   for_each_segment(halves[0].count(), b.spec().segment, [&](std::int64_t at, std::int64_t) {
     for (int t = 0; t < 2; ++t) {

@@ -67,11 +67,11 @@ void for_each_segment(std::int64_t count, std::int64_t segment, Visit visit) {
 }
 
 /// Ranks counted from `origin` on: position 0 is the origin. Rooted algorithms put the root there.
-struct Circle {
+struct RotatedRanks {
   int size = 1;
   int origin = 0;
   int me = 0;
-  explicit Circle(const Spec& spec, int from = 0)
+  explicit RotatedRanks(const Spec& spec, int from = 0)
       : size(spec.size), origin(from), me((spec.rank - from + spec.size) % spec.size) {}
   /// The rank at `position`, which may run one time around in either direction.
   [[nodiscard]] int rank(int position) const { return (position + origin + size) % size; }

@@ -45,10 +45,10 @@ void Machine::prepare_memory(std::span<const Plan> plans, SymbolNames* names) {
     const std::int64_t inputs = input_count(spec), outputs = output_count(spec);
     const std::int64_t callers = place.shared ? place.shared_count : inputs + outputs;
     Memory& memory = memories_[rank];
-    memory.cells.assign(static_cast<std::size_t>(callers + plans[rank].scratch_count), Symbol{});
-    memory.input = memory.cells.data() + place.input_begin;
-    memory.output = memory.cells.data() + (place.shared ? place.output_begin : inputs);
-    memory.scratch = memory.cells.data() + callers;
+    memory.elements.assign(static_cast<std::size_t>(callers + plans[rank].scratch_count), Symbol{});
+    memory.input = memory.elements.data() + place.input_begin;
+    memory.output = memory.elements.data() + (place.shared ? place.output_begin : inputs);
+    memory.scratch = memory.elements.data() + callers;
     for (std::int64_t i = 0; i < inputs; ++i) {
       memory.input[i] = input_symbol(static_cast<int>(rank), i);
       if (names != nullptr) (*names)[memory.input[i].expression] = fmt::format("r{}[{}]", rank, i);
@@ -133,9 +133,9 @@ Symbol* Machine::at(std::uint32_t rank, Piece piece) {
 }
 
 void Machine::check_defined(Place place, Piece piece) {
-  const Symbol* cells = at(place.rank, piece);
+  const Symbol* elements = at(place.rank, piece);
   for (std::int64_t i = 0; i < piece.count; ++i) {
-    if (cells[i].state != Symbol::State::undefined) continue;
+    if (elements[i].state != Symbol::State::undefined) continue;
     problem_ =
         fmt::format("rank {} step {}: reads element {} of its operand, which nobody wrote", place.rank, place.step, i);
     return;
@@ -163,14 +163,14 @@ void Machine::start(Place place) {
     (step.act == Act::send ? link.send_ready : link.recv_ready) = true;
     if (sends_ == Sends::eager && step.act == Act::send) {
       check_defined(place, step.from);
-      const Symbol* cells = at(place.rank, step.from);
-      payloads_[index].assign(cells, cells + step.from.count);
+      const Symbol* elements = at(place.rank, step.from);
+      payloads_[index].assign(elements, elements + step.from.count);
       complete(place);
     }
     if (link.send_ready && link.recv_ready) transfer(index);
   } else if (step.act == Act::call) {
-    Meeting& meeting = meetings_[link_of_[place.rank][place.step]];
-    if (++meeting.ready == meeting.members.size()) meet(meeting);
+    SubCollectiveMatch& match = matches_[link_of_[place.rank][place.step]];
+    if (++match.ready == match.members.size()) run_match(match);
   } else {
     run_local(place, step);
     complete(place);

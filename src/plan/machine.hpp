@@ -33,7 +33,7 @@ class Machine {
 
  private:
   struct Memory {
-    std::vector<Symbol> cells;  // input and output, one after the other or shared, then scratch
+    std::vector<Symbol> elements;  // input and output, one after the other or shared, then scratch
     Symbol *input = nullptr, *output = nullptr, *scratch = nullptr;
   };
   struct Place {
@@ -43,7 +43,7 @@ class Machine {
     Place send, recv;
     bool send_ready = false, recv_ready = false;
   };
-  struct Meeting {  // one call on a subgroup
+  struct SubCollectiveMatch {  // one call on a subgroup
     std::vector<Place> members;
     std::size_t ready = 0;
   };
@@ -51,11 +51,11 @@ class Machine {
   void prepare_memory(std::span<const Plan> plans, SymbolNames* names);
   std::string match_messages(std::span<const Plan> plans);
   std::string match_calls(std::span<const Plan> plans);
-  std::string check_meeting(std::span<const Plan> plans, const Meeting& meeting) const;
+  std::string check_match(std::span<const Plan> plans, const SubCollectiveMatch& match) const;
   void start(Place place);
   void run_local(Place place, const Step& step);
   void transfer(std::uint32_t link);
-  void meet(const Meeting& meeting);
+  void run_match(const SubCollectiveMatch& match);
   void complete(Place place);
   Place next_ready(Schedule schedule);
   Symbol* at(std::uint32_t rank, Piece piece);
@@ -75,7 +75,7 @@ class Machine {
   std::vector<std::uint32_t> pair_begin_, pair_sent_, pair_received_;  // per ordered pair of ranks: its links
   std::vector<std::vector<Symbol>> payloads_;                          // per link, when sends are eager
   std::vector<std::vector<std::uint32_t>> link_of_, needs_;            // per rank, per step
-  std::vector<Meeting> meetings_;
+  std::vector<SubCollectiveMatch> matches_;
   std::vector<Place> ready_;
   std::size_t ready_front_ = 0, left_ = 0;
   std::vector<Symbol> operands_;

@@ -11,7 +11,7 @@ namespace tutti {
 
 namespace {
 
-Spec spec_of(const Call& call, int member) {
+Spec spec_of(const SubCollective& call, int member) {
   Spec spec{.verb = call.verb, .rank = member, .size = static_cast<int>(call.members.size()), .root = call.root};
   if (call.counts.size() == call.members.size() && call.counts.size() > 1) spec.counts = call.counts;
   if (call.counts.size() == 1) spec.count = call.counts[0];
@@ -22,37 +22,39 @@ Spec spec_of(const Call& call, int member) {
 
 // The k-th call of each member on the same members belongs together.
 std::string Machine::match_calls(std::span<const Plan> plans) {
-  meetings_.clear();
-  std::map<std::pair<std::vector<int>, int>, std::uint32_t> meeting_of;
+  matches_.clear();
+  std::map<std::pair<std::vector<int>, int>, std::uint32_t> match_of;
   for (std::uint32_t rank = 0; rank < plans.size(); ++rank) {
     std::map<std::vector<int>, int> so_far;
     for (std::uint32_t i = 0; i < plans[rank].steps.size(); ++i) {
       if (plans[rank].steps[i].act != Act::call) continue;
-      const Call& call = plans[rank].calls[static_cast<std::size_t>(plans[rank].steps[i].call)];
+      const SubCollective& call = plans[rank].calls[static_cast<std::size_t>(plans[rank].steps[i].call)];
       const int k = so_far[call.members]++;
-      const auto [found, added] = meeting_of.try_emplace({call.members, k}, meetings_.size());
-      if (added) meetings_.emplace_back();
-      meetings_[found->second].members.push_back({rank, i});
+      const auto [found, added] = match_of.try_emplace({call.members, k}, matches_.size());
+      if (added) matches_.emplace_back();
+      matches_[found->second].members.push_back({rank, i});
       link_of_[rank][i] = found->second;
     }
   }
-  for (const Meeting& meeting : meetings_) {
-    if (std::string problem = check_meeting(plans, meeting); !problem.empty()) return problem;
+  for (const SubCollectiveMatch& match : matches_) {
+    if (std::string problem = check_match(plans, match); !problem.empty()) return problem;
   }
   return "";
 }
 
-std::string Machine::check_meeting(std::span<const Plan> plans, const Meeting& meeting) const {
-  const auto call_at = [&](Place p) -> const Call& { return plans[p.rank].calls[std::size_t(step_at(p).call)]; };
-  const Call& first = call_at(meeting.members.front());
-  for (std::size_t i = 0; i < meeting.members.size(); ++i) {
-    const Place place = meeting.members[i];
-    const Call& call = call_at(place);
+std::string Machine::check_match(std::span<const Plan> plans, const SubCollectiveMatch& match) const {
+  const auto call_at = [&](Place p) -> const SubCollective& {
+    return plans[p.rank].calls[std::size_t(step_at(p).call)];
+  };
+  const SubCollective& first = call_at(match.members.front());
+  for (std::size_t i = 0; i < match.members.size(); ++i) {
+    const Place place = match.members[i];
+    const SubCollective& call = call_at(place);
     const auto found = std::find(call.members.begin(), call.members.end(), static_cast<int>(place.rank));
     if (found == call.members.end()) return fmt::format("rank {} calls on a subgroup without it", place.rank);
     if (call.verb != first.verb || call.root != first.root || call.counts != first.counts ||
         call.finish != first.finish) {
-      return fmt::format("ranks {} and {} disagree on a {} of their subgroup", meeting.members[0].rank, place.rank,
+      return fmt::format("ranks {} and {} disagree on a {} of their subgroup", match.members[0].rank, place.rank,
                          name_of(first.verb));
     }
     const Spec spec = spec_of(call, static_cast<int>(found - call.members.begin()));
@@ -62,19 +64,19 @@ std::string Machine::check_meeting(std::span<const Plan> plans, const Meeting& m
                          call.from.count, call.to.count);
     }
   }
-  if (meeting.members.size() != first.members.size()) {
+  if (match.members.size() != first.members.size()) {
     return fmt::format("a {} of {} ranks is called by {} of them", name_of(first.verb), first.members.size(),
-                       meeting.members.size());
+                       match.members.size());
   }
   return "";
 }
 
-void Machine::meet(const Meeting& meeting) {
-  const Place any = meeting.members.front();
-  const Call& shape = plans_[any.rank].calls[std::size_t(step_at(any).call)];
+void Machine::run_match(const SubCollectiveMatch& match) {
+  const Place any = match.members.front();
+  const SubCollective& shape = plans_[any.rank].calls[std::size_t(step_at(any).call)];
   // Places in the order of the subgroup's ranks, which is the order of reduction.
-  std::vector<Place> places(meeting.members.size());
-  for (const Place place : meeting.members) {
+  std::vector<Place> places(match.members.size());
+  for (const Place place : match.members) {
     const auto found = std::find(shape.members.begin(), shape.members.end(), static_cast<int>(place.rank));
     places[static_cast<std::size_t>(found - shape.members.begin())] = place;
   }
@@ -82,12 +84,12 @@ void Machine::meet(const Meeting& meeting) {
   for (std::size_t m = 0; m < places.size(); ++m) {
     const Piece from = step_at(places[m]).from;
     check_defined(places[m], from);
-    const Symbol* cells = at(places[m].rank, from);
+    const Symbol* elements = at(places[m].rank, from);
     if (!reduces(shape.verb) || m == 0) {
-      operands_.insert(operands_.end(), cells, cells + from.count);
+      operands_.insert(operands_.end(), elements, elements + from.count);
     } else {
       for (std::int64_t i = 0; i < from.count; ++i)
-        operands_[std::size_t(i)] = combine(operands_[std::size_t(i)], cells[i]);
+        operands_[std::size_t(i)] = combine(operands_[std::size_t(i)], elements[i]);
     }
   }
   if (shape.finish)

@@ -51,7 +51,7 @@ std::vector<int> nodes_of(const Spec& whole, const std::vector<int>& members) {
 
 }  // namespace
 
-Spec spec_of(const Spec& whole, const Call& call) {
+Spec spec_of(const Spec& whole, const SubCollective& call) {
   const auto me = std::find(call.members.begin(), call.members.end(), whole.rank) - call.members.begin();
   Spec spec{.verb = call.verb,
             .rank = static_cast<int>(me),

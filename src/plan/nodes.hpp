@@ -27,7 +27,7 @@ struct Nodes {
 
 /// What the rank of `whole` asks for in `call`, one of its plan's: the choice counts how far its members are apart. in_place is left
 /// to those who know where the pieces lie.
-Spec spec_of(const Spec& whole, const Call& call);
+Spec spec_of(const Spec& whole, const SubCollective& call);
 /// Where this rank's block starts among the blocks of all, in elements.
 std::int64_t own_block(const Spec& spec);
 

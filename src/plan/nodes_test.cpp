@@ -37,7 +37,7 @@ TEST(Nodes, RanksOfALaneAreOnNodesOfTheirOwnAndNeighboursOnNone) {
 TEST(Nodes, APartAsksForItsMembersInTheirOrder) {
   Spec group = group_on({7, 7, 3, 3});
   group.rank = 3;
-  const Call call{.verb = Verb::gather, .members = {1, 3}, .root = 1, .counts = {20, 5}};
+  const SubCollective call{.verb = Verb::gather, .members = {1, 3}, .root = 1, .counts = {20, 5}};
   const Spec part = spec_of(group, call);
   EXPECT_EQ(part.verb, Verb::gather);
   EXPECT_EQ(part.rank, 1);

@@ -37,7 +37,7 @@ class Rounds {
 
 // steps p−1, bytes n(p−1)/p. In place, what arrives waits in scratch until what was there has left.
 void pairwise_all_to_all(PlanBuilder& b) {
-  const Circle ring(b.spec());
+  const RotatedRanks ring(b.spec());
   const Blocks out = send_blocks_of(b.spec()), in = recv_blocks_of(b.spec());
   const bool in_place = b.spec().in_place;
   const Piece landing = in_place ? b.scratch(in.total()) : b.output();
@@ -55,7 +55,7 @@ void pairwise_all_to_all(PlanBuilder& b) {
 
 // steps p−1, bytes n(p−1)/p
 void pairwise_reduce_scatter(PlanBuilder& b) {
-  const Circle ring(b.spec());
+  const RotatedRanks ring(b.spec());
   const Blocks blocks = blocks_of(b.spec());
   const std::int64_t count = blocks.count(ring.me);
   const Piece own = blocks.block(b.input(), ring.me);

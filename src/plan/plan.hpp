@@ -51,7 +51,7 @@ struct Step {
 };
 
 /// A request on a subgroup, atomic for prove, cost and the simulator, run by any backend.
-struct Call {
+struct SubCollective {
   Verb verb = Verb::barrier;
   std::vector<int> members{};          // ranks of the group; the subgroup's rank i is members[i]
   int root = 0;                        // rank in the subgroup
@@ -101,7 +101,7 @@ struct Spec {
 struct Plan {
   Spec spec;
   std::vector<Step> steps;
-  std::vector<Call> calls;
+  std::vector<SubCollective> calls;
   std::vector<std::uint32_t> unlock_begin;  // steps.size() + 1: where in `unlocks` each step's successors start
   std::vector<std::uint32_t> unlocks;
   std::int64_t scratch_count = 0;  // elements

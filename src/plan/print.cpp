@@ -30,7 +30,7 @@ std::string to_text(const Plan& plan, const Step& step) {
     case Act::identity: return fmt::format("identity {}", to_text(step.to));
     case Act::call: break;
   }
-  const Call& call = plan.calls[static_cast<std::size_t>(step.call)];
+  const SubCollective& call = plan.calls[static_cast<std::size_t>(step.call)];
   std::string text = fmt::format("call {} on ranks {}", name_of(call.verb), fmt::join(call.members, " "));
   if (has_root(call.verb)) text += fmt::format(", root {}", call.members[static_cast<std::size_t>(call.root)]);
   if (call.verb != Verb::barrier) text += fmt::format(", {} = {}", to_text(call.to), to_text(call.from));

@@ -12,7 +12,7 @@ namespace {
 
 // Block i of `source` becomes complete at rank i, in `result`.
 void reduce_scatter_phase(PlanBuilder& b, const Blocks& blocks, Piece source, Piece result) {
-  const Circle ring(b.spec());
+  const RotatedRanks ring(b.spec());
   const std::int64_t segment = b.spec().segment;
   const int right = ring.rank(ring.me + 1), left = ring.rank(ring.me - 1);
   const Piece slots[2] = {b.scratch(blocks.longest()), b.scratch(ring.size > 2 ? blocks.longest() : 0)};
@@ -32,7 +32,7 @@ void reduce_scatter_phase(PlanBuilder& b, const Blocks& blocks, Piece source, Pi
 
 // `own` is this rank's block; in the end `whole` has all of them, except that nobody writes this rank's there.
 void all_gather_phase(PlanBuilder& b, const Blocks& blocks, Piece own, Piece whole) {
-  const Circle ring(b.spec());
+  const RotatedRanks ring(b.spec());
   const int right = ring.rank(ring.me + 1), left = ring.rank(ring.me - 1);
   for (int step = 0; step + 1 < ring.size; ++step) {
     const int leaving = ring.wrap(ring.me - step), arriving = ring.wrap(ring.me - step - 1);

@@ -98,7 +98,7 @@ TEST(Table, ATextThatIsNotATableIsRefusedWithTheReason) {
   EXPECT_THAT(message(R"({"model": {"overhead": -1}})"), testing::HasSubstr("overhead must not be negative"));
   EXPECT_THAT(
       message(R"({"shared": {"chunk": 1}})"),
-      testing::AllOf(testing::HasSubstr("shared memory has no limit \"chunk\"; it has door_bytes_max, slot_bytes, "),
+      testing::AllOf(testing::HasSubstr("shared memory has no limit \"chunk\"; it has inline_bytes_max, slot_bytes, "),
                      testing::HasSubstr("tutti tune")));
   EXPECT_EQ(message(R"({"shared": {"slot_bytes": 12}})"),
             "selection table: slot_bytes is 12; it must be a whole number, at least 4096 and at most 67108864");

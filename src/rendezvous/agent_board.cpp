@@ -1,4 +1,4 @@
-// agent_board.cpp: a note in the store of torchrun's agent.
+// agent_board.cpp: a record in the store of torchrun's agent.
 // SPDX-License-Identifier: Apache-2.0
 //
 // The agent serves PyTorch's TCPStore. Of its protocol only this is spoken; numbers are in the machine's own byte order:
@@ -41,24 +41,24 @@ class AgentBoard : public Board {
  public:
   AgentBoard(wire::HostPort where, BoardKey key) : where_(std::move(where)), key_("tutti/" + key.key) {}
 
-  void post(const Note& note, TimePoint deadline) override {
+  void post(const RendezvousRecord& record, TimePoint deadline) override {
     std::string message;
     append(message, Query::set);
     append_text(message, key_);
-    append_text(message, note.text());
+    append_text(message, record.text());
     say(message, deadline);
     // A set has no answer: reading it back is how we know that it arrived.
-    if (get(deadline) != note.text()) throw_agent("it gave back something else than was set");
+    if (get(deadline) != record.text()) throw_agent("it gave back something else than was set");
   }
 
-  Note fetch(TimePoint deadline) override {
+  RendezvousRecord fetch(TimePoint deadline) override {
     std::string message;
     append(message, Query::wait);
     append(message, std::uint64_t{1});
     append_text(message, key_);
     say(message, deadline);
     if (hear<std::uint8_t>(deadline) != 0) throw_agent("it cancelled the wait for rank 0's note");
-    if (auto note = Note::parse(get(deadline))) return *std::move(note);
+    if (auto record = RendezvousRecord::parse(get(deadline))) return *std::move(record);
     throw_agent("rank 0's note is none of this version; check that all ranks use the same Tutti");
   }
 

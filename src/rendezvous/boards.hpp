@@ -1,16 +1,16 @@
-// boards.hpp: the launchers' own places for a note. Each throws RendezvousError where its launcher does not answer.
+// boards.hpp: the launchers' own places for a record. Each throws RendezvousError where its launcher does not answer.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <memory>
 #include <string>
 
-#include "rendezvous/note.hpp"
+#include "rendezvous/record.hpp"
 #include "wire/address.hpp"
 
 namespace tutti::rendezvous {
 
-// A key-value space that belongs to one job. `key` tells one note from the next, the same on every rank.
+// A key-value space that belongs to one job. `key` tells one record from the next, the same on every rank.
 struct BoardKey {
   int rank = 0;
   int size = 1;

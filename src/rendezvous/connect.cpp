@@ -11,8 +11,8 @@
 
 #include <tutti/error.hpp>
 
+#include "rendezvous/membership.hpp"
 #include "rendezvous/place.hpp"
-#include "rendezvous/roll_call.hpp"
 #include "rendezvous/secret_source.hpp"
 #include "rendezvous/store_access.hpp"
 #include "rendezvous/store_connector.hpp"
@@ -36,20 +36,20 @@ std::unique_ptr<Connector> connect_alone(const Detected& detected, const HostIde
                             .secret = wire::make_secret()});
 }
 
-// Another rank 0 that left its note over ours has the others, or some of them, in another store: tell both.
-void check_for_another_root(Met& met, RollCall& roll, const Record& record, const Clock& clock) {
+// Another rank 0 that left its record over ours has the others, or some of them, in another store: tell both.
+void check_for_another_root(Met& met, Membership& membership, const MemberRecord& record, const Clock& clock) {
   if (!met.board) return;
-  const auto note = met.board->overwritten_by();
-  if (!note) return;
+  const auto found_record = met.board->overwritten_by();
+  if (!found_record) return;
   const std::string why = fmt::format(
       "rank 0 of {} was started twice: {} and {}; give every process a rank of its own, "
       "and end what is left of an earlier run",
-      record.size, record.who(), note->writer);
-  roll.spoil(why);
+      record.size, record.who(), found_record->writer);
+  membership.spoil(why);
   const TimePoint soon = deadline_after(clock.now(), seconds(1));
   try {
-    const auto other = join_store(note->where, met.secret, soon);
-    RollCall(*other, record, clock, soon).spoil(why);
+    const auto other = join_store(found_record->where, met.secret, soon);
+    Membership(*other, record, clock, soon).spoil(why);
   } catch (const Error&) {
     // It has left already, or it is not of this job: nobody there to tell.
   }
@@ -62,24 +62,24 @@ void tell_troubles(const Met& met, const Log& log) {
   for (const std::string& sentence : met.troubles->take_new()) log.warn("waiting at {}: {}", met.where, sentence);
 }
 
-NodeTable call_the_roll(Met& met, const Record& record, const Surroundings& around, TimePoint deadline) {
+NodeTable check_membership(Met& met, const MemberRecord& record, const Surroundings& around, TimePoint deadline) {
   const Clock& clock = around.clock;
-  RollCall roll(*met.store, record, clock, deadline);
+  Membership membership(*met.store, record, clock, deadline);
   try {
-    roll.sign_in();
+    membership.sign_in();
     for (;;) {
       const TimePoint now = clock.now();
-      if (auto table = roll.verdict(std::min(deadline, deadline_after(now, milliseconds(250)))))
+      if (auto table = membership.verdict(std::min(deadline, deadline_after(now, milliseconds(250)))))
         return *std::move(table);
-      check_for_another_root(met, roll, record, clock);
+      check_for_another_root(met, membership, record, clock);
       tell_troubles(met, around.log);
-      if (clock.now() >= deadline) roll.give_up(met.where, met.troubles ? met.troubles->all() : "");
+      if (clock.now() >= deadline) membership.give_up(met.where, met.troubles ? met.troubles->all() : "");
     }
   } catch (const Error&) {
     if (met.board) met.board->clear();
     if (met.host) {
       const TimePoint now = clock.now();
-      roll.linger(std::clamp(deadline, deadline_after(now, milliseconds(500)), deadline_after(now, seconds(2))));
+      membership.linger(std::clamp(deadline, deadline_after(now, milliseconds(500)), deadline_after(now, seconds(2))));
     }
     throw;
   }
@@ -98,8 +98,8 @@ bool needs_loopback(const Detected& detected, const Environment& environment) {
   if (detected.rank == 0 || detected.on_one_node()) return true;
   if (const auto* point = std::get_if<LauncherStore>(&detected.meeting)) return is_here(point->where);
   if (const auto* point = std::get_if<FixedAddress>(&detected.meeting)) return is_here(point->where);
-  if (std::holds_alternative<NoteInFile>(detected.meeting)) return !given_secret(environment);
-  return std::holds_alternative<NoteInPrivateFile>(detected.meeting);
+  if (std::holds_alternative<RecordInFile>(detected.meeting)) return !given_secret(environment);
+  return std::holds_alternative<RecordInPrivateFile>(detected.meeting);
 }
 
 std::unique_ptr<Connector> connect_to_others(Detected detected, const HostIdentity& host,
@@ -107,14 +107,14 @@ std::unique_ptr<Connector> connect_to_others(Detected detected, const HostIdenti
   // Before anybody waits: a loopback that is down does not come up by itself.
   if (needs_loopback(detected, surroundings.environment)) wire::require_loopback();
   Met met = meet(detected, surroundings, deadline);
-  const Record record{.rank = detected.rank,
-                      .size = detected.size,
-                      .node = host.node,
-                      .machine = host.machine,
-                      .host = host.name,
-                      .pid = getpid(),
-                      .token = make_nonce()};
-  const NodeTable table = call_the_roll(met, record, surroundings, deadline);
+  const MemberRecord record{.rank = detected.rank,
+                            .size = detected.size,
+                            .node = host.node,
+                            .machine = host.machine,
+                            .host = host.name,
+                            .pid = getpid(),
+                            .token = make_nonce()};
+  const NodeTable table = check_membership(met, record, surroundings, deadline);
   if (met.board) met.board->clear();
   if (met.secret_serves_one_machine && !table.one_machine) throw_no_secret("the ranks are on several machines");
   if (surroundings.environment.has("TUTTI_HOST_ID")) {

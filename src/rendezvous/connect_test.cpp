@@ -130,7 +130,7 @@ TEST_F(Connect, FileMethodLeavesNoFileBehind) {
 TEST_F(Connect, ANoteThatAnEarlierRunLeftDoesNoHarm) {
   const auto path = folder_.path() / "meeting";
   const std::string method = "file://" + path.string();
-  const auto leave = [&](const Note& note) { std::ofstream(path) << note.text() << '\n'; };
+  const auto leave = [&](const RendezvousRecord& record) { std::ofstream(path) << record.text() << '\n'; };
   const Caller last = by_method(1, 2, method);
   const auto meet_late_root = [&] {
     std::vector<Outcome> outcomes(2);
@@ -206,7 +206,7 @@ TEST_F(Connect, UnderTuttirunTheLaunchersStoreServesEveryInit) {
   }
 }
 
-TEST_F(Connect, UnderSlurmWithoutPmiAPortOfTheWindowIsFoundPastStrangers) {
+TEST_F(Connect, UnderSlurmWithoutPmiAPortOfTheWindowIsFoundPastOtherPrograms) {
   const auto caller = [&](int rank) {
     return Caller{.environment = Environment({{"SLURM_PROCID", fmt::to_string(rank)},
                                               {"SLURM_STEP_NUM_TASKS", "3"},

@@ -130,9 +130,9 @@ std::optional<Detected> detect_torchrun(const Environment& environment) {
   detected.job =
       fmt::format("{}/{}/{}", *run_id, master.text(), environment.get("TORCHELASTIC_RESTART_COUNT").value_or("0"));
   if (detected.on_one_node()) {
-    detected.meeting = NoteInPrivateFile{fmt::format("torchrun-{:016x}", Hash().add(detected.job).value())};
+    detected.meeting = RecordInPrivateFile{fmt::format("torchrun-{:016x}", Hash().add(detected.job).value())};
   } else if (environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True") {
-    detected.meeting = NoteInAgentStore{master};
+    detected.meeting = RecordInAgentStore{master};
   } else {
     detected.meeting = FixedAddress{master};  // the agent left the port to rank 0
   }
@@ -147,7 +147,7 @@ std::optional<Detected> detect_open_mpi(const Environment& environment) {
                   .size = size,
                   .local_rank = number(environment, "OMPI_COMM_WORLD_LOCAL_RANK"),
                   .local_size = number(environment, "OMPI_COMM_WORLD_LOCAL_SIZE", 1),
-                  .meeting = NoteInPmix{},
+                  .meeting = RecordInPmix{},
                   .job = environment.get("PMIX_NAMESPACE").value_or("")};
 }
 
@@ -164,7 +164,7 @@ std::optional<Detected> detect_pmi(const Environment& environment) {
                     .local_rank = number(environment, "MPI_LOCALRANKID"),
                     .local_size = number(environment, "MPI_LOCALNRANKS", 1)};
   if (slurm) read_slurm_place(environment, detected);
-  detected.meeting = NoteInPmi{static_cast<int>(*fd)};
+  detected.meeting = RecordInPmi{static_cast<int>(*fd)};
   return detected;
 }
 
@@ -197,9 +197,9 @@ std::optional<Detected> detect_slurm(const Environment& environment) {
   detected.job = fmt::format("{}/{}.{}", environment.get("SLURM_CLUSTER_NAME").value_or("cluster"), job, step);
   if (offers_pmix(environment)) {
     detected.launcher = "Slurm (PMIx)";
-    detected.meeting = NoteInPmix{};
+    detected.meeting = RecordInPmix{};
   } else if (detected.on_one_node()) {
-    detected.meeting = NoteInPrivateFile{fmt::format("slurm-{}-{}", job, step)};
+    detected.meeting = RecordInPrivateFile{fmt::format("slurm-{}-{}", job, step)};
   } else {
     const auto nodes = expand_nodelist(environment.get("SLURM_STEP_NODELIST").value_or(""));
     // 61 windows of 16 ports below the range the kernel hands out itself.

@@ -19,7 +19,7 @@
 namespace tutti::rendezvous {
 
 // Where the ranks meet. In all but the first two, rank 0 serves the store; they differ in how the others learn where.
-struct NoMeeting {};  // a process alone
+struct NoRendezvous {};  // a process alone
 struct LauncherStore {
   wire::HostPort where;  // served by the launcher
 };
@@ -31,22 +31,22 @@ struct PortWindow {
   std::uint16_t first_port = 0;
   int ports = 0;
 };
-struct NoteInFile {
+struct RecordInFile {
   std::string path;
 };
-struct NoteInPrivateFile {
+struct RecordInPrivateFile {
   std::string name;  // in the user's own folder on this machine
 };
-struct NoteInAgentStore {
+struct RecordInAgentStore {
   wire::HostPort where;  // torchrun's agent
 };
-struct NoteInPmi {
+struct RecordInPmi {
   int fd = -1;
 };
-struct NoteInPmix {};
+struct RecordInPmix {};
 
-using MeetingPoint = std::variant<NoMeeting, LauncherStore, FixedAddress, PortWindow, NoteInFile, NoteInPrivateFile,
-                                  NoteInAgentStore, NoteInPmi, NoteInPmix>;
+using RendezvousPoint = std::variant<NoRendezvous, LauncherStore, FixedAddress, PortWindow, RecordInFile,
+                                     RecordInPrivateFile, RecordInAgentStore, RecordInPmi, RecordInPmix>;
 
 // What a detector found. The optional fields are left to be computed where the launcher does not tell.
 struct Detected {
@@ -57,7 +57,7 @@ struct Detected {
   std::optional<int> local_size{};
   std::optional<int> node_rank{};
   std::optional<int> node_count{};
-  MeetingPoint meeting = NoMeeting{};
+  RendezvousPoint meeting = NoRendezvous{};
   std::string job{};  // tells this job, and this attempt of it, from others that meet at the same place
 
   // Whether the launcher promises that all ranks run on this machine.

@@ -15,17 +15,19 @@ namespace {
 
 using Variables = Environment::Variables;
 
-std::string point_text(const MeetingPoint& point) {
+std::string point_text(const RendezvousPoint& point) {
   struct Speak {
-    std::string operator()(const NoMeeting&) const { return "none"; }
+    std::string operator()(const NoRendezvous&) const { return "none"; }
     std::string operator()(const LauncherStore& p) const { return "store " + p.where.text(); }
     std::string operator()(const FixedAddress& p) const { return "address " + p.where.text(); }
     std::string operator()(const PortWindow& p) const { return "window " + p.host; }
-    std::string operator()(const NoteInFile& p) const { return "file " + p.path; }
-    std::string operator()(const NoteInPrivateFile& p) const { return "private " + p.name.substr(0, p.name.find('-')); }
-    std::string operator()(const NoteInAgentStore& p) const { return "agent " + p.where.text(); }
-    std::string operator()(const NoteInPmi& p) const { return "pmi " + std::to_string(p.fd); }
-    std::string operator()(const NoteInPmix&) const { return "pmix"; }
+    std::string operator()(const RecordInFile& p) const { return "file " + p.path; }
+    std::string operator()(const RecordInPrivateFile& p) const {
+      return "private " + p.name.substr(0, p.name.find('-'));
+    }
+    std::string operator()(const RecordInAgentStore& p) const { return "agent " + p.where.text(); }
+    std::string operator()(const RecordInPmi& p) const { return "pmi " + std::to_string(p.fd); }
+    std::string operator()(const RecordInPmix&) const { return "pmix"; }
   };
   return std::visit(Speak{}, point);
 }
@@ -131,7 +133,7 @@ TEST(Detect, HalfAnEnvironmentUnderSlurmIsSlurms) {
 
 TEST(Detect, ARestartOfTorchrunMeetsElsewhere) {
   const auto place = [](const Variables& variables) {
-    return std::get<NoteInPrivateFile>(detect(Environment(variables)).meeting).name;
+    return std::get<RecordInPrivateFile>(detect(Environment(variables)).meeting).name;
   };
   EXPECT_EQ(place(torchrun), place(torchrun));
   EXPECT_NE(place(torchrun), place(torchrun + Variables{{"TORCHELASTIC_RESTART_COUNT", "1"}}));

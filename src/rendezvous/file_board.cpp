@@ -1,4 +1,4 @@
-// file_board.cpp: leaving and finding a note in a file.
+// file_board.cpp: leaving and finding a record in a file.
 // SPDX-License-Identifier: Apache-2.0
 #include "rendezvous/file_board.hpp"
 
@@ -64,18 +64,18 @@ class FileBoard : public Board {
  public:
   explicit FileBoard(std::filesystem::path path) : path_(path.string()) {}
 
-  void post(const Note& note, TimePoint) override {
+  void post(const RendezvousRecord& record, TimePoint) override {
     refuse_other_peoples_files();
     NewFile file(path_);
-    file.write(note.text() + '\n');
+    file.write(record.text() + '\n');
     file.rename_to_place();
-    posted_nonce_ = note.nonce;
+    posted_nonce_ = record.nonce;
   }
 
   // A file has no bell to ring, least of all on a network file system: look again, ever more rarely.
-  Note fetch(TimePoint deadline) override {
+  RendezvousRecord fetch(TimePoint deadline) override {
     for (milliseconds pause(1);; pause = std::min(pause * 2, milliseconds(50))) {
-      if (auto note = read()) return *std::move(note);
+      if (auto record = read()) return *std::move(record);
       const TimePoint now = std::chrono::steady_clock::now();
       if (now >= deadline) {
         throw RendezvousError(
@@ -87,22 +87,22 @@ class FileBoard : public Board {
     }
   }
 
-  std::optional<Note> overwritten_by() override {
-    auto note = read();
-    return note && note->nonce != posted_nonce_ ? note : std::nullopt;
+  std::optional<RendezvousRecord> overwritten_by() override {
+    auto record = read();
+    return record && record->nonce != posted_nonce_ ? record : std::nullopt;
   }
 
   void clear() override {
-    const auto note = read();
-    if (note && note->nonce == posted_nonce_) unlink(path_.c_str());
+    const auto record = read();
+    if (record && record->nonce == posted_nonce_) unlink(path_.c_str());
   }
 
   [[nodiscard]] std::string describe() const override { return "a note in " + path_; }
 
  private:
-  static constexpr std::size_t note_bytes_max = 1024;
+  static constexpr std::size_t record_bytes_max = 1024;
 
-  // A note leads this rank to whom it meets, so that nobody else may have written it. What is no note leads nowhere.
+  // A record leads this rank to whom it meets, so that nobody else may have written it. What is no record leads nowhere.
   [[nodiscard]] std::optional<std::string> contents() const {
     const UniqueFd file = wire::open_trusted(path_);
     if (!file && errno == ENOENT) return std::nullopt;
@@ -111,27 +111,27 @@ class FileBoard : public Board {
           "the meeting file {} is a symbolic link, and nobody knows whose; remove it, or meet at another path", path_));
     }
     if (!file) throw_file("read", path_, errno);
-    std::array<char, note_bytes_max> text{};
+    std::array<char, record_bytes_max> text{};
     const ssize_t bytes = ::read(file.get(), text.data(), text.size());
     if (bytes < 0 && errno == ESTALE) return std::nullopt;  // replaced on a network file system while we looked
     if (bytes < 0) throw_file("read", path_, errno);
     std::string result(text.data(), static_cast<std::size_t>(bytes));
-    if (is_note(result)) wire::check_trusted(file.get(), path_, "the meeting file", wire::Others::may_not_write);
+    if (is_record(result)) wire::check_trusted(file.get(), path_, "the meeting file", wire::Others::may_not_write);
     return result;
   }
 
-  [[nodiscard]] std::optional<Note> read() const {
+  [[nodiscard]] std::optional<RendezvousRecord> read() const {
     auto text = contents();
     if (!text || !text->ends_with('\n')) return std::nullopt;
     text->pop_back();
-    return Note::parse(*text);
+    return RendezvousRecord::parse(*text);
   }
 
-  static bool is_note(std::string_view text) { return text.starts_with("tutti-note-"); }
+  static bool is_record(std::string_view text) { return text.starts_with("tutti-note-"); }
 
   void refuse_other_peoples_files() const {
     const auto text = contents();
-    if (!text || text->empty() || is_note(*text)) return;
+    if (!text || text->empty() || is_record(*text)) return;
     throw RendezvousError(
         fmt::format("{} is there already and is no meeting file of an earlier run; remove it, or meet "
                     "at another path",

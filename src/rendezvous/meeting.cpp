@@ -9,7 +9,7 @@
 
 #include <tutti/error.hpp>
 
-#include "rendezvous/convener.hpp"
+#include "rendezvous/rendezvous.hpp"
 #include "rendezvous/store_access.hpp"
 #include "store/prefix_store.hpp"
 #include "wire/interfaces.hpp"
@@ -28,7 +28,7 @@ Met make_met(const FoundSecret& secret, std::shared_ptr<Store> store, const wire
           .secret_serves_one_machine = secret.serves_one_machine};
 }
 
-wire::Address Convener::reachable_address(std::optional<wire::Address> meeting_point) const {
+wire::Address Rendezvous::reachable_address(std::optional<wire::Address> meeting_point) const {
   wire::BindWish wish{.wish = around_.environment.get("TUTTI_INTERFACE").value_or(""),
                       .meeting_point = meeting_point,
                       .route = meeting_point ? wire::route_to(*meeting_point) : std::nullopt};
@@ -37,7 +37,7 @@ wire::Address Convener::reachable_address(std::optional<wire::Address> meeting_p
 }
 
 // The key file serves ranks on one machine, so it does where rank 0's address is one of this machine's.
-FoundSecret Convener::secret_for(const std::vector<wire::Address>& addresses) const {
+FoundSecret Rendezvous::secret_for(const std::vector<wire::Address>& addresses) const {
   if (auto given = given_secret(around_.environment)) return *std::move(given);
   if (!std::ranges::any_of(addresses, is_local)) {
     throw_no_secret(fmt::format("{} is another machine", addresses.front().host()));
@@ -45,12 +45,12 @@ FoundSecret Convener::secret_for(const std::vector<wire::Address>& addresses) co
   return given_or_key_file_secret(around_.environment);
 }
 
-Met Convener::operator()(const NoMeeting&) const {
+Met Rendezvous::operator()(const NoRendezvous&) const {
   throw RendezvousError(
       "the launcher names no place to meet; give init_method \"tcp://host:port\" or \"file:///path\"");
 }
 
-Met Convener::operator()(const LauncherStore& point) const {
+Met Rendezvous::operator()(const LauncherStore& point) const {
   const auto addresses = wire::resolve(point.where, deadline_);
   const FoundSecret secret = secret_for(addresses);
   auto store = join_store(point.where, secret.secret, deadline_);
@@ -61,7 +61,7 @@ Met Convener::operator()(const LauncherStore& point) const {
   return met;
 }
 
-Met Convener::operator()(const FixedAddress& point) const {
+Met Rendezvous::operator()(const FixedAddress& point) const {
   const auto addresses = wire::resolve(point.where, deadline_);
   const FoundSecret secret = secret_for(addresses);
   if (is_root()) return serve_at(point, addresses, secret);
@@ -69,7 +69,7 @@ Met Convener::operator()(const FixedAddress& point) const {
 }
 
 // The server of an earlier init of this very job may still be there: it has another name, or goes while we talk to it.
-Met Convener::join_at(const FixedAddress& point, const wire::Address& address, const FoundSecret& secret) const {
+Met Rendezvous::join_at(const FixedAddress& point, const wire::Address& address, const FoundSecret& secret) const {
   const TimePoint patience = within(seconds(2));
   for (;;) {
     try {
@@ -84,8 +84,8 @@ Met Convener::join_at(const FixedAddress& point, const wire::Address& address, c
   }
 }
 
-Met Convener::serve_at(const FixedAddress& point, const std::vector<wire::Address>& addresses,
-                       const FoundSecret& secret) const {
+Met Rendezvous::serve_at(const FixedAddress& point, const std::vector<wire::Address>& addresses,
+                         const FoundSecret& secret) const {
   const auto mine = std::ranges::find_if(addresses, is_local);
   if (mine == addresses.end()) {
     throw RendezvousError(
@@ -127,7 +127,7 @@ Met Convener::serve_at(const FixedAddress& point, const std::vector<wire::Addres
 }
 
 Met meet(const Detected& detected, const Surroundings& surroundings, TimePoint deadline) {
-  return std::visit(Convener(detected, surroundings, deadline), detected.meeting);
+  return std::visit(Rendezvous(detected, surroundings, deadline), detected.meeting);
 }
 
 }  // namespace tutti::rendezvous

@@ -14,7 +14,7 @@
 #include "base/environment.hpp"
 #include "base/log.hpp"
 #include "rendezvous/detect.hpp"
-#include "rendezvous/note.hpp"
+#include "rendezvous/record.hpp"
 #include "rendezvous/store_access.hpp"
 #include "wire/secret.hpp"
 

@@ -84,7 +84,7 @@ Detected read_options(const InitOptions& options, const Environment& environment
   }
   if (method.starts_with(file_scheme)) {
     Detected detected = read_identity(options, environment);
-    detected.meeting = NoteInFile{read_path(method)};
+    detected.meeting = RecordInFile{read_path(method)};
     return detected;
   }
   if (method == env_scheme) return read_plain_environment(with_options(options, environment));

@@ -7,7 +7,7 @@
 #include <tutti/connector.hpp>
 
 #include "rendezvous/detect.hpp"
-#include "rendezvous/roll_call.hpp"
+#include "rendezvous/membership.hpp"
 
 namespace tutti::rendezvous {
 

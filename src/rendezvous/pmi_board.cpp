@@ -1,4 +1,4 @@
-// pmi_board.cpp: a note in the launcher's PMI key-value space.
+// pmi_board.cpp: a record in the launcher's PMI key-value space.
 // SPDX-License-Identifier: Apache-2.0
 //
 // A process that said "init" and leaves without "finalize" counts as crashed, and the launcher ends the others; after
@@ -56,17 +56,17 @@ class PmiBoard : public Board {
  public:
   PmiBoard(int fd, BoardKey key) : fd_(fd), key_(std::move(key)) {}
 
-  void post(const Note& note, TimePoint deadline) override {
+  void post(const RendezvousRecord& record, TimePoint deadline) override {
     PmiClient& client = ProcessConversation::instance().client(fd_, deadline);
-    client.put(key_.key, note.text(), deadline);
+    client.put(key_.key, record.text(), deadline);
     client.barrier(deadline);
   }
 
-  Note fetch(TimePoint deadline) override {
+  RendezvousRecord fetch(TimePoint deadline) override {
     PmiClient& client = ProcessConversation::instance().client(fd_, deadline);
     if (!fenced_) client.barrier(deadline);
     fenced_ = true;
-    if (auto note = Note::parse(client.get(key_.key, deadline))) return *std::move(note);
+    if (auto record = RendezvousRecord::parse(client.get(key_.key, deadline))) return *std::move(record);
     throw RendezvousError(
         fmt::format("what rank 0 left in the launcher's key-value space under \"{}\" is no note of this "
                     "version; check that all ranks use the same Tutti",

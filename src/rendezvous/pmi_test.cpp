@@ -12,7 +12,7 @@
 #include <tutti/error.hpp>
 
 #include "base/unique_fd.hpp"
-#include "rendezvous/note.hpp"
+#include "rendezvous/record.hpp"
 
 namespace tutti::rendezvous {
 namespace {
@@ -93,32 +93,32 @@ TEST(Pmi, ALauncherThatSaysNothingIsNotWaitedForForEver) {
   EXPECT_THROW(client.barrier(soon(50ms)), RendezvousError);
 }
 
-TEST(Note, SurvivesItsOwnText) {
-  Note note{.where = {.host = "::1", .port = 65535},
-            .nonce = make_nonce(),
-            .secret = wire::make_secret(),
-            .writer = "pid 1 on host a=b;c"};
-  const std::string text = note.text();
+TEST(RendezvousRecord, SurvivesItsOwnText) {
+  RendezvousRecord record{.where = {.host = "::1", .port = 65535},
+                          .nonce = make_nonce(),
+                          .secret = wire::make_secret(),
+                          .writer = "pid 1 on host a=b;c"};
+  const std::string text = record.text();
   EXPECT_EQ(text.find_first_of(" =;\n"), std::string::npos);
-  const auto read = Note::parse(text);
+  const auto read = RendezvousRecord::parse(text);
   ASSERT_TRUE(read);
-  EXPECT_EQ(read->where.text(), note.where.text());
-  EXPECT_EQ(read->nonce, note.nonce);
-  EXPECT_EQ(*read->secret, *note.secret);
+  EXPECT_EQ(read->where.text(), record.where.text());
+  EXPECT_EQ(read->nonce, record.nonce);
+  EXPECT_EQ(*read->secret, *record.secret);
   EXPECT_EQ(read->writer, "pid 1 on host a b c");
-  note.secret.reset();
-  EXPECT_FALSE(Note::parse(note.text())->secret);
+  record.secret.reset();
+  EXPECT_FALSE(RendezvousRecord::parse(record.text())->secret);
 }
 
-TEST(Note, WhatIsNoNoteIsNone) {
+TEST(RendezvousRecord, WhatIsNoNoteIsNone) {
   const std::string nonce(32, '0');
   for (const std::string& text : std::vector<std::string>{
            "", "tutti-note-1", "tutti-note-2,a:1," + nonce + ",-,x", "tutti-note-1,a," + nonce + ",-,x",
            "tutti-note-1,a:1,short,-,x", "tutti-note-1,a:1," + nonce + ",secret,x",
            "tutti-note-1,a:1," + nonce + ",-,x,y", std::string(5000, ',')}) {
-    EXPECT_FALSE(Note::parse(text)) << text.substr(0, 80);
+    EXPECT_FALSE(RendezvousRecord::parse(text)) << text.substr(0, 80);
   }
-  EXPECT_TRUE(Note::parse("tutti-note-1,a:1," + nonce + ",-,x"));
+  EXPECT_TRUE(RendezvousRecord::parse("tutti-note-1,a:1," + nonce + ",-,x"));
 }
 
 }  // namespace

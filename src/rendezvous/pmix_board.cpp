@@ -1,4 +1,4 @@
-// pmix_board.cpp: a note in PMIx's key-value space, with the library that the launcher brings, opened at run time.
+// pmix_board.cpp: a record in PMIx's key-value space, with the library that the launcher brings, opened at run time.
 // SPDX-License-Identifier: Apache-2.0
 //
 // PMIx counts its inits: one per process from here, beside MPI's own, and one finalize when the process exits.
@@ -145,15 +145,15 @@ class PmixBoard : public Board {
  public:
   explicit PmixBoard(BoardKey key) : key_(std::move(key)) {}
 
-  void post(const Note& note, TimePoint deadline) override {
-    session_.put(key_.key, note.text());
+  void post(const RendezvousRecord& record, TimePoint deadline) override {
+    session_.put(key_.key, record.text());
     session_.fence(deadline);
   }
 
-  Note fetch(TimePoint deadline) override {
+  RendezvousRecord fetch(TimePoint deadline) override {
     if (!fenced_) session_.fence(deadline);
     fenced_ = true;
-    if (auto note = Note::parse(session_.get_of_rank_0(key_.key))) return *std::move(note);
+    if (auto record = RendezvousRecord::parse(session_.get_of_rank_0(key_.key))) return *std::move(record);
     throw RendezvousError(
         fmt::format("what rank 0 left in PMIx under \"{}\" is no note of this version; check that all "
                     "ranks use the same Tutti",

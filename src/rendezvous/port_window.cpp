@@ -7,7 +7,7 @@
 
 #include <tutti/error.hpp>
 
-#include "rendezvous/convener.hpp"
+#include "rendezvous/rendezvous.hpp"
 #include "rendezvous/store_access.hpp"
 
 namespace tutti::rendezvous {
@@ -15,14 +15,14 @@ namespace tutti::rendezvous {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-Met Convener::operator()(const PortWindow& point) const {
+Met Rendezvous::operator()(const PortWindow& point) const {
   // Across nodes, too: the home where the key file lies is commonly shared there. Where it is not, the handshake fails.
   FoundSecret secret = given_or_key_file_secret(around_.environment);
   secret.serves_one_machine = false;
   return is_root() ? serve_in_window(point, secret) : join_in_window(point, secret);
 }
 
-Met Convener::serve_in_window(const PortWindow& point, const FoundSecret& secret) const {
+Met Rendezvous::serve_in_window(const PortWindow& point, const FoundSecret& secret) const {
   const auto addresses = wire::resolve({.host = point.host, .port = 0}, deadline_);
   const auto mine = std::ranges::find_if(addresses, is_local);
   const wire::Address base = mine != addresses.end() ? *mine : reachable_address();
@@ -44,8 +44,8 @@ Met Convener::serve_in_window(const PortWindow& point, const FoundSecret& secret
                                     point.first_port, point.first_port + point.ports - 1, point.host, why));
 }
 
-// Strangers on a port of the window fail the handshake, other jobs of ours do not know the job's name.
-Met Convener::join_in_window(const PortWindow& point, const FoundSecret& secret) const {
+// UnauthenticatedConnections on a port of the window fail the handshake, other jobs of ours do not know the job's name.
+Met Rendezvous::join_in_window(const PortWindow& point, const FoundSecret& secret) const {
   const auto addresses = wire::resolve({.host = point.host, .port = 0}, deadline_);
   std::string why = "nobody listens";
   for (int attempt = 0; around_.clock.now() < deadline_; ++attempt) {

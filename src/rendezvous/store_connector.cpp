@@ -15,7 +15,7 @@
 #include <tutti/error.hpp>
 
 #include "base/bytes.hpp"
-#include "rendezvous/roll_call.hpp"
+#include "rendezvous/membership.hpp"
 
 namespace tutti::rendezvous {
 namespace {

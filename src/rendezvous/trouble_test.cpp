@@ -147,14 +147,14 @@ TEST_F(Trouble, AHostThatDoesNotResolveIsNamed) {
               AllOf(StartsWith("RendezvousError: rank 1 of 2: "), HasSubstr("no-such-host.invalid")));
 }
 
-TEST_F(Trouble, APortHeldByAStrangerIsNamedWithWhatToDo) {
-  const ServedStore stranger = serve_store(wire::Address::loopback(port_), wire::make_secret(), soon());
+TEST_F(Trouble, APortHeldByAnotherProgramIsNamedWithWhatToDo) {
+  const ServedStore other_program = serve_store(wire::Address::loopback(port_), wire::make_secret(), soon());
   EXPECT_THAT(connect_as(by_hand(0, 2, 1s)).error, AllOf(StartsWith("RendezvousError: rank 0 of 2: "),
                                                          HasSubstr("not of this job"), HasSubstr("MASTER_PORT")));
   EXPECT_THAT(connect_as(by_hand(1, 2, 1s)).error, StartsWith("AuthenticationError: rank 1 of 2: "));
 }
 
-TEST_F(Trouble, AStrangerWhoSaysNothingDoesNotHangAnyone) {
+TEST_F(Trouble, AConnectionThatSaysNothingDoesNotHangAnyone) {
   const wire::Listener silent(wire::Address::loopback(port_));
   EXPECT_THAT(connect_as(by_hand(0, 2, 700ms)).error, HasSubstr("rank 0 of 2: "));
   EXPECT_THAT(connect_as(by_hand(1, 2, 700ms)).error, HasSubstr("rank 1 of 2: "));

@@ -58,7 +58,7 @@ std::uint64_t process_namespace() {
   return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
 }
 
-// RAM, or less where this process and its neighbours could not map each other's. Half of the address space is left to
+// RAM, or less where this process and its local peers could not map each other's. Half of the address space is left to
 // everything else.
 std::uint64_t room_for(const ArenaOptions& options) {
   if (options.bytes > 0) return options.bytes;
@@ -88,7 +88,7 @@ Arena::Arena(const ArenaOptions& options) : commit_limit_(options.commit_limit),
   address_.base = reinterpret_cast<std::uintptr_t>(mapping_->base());
 
   commit({.offset = 0, .bytes = Blocks::page});
-  new (mapping_->base()) ArenaHeader{.token = address_.token, .bell = 0, .asleep = 0};
+  new (mapping_->base()) ArenaHeader{.token = address_.token, .doorbell = 0, .asleep = 0};
   blocks_ = Blocks({.offset = Blocks::page, .bytes = mapping_->bytes() - Blocks::page});
   Mapping::announce(address_.token, mapping_);
   if (options.siblings_may_read) let_siblings_read();

@@ -42,10 +42,10 @@ struct ArenaAddress {
   static ArenaAddress from_text(std::string_view text);
 };
 
-/// The first page of an arena. The bell is rung by whoever has news for a rank that sleeps (bell.hpp).
+/// The first page of an arena. The doorbell is notified by whoever has news for a rank that sleeps (doorbell.hpp).
 struct ArenaHeader {
   std::uint64_t token;
-  alignas(128) std::atomic<std::uint32_t> bell;
+  alignas(128) std::atomic<std::uint32_t> doorbell;
   alignas(128) std::atomic<std::uint32_t> asleep;
 };
 static_assert(sizeof(ArenaHeader) <= Blocks::page && std::atomic<std::uint32_t>::is_always_lock_free);

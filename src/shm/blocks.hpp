@@ -20,7 +20,7 @@ struct Range {
   friend bool operator==(const Range&, const Range&) = default;
 };
 
-/// Ranges that neither overlap nor touch: neighbours are joined.
+/// Ranges that neither overlap nor touch: local peers are joined.
 class RangeSet {
  public:
   void add(Range range);

@@ -16,7 +16,7 @@ std::shared_ptr<Memory> Memory::of(std::shared_ptr<Arena> arena) {
 }
 
 std::shared_ptr<std::byte> Memory::take(std::size_t bytes, std::size_t alignment) {
-  std::vector<Offer> over;
+  std::vector<Exposure> over;
   const std::lock_guard lock(mutex_);
   collect(over);
   std::byte* block = nullptr;
@@ -30,36 +30,36 @@ std::shared_ptr<std::byte> Memory::take(std::size_t bytes, std::size_t alignment
   return {block, [memory = shared_from_this()](std::byte* gone) { memory->give_back(gone); }};
 }
 
-bool Memory::offer(const void* data, const std::shared_ptr<const Ledger>& ledger, std::uint64_t stamp) {
+bool Memory::expose(const void* data, const std::shared_ptr<const Ledger>& ledger, std::uint64_t seq) {
   if (!arena_->contains(data, 0)) return false;
   auto* const address = const_cast<std::byte*>(static_cast<const std::byte*>(data));
-  std::vector<Offer> over;
+  std::vector<Exposure> over;
   const std::lock_guard lock(mutex_);
   auto found = held_.upper_bound(address);
   if (found == held_.begin()) return false;
   --found;
   Block& block = found->second;
   if (static_cast<std::size_t>(address - found->first) >= std::max<std::size_t>(block.bytes, 1)) return false;
-  const auto known = std::ranges::find(block.offers, ledger, &Offer::ledger);
-  if (known != block.offers.end()) {
-    known->stamp = stamp;
+  const auto known = std::ranges::find(block.exposures, ledger, &Exposure::ledger);
+  if (known != block.exposures.end()) {
+    known->seq = seq;
     return true;
   }
   // Circles come and go, and a long-lived block would remember all of them.
   take_out_done(block, over);
-  block.offers.push_back({.ledger = ledger, .stamp = stamp});
+  block.exposures.push_back({.ledger = ledger, .seq = seq});
   return true;
 }
 
 void Memory::ended(int world_rank) {
-  std::vector<Offer> over;
+  std::vector<Exposure> over;
   const std::lock_guard lock(mutex_);
   ended_.insert(world_rank);
   collect(over);
 }
 
 void Memory::collect() {
-  std::vector<Offer> over;
+  std::vector<Exposure> over;
   const std::lock_guard lock(mutex_);
   collect(over);
 }
@@ -74,24 +74,25 @@ std::uint64_t Memory::quarantined_bytes() const {
 void Memory::give_back(std::byte* block) {
   // A forked child drops what it inherited; the memory is its parent's, and the lock may be held by a thread it has not.
   if (getpid() != arena_->address().process) return;
-  std::vector<Offer> over;
+  std::vector<Exposure> over;
   const std::lock_guard lock(mutex_);
   quarantine_.insert(held_.extract(block));
   collect(over);
 }
 
 // `over` outlives the lock: with its last offer a ledger goes, and with that perhaps another block of this memory.
-void Memory::take_out_done(Block& block, std::vector<Offer>& over) const {
-  auto& offers = block.offers;
-  const auto done = std::partition(offers.begin(), offers.end(), [&](const Offer& offer) { return is_awaited(offer); });
-  over.insert(over.end(), std::make_move_iterator(done), std::make_move_iterator(offers.end()));
-  offers.erase(done, offers.end());
+void Memory::take_out_done(Block& block, std::vector<Exposure>& over) const {
+  auto& exposures = block.exposures;
+  const auto done =
+      std::partition(exposures.begin(), exposures.end(), [&](const Exposure& expose) { return is_awaited(expose); });
+  over.insert(over.end(), std::make_move_iterator(done), std::make_move_iterator(exposures.end()));
+  exposures.erase(done, exposures.end());
 }
 
-void Memory::collect(std::vector<Offer>& over) {
+void Memory::collect(std::vector<Exposure>& over) {
   for (auto entry = quarantine_.begin(); entry != quarantine_.end();) {
     take_out_done(entry->second, over);
-    if (!entry->second.offers.empty()) {
+    if (!entry->second.exposures.empty()) {
       ++entry;
       continue;
     }
@@ -100,12 +101,12 @@ void Memory::collect(std::vector<Offer>& over) {
   }
 }
 
-bool Memory::is_awaited(int world_rank, const Offer& offer) const {
-  return !ended_.contains(world_rank) && !offer.ledger->is_done(world_rank, offer.stamp);
+bool Memory::is_awaited(int world_rank, const Exposure& expose) const {
+  return !ended_.contains(world_rank) && !expose.ledger->is_done(world_rank, expose.seq);
 }
 
-bool Memory::is_awaited(const Offer& offer) const {
-  return std::ranges::any_of(offer.ledger->peers(), [&](int rank) { return is_awaited(rank, offer); });
+bool Memory::is_awaited(const Exposure& expose) const {
+  return std::ranges::any_of(expose.ledger->peers(), [&](int rank) { return is_awaited(rank, expose); });
 }
 
 std::string Memory::who_is_awaited() const {
@@ -113,9 +114,9 @@ std::string Memory::who_is_awaited() const {
   std::uint64_t bytes = 0;
   for (const auto& [address, block] : quarantine_) {
     bytes += block.bytes;
-    for (const Offer& offer : block.offers) {
-      for (const int rank : offer.ledger->peers()) {
-        if (is_awaited(rank, offer)) ranks.insert(rank);
+    for (const Exposure& expose : block.exposures) {
+      for (const int rank : expose.ledger->peers()) {
+        if (is_awaited(rank, expose)) ranks.insert(rank);
       }
     }
   }

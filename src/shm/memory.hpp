@@ -27,9 +27,9 @@ class Ledger {
   virtual ~Ledger() = default;
   /// The ranks in the world that get to know what is offered here, without this one.
   [[nodiscard]] virtual std::span<const int> peers() const = 0;
-  /// Whether that peer will never again touch what was offered up to `stamp`. Reads with acquire order: what the peer
+  /// Whether that peer will never again touch what was offered up to `seq`. Reads with acquire order: what the peer
   /// wrote before it was done comes before whatever is done with the memory afterwards.
-  [[nodiscard]] virtual bool is_done(int world_rank, std::uint64_t stamp) const = 0;
+  [[nodiscard]] virtual bool is_done(int world_rank, std::uint64_t seq) const = 0;
 };
 
 class Memory : public std::enable_shared_from_this<Memory> {
@@ -44,9 +44,9 @@ class Memory : public std::enable_shared_from_this<Memory> {
   /// which other blocks wait in quarantine.
   [[nodiscard]] std::shared_ptr<std::byte> take(std::size_t bytes, std::size_t alignment = 128);
 
-  /// Before peers learn of the address: they may touch the block that contains `data` until they are done with `stamp`.
-  /// Stamps of one ledger only grow. False: the address is in no block from take().
-  bool offer(const void* data, const std::shared_ptr<const Ledger>& ledger, std::uint64_t stamp);
+  /// Before peers learn of the address: they may touch the block that contains `data` until they are done with `seq`.
+  /// Sequence numbers of one ledger only grow. False: the address is in no block from take().
+  bool expose(const void* data, const std::shared_ptr<const Ledger>& ledger, std::uint64_t seq);
 
   /// That rank's process has ended: it is certain, not only silent.
   void ended(int world_rank);
@@ -56,22 +56,22 @@ class Memory : public std::enable_shared_from_this<Memory> {
   [[nodiscard]] std::uint64_t quarantined_bytes() const;
 
  private:
-  struct Offer {
+  struct Exposure {
     std::shared_ptr<const Ledger> ledger;
-    std::uint64_t stamp = 0;
+    std::uint64_t seq = 0;
   };
   struct Block {
     std::size_t bytes = 0;
-    std::vector<Offer> offers{};
+    std::vector<Exposure> exposures{};
   };
   using Blocks = std::map<std::byte*, Block>;
 
   explicit Memory(std::shared_ptr<Arena> arena) : arena_(std::move(arena)) {}
   void give_back(std::byte* block);
-  void collect(std::vector<Offer>& over);
-  void take_out_done(Block& block, std::vector<Offer>& over) const;
-  [[nodiscard]] bool is_awaited(int world_rank, const Offer& offer) const;
-  [[nodiscard]] bool is_awaited(const Offer& offer) const;
+  void collect(std::vector<Exposure>& over);
+  void take_out_done(Block& block, std::vector<Exposure>& over) const;
+  [[nodiscard]] bool is_awaited(int world_rank, const Exposure& expose) const;
+  [[nodiscard]] bool is_awaited(const Exposure& expose) const;
   [[nodiscard]] std::string who_is_awaited() const;
 
   std::shared_ptr<Arena> arena_;

@@ -14,7 +14,7 @@
 #include <tutti/view.hpp>
 
 #include "shm/child_process.hpp"
-#include "shm/neighbours.hpp"
+#include "shm/local_peers.hpp"
 
 namespace tutti::shm {
 namespace {
@@ -30,20 +30,18 @@ std::shared_ptr<Arena> make_arena() { return std::make_shared<Arena>(ArenaOption
 class WrittenLedger final : public Ledger {
  public:
   explicit WrittenLedger(std::map<int, std::uint64_t> done) : done_(std::move(done)) {
-    for (const auto& [rank, stamp] : done_) peers_.push_back(rank);
+    for (const auto& [rank, seq] : done_) peers_.push_back(rank);
   }
   [[nodiscard]] std::span<const int> peers() const override { return peers_; }
-  [[nodiscard]] bool is_done(int world_rank, std::uint64_t stamp) const override {
-    return done_.at(world_rank) >= stamp;
-  }
-  void write(int world_rank, std::uint64_t stamp) { done_.at(world_rank) = stamp; }
+  [[nodiscard]] bool is_done(int world_rank, std::uint64_t seq) const override { return done_.at(world_rank) >= seq; }
+  void write(int world_rank, std::uint64_t seq) { done_.at(world_rank) = seq; }
 
  private:
   std::map<int, std::uint64_t> done_;
   std::vector<int> peers_;
 };
 
-TEST(Memory, a_block_nobody_was_offered_is_recycled_at_once) {
+TEST(Memory, a_block_that_was_not_exposed_is_recycled_at_once) {
   const auto memory = Memory::of(make_arena());
   auto block = memory->take(mib);
   std::byte* const address = block.get();
@@ -52,14 +50,14 @@ TEST(Memory, a_block_nobody_was_offered_is_recycled_at_once) {
   EXPECT_EQ(memory->take(mib).get(), address);
 }
 
-TEST(Memory, a_block_waits_for_every_peer_and_the_newest_stamp_of_each_ledger) {
+TEST(Memory, a_block_waits_for_every_peer_and_the_newest_sequence_number_of_each_ledger) {
   const auto memory = Memory::of(make_arena());
   const auto first = std::make_shared<WrittenLedger>(std::map<int, std::uint64_t>{{1, 0}, {2, 0}});
   const auto second = std::make_shared<WrittenLedger>(std::map<int, std::uint64_t>{{3, 0}});
   auto block = memory->take(mib);
-  EXPECT_TRUE(memory->offer(block.get() + 100, first, 4));
-  EXPECT_TRUE(memory->offer(block.get() + mib - 1, first, 5));
-  EXPECT_TRUE(memory->offer(block.get(), second, 1));
+  EXPECT_TRUE(memory->expose(block.get() + 100, first, 4));
+  EXPECT_TRUE(memory->expose(block.get() + mib - 1, first, 5));
+  EXPECT_TRUE(memory->expose(block.get(), second, 1));
   block.reset();
   const auto waits = [&] {
     memory->collect();
@@ -79,7 +77,7 @@ TEST(Memory, an_ended_rank_is_not_waited_for) {
   const auto memory = Memory::of(make_arena());
   const auto ledger = std::make_shared<WrittenLedger>(std::map<int, std::uint64_t>{{1, 0}, {2, 9}});
   auto block = memory->take(mib);
-  memory->offer(block.get(), ledger, 9);
+  memory->expose(block.get(), ledger, 9);
   block.reset();
   memory->ended(2);
   EXPECT_EQ(memory->quarantined_bytes(), mib) << "that was not the one";
@@ -99,26 +97,26 @@ TEST(Memory, a_ledger_may_own_memory_itself) {
   };
   const auto memory = Memory::of(make_arena());
   auto block = memory->take(mib);
-  memory->offer(block.get(), std::make_shared<OwningLedger>(memory->take(mib)), 1);
+  memory->expose(block.get(), std::make_shared<OwningLedger>(memory->take(mib)), 1);
   block.reset();  // its last offer, its last ledger, and the ledger's block
   EXPECT_EQ(memory->quarantined_bytes(), 0U);
 }
 
-TEST(Memory, addresses_elsewhere_are_nobodys_offer) {
+TEST(Memory, addresses_elsewhere_cannot_be_exposed) {
   const auto memory = Memory::of(make_arena());
   const auto ledger = std::make_shared<WrittenLedger>(std::map<int, std::uint64_t>{{1, 0}});
   const auto block = memory->take(1000);
   const int elsewhere = 0;
-  EXPECT_FALSE(memory->offer(&elsewhere, ledger, 1));
-  EXPECT_FALSE(memory->offer(block.get() + 1000, ledger, 1)) << "behind the end";
-  EXPECT_FALSE(memory->offer(memory->arena().allocate(10), ledger, 1)) << "not from take()";
+  EXPECT_FALSE(memory->expose(&elsewhere, ledger, 1));
+  EXPECT_FALSE(memory->expose(block.get() + 1000, ledger, 1)) << "behind the end";
+  EXPECT_FALSE(memory->expose(memory->arena().allocate(10), ledger, 1)) << "not from take()";
 }
 
 TEST(Memory, running_out_names_those_who_hold_memory_in_quarantine) {
   const auto memory = Memory::of(std::make_shared<Arena>(ArenaOptions{.bytes = 64 * mib, .commit_limit = 4 * mib}));
   const auto ledger = std::make_shared<WrittenLedger>(std::map<int, std::uint64_t>{{5, 0}, {7, 0}});
   auto block = memory->take(3 * mib);
-  memory->offer(block.get(), ledger, 1);
+  memory->expose(block.get(), ledger, 1);
   block.reset();
   EXPECT_THAT([&] { (void)memory->take(3 * mib); },
               ThrowsMessage<Error>(HasSubstr("(3 MiB more are free as soon as rank 5, 7 is done with them)")));
@@ -163,9 +161,9 @@ int rank_that_writes_late(Line& line) {
   line.say(arena->address().to_text());
   line.say(std::to_string(place));
   const auto peer = ArenaAddress::from_text(line.hear());
-  const Neighbours neighbours(arena, 1, {peer, arena->address()});
-  if (!neighbours.reaches(0)) return 1;
-  std::byte* const target = neighbours.at(0, std::stoull(line.hear()), mib);
+  const LocalPeers local_peers(arena, 1, {peer, arena->address()});
+  if (!local_peers.reaches(0)) return 1;
+  std::byte* const target = local_peers.at(0, std::stoull(line.hear()), mib);
   line.say("ready");
   while (desk->begin.load(std::memory_order_acquire) == 0)
     std::this_thread::yield();  // its alarm ends it at the latest
@@ -179,8 +177,8 @@ class DeskLedger final : public Ledger {
  public:
   explicit DeskLedger(const Desk& desk) : desk_(desk) {}
   [[nodiscard]] std::span<const int> peers() const override { return peers_; }
-  [[nodiscard]] bool is_done(int, std::uint64_t stamp) const override {
-    return desk_.done.load(std::memory_order_acquire) >= stamp;
+  [[nodiscard]] bool is_done(int, std::uint64_t seq) const override {
+    return desk_.done.load(std::memory_order_acquire) >= seq;
   }
 
  private:
@@ -194,16 +192,16 @@ class StoppedPeer : public testing::Test {
   void SetUp() override {
     const auto address = ArenaAddress::from_text(child_.line().hear());
     const auto place = std::stoull(child_.line().hear());
-    neighbours_ = std::make_unique<Neighbours>(arena_, 0, std::vector{arena_->address(), address});
-    ASSERT_TRUE(neighbours_->reaches(1)) << neighbours_->why_not(1);
-    desk_ = reinterpret_cast<Desk*>(neighbours_->at(1, place, sizeof(Desk)));
+    local_peers_ = std::make_unique<LocalPeers>(arena_, 0, std::vector{arena_->address(), address});
+    ASSERT_TRUE(local_peers_->reaches(1)) << local_peers_->why_not(1);
+    desk_ = reinterpret_cast<Desk*>(local_peers_->at(1, place, sizeof(Desk)));
 
     auto block = memory_->take(mib);
     address_ = block.get();
     child_.line().say(arena_->address().to_text());
     child_.line().say(std::to_string(arena_->offset_of(address_)));
     ASSERT_EQ(child_.line().hear(), "ready");
-    ASSERT_TRUE(memory_->offer(address_, std::make_shared<DeskLedger>(*desk_), 1));
+    ASSERT_TRUE(memory_->expose(address_, std::make_shared<DeskLedger>(*desk_), 1));
     child_.stop();
     desk_->begin.store(1, std::memory_order_release);
   }
@@ -211,7 +209,7 @@ class StoppedPeer : public testing::Test {
   ChildProcess child_{rank_that_writes_late};
   std::shared_ptr<Arena> arena_ = make_arena();
   std::shared_ptr<Memory> memory_ = Memory::of(arena_);
-  std::unique_ptr<Neighbours> neighbours_;
+  std::unique_ptr<LocalPeers> local_peers_;
   Desk* desk_ = nullptr;
   std::byte* address_ = nullptr;
 };

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A call of a few bytes takes it and gives it back within 200 ns: it is inlined, and giving it back is a full fence, so that
-// whoever has published something need not make another one before looking who sleeps (bell.hpp).
+// whoever has published something need not make another one before looking who sleeps (doorbell.hpp).
 #pragma once
 
 #include <atomic>

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "plan/cost.hpp"
-#include "sim/pace.hpp"
+#include "sim/throughput_curve.hpp"
 
 namespace tutti::sim {
 
@@ -28,14 +28,14 @@ struct Cluster {
   int cores = 0;           // per host, for the ranks to share; 0: one for each rank
   CostModel speed{};       // for the bytes that a core moves and reduces itself, the paces below count
   double call = 0;         // that a rank spends on a call before it begins with its plan
-  Pace inside{
+  ThroughputCurve inside{
       CostModel{}.inside.seconds_per_byte};  // of a core, at each end of a message; between hosts the card besides
   /// The same for messages that are sent at once, if they differ. The ends of a longer one wait for each other now and then: their
-  /// cores work as long per byte as for short ones, and are free for other messages for the rest of the pace above. Where
-  /// ranks share cores somebody always has work, and the pace above is all work.
-  std::optional<Pace> inside_eager{};
-  Pace reduce{CostModel{}.reduce_seconds_per_byte};
-  Pace copy{1 / 8e9};
+  /// cores work as long per byte as for short ones, and are free for other messages for the rest of the throughput above. Where
+  /// ranks share cores somebody always has work, and the throughput above is all work.
+  std::optional<ThroughputCurve> inside_eager{};
+  ThroughputCurve reduce{CostModel{}.reduce_seconds_per_byte};
+  ThroughputCurve copy{1 / 8e9};
   /// What leaves the hosts shares a network core of hosts × bandwidth ÷ oversubscription.
   double oversubscription = 1;
   std::int64_t eager_bytes_max = 64 << 10;  // a longer message is announced and waits for its receiver
@@ -45,7 +45,7 @@ struct Cluster {
   int dead = -1;  // a rank that does nothing at all
 
   /// At which a core puts in, or takes out, a message of so many bytes.
-  [[nodiscard]] const Pace& pace_of(std::int64_t message_bytes) const {
+  [[nodiscard]] const ThroughputCurve& throughput_of(std::int64_t message_bytes) const {
     return inside_eager && (message_bytes <= eager_bytes_max || !shares_cores()) ? *inside_eager : inside;
   }
   /// That both ends of such a message wait for each other.

@@ -25,7 +25,9 @@ namespace tutti::sim {
 
 namespace {
 
-std::string usual(const Pace& pace) { return fmt::format("{:.3g}", 1e-9 / pace.seconds_per_byte()); }
+std::string usual(const ThroughputCurve& throughput) {
+  return fmt::format("{:.3g}", 1e-9 / throughput.seconds_per_byte());
+}
 
 // As typed; times in microseconds, speeds in GB/s.
 struct Words {
@@ -73,10 +75,11 @@ Cluster cluster_of(const Words& words) {
   }
   Cluster cluster;
   cluster.cores = words.cores;
-  cluster.inside = parse_pace("--inside-bandwidth", words.inside_bandwidth);
-  if (!words.eager_bandwidth.empty()) cluster.inside_eager = parse_pace("--eager-bandwidth", words.eager_bandwidth);
-  cluster.reduce = parse_pace("--reduce-bandwidth", words.reduce_bandwidth);
-  cluster.copy = parse_pace("--copy-bandwidth", words.copy_bandwidth);
+  cluster.inside = parse_throughput("--inside-bandwidth", words.inside_bandwidth);
+  if (!words.eager_bandwidth.empty())
+    cluster.inside_eager = parse_throughput("--eager-bandwidth", words.eager_bandwidth);
+  cluster.reduce = parse_throughput("--reduce-bandwidth", words.reduce_bandwidth);
+  cluster.copy = parse_throughput("--copy-bandwidth", words.copy_bandwidth);
   cluster.speed = {
       .inside = {.latency = words.inside_latency * 1e-6, .seconds_per_byte = cluster.inside.seconds_per_byte()},
       .between = {.latency = words.latency * 1e-6, .seconds_per_byte = 1e-9 / words.bandwidth},
@@ -191,18 +194,18 @@ void add_command(CLI::App& tutti) {
   figure("--latency", words->latency, "between hosts, µs");
   figure("--bandwidth", words->bandwidth, "of a host's network card, each way, GB/s");
   figure("--inside-latency", words->inside_latency, "inside a host, after the sender is done, µs; may be negative");
-  const auto pace = [&](const char* name, std::string& value, const char* text) {
+  const auto throughput = [&](const char* name, std::string& value, const char* text) {
     sim->add_option(name, value, text)->capture_default_str()->group(topology);
   };
-  pace("--inside-bandwidth", words->inside_bandwidth,
-       "at which a core puts bytes in or takes them out, GB/s; by size of message: 4K:9,1M:5.5");
+  throughput("--inside-bandwidth", words->inside_bandwidth,
+             "at which a core puts bytes in or takes them out, GB/s; by size of message: 4K:9,1M:5.5");
   sim->add_option("--eager-bandwidth", words->eager_bandwidth,
                   "the same for messages that do not wait for their receiver; otherwise as --inside-bandwidth")
       ->group(topology);
   figure("--overhead", words->overhead, "that a rank spends per message, at each end, µs");
   figure("--call", words->call, "that a rank spends on a call before its first message, µs");
-  pace("--reduce-bandwidth", words->reduce_bandwidth, "at which a core reduces, GB/s; or by size");
-  pace("--copy-bandwidth", words->copy_bandwidth, "at which a core copies, GB/s; or by size");
+  throughput("--reduce-bandwidth", words->reduce_bandwidth, "at which a core reduces, GB/s; or by size");
+  throughput("--copy-bandwidth", words->copy_bandwidth, "at which a core copies, GB/s; or by size");
   figure("--oversubscription", words->oversubscription,
          "of the network core: 4 means a quarter of what hosts could send");
   figure("--turn", words->turn, "to hand a core from one rank to the next, where ranks share cores, µs");

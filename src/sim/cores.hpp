@@ -30,13 +30,13 @@ class Cores {
     }
   }
 
-  struct Grant {
+  struct Dispatch {
     std::uint32_t rank = 0;
     double begin = 0;
   };
   /// When the rank may begin, or nothing: then release() will name it.
-  std::optional<Grant> ask(std::uint32_t rank, double now) {
-    if (!shared_) return Grant{rank, now};
+  std::optional<Dispatch> ask(std::uint32_t rank, double now) {
+    if (!shared_) return Dispatch{rank, now};
     Place& place = places_[rank];
     if (cores_[place.core].used && now > place.awake_until) place.core = unused_core(rank);
     Core& core = cores_[place.core];
@@ -45,10 +45,10 @@ class Cores {
       return std::nullopt;
     }
     core.used = true;
-    return Grant{rank, now <= core.idle_from ? now : now + cluster_.wake};
+    return Dispatch{rank, now <= core.idle_from ? now : now + cluster_.wake};
   }
   /// The rank has nothing more to do. Who gets its core, if anybody waits.
-  std::optional<Grant> release(std::uint32_t rank, double now) {
+  std::optional<Dispatch> release(std::uint32_t rank, double now) {
     if (!shared_) return std::nullopt;
     Place& place = places_[rank];
     Core& core = cores_[place.core];
@@ -58,22 +58,22 @@ class Cores {
       return std::nullopt;
     }
     place.awake_until = now + cluster_.speed.overhead * turns;
-    const Grant next = turn_of(core.waiting.front(), now);
+    const Dispatch next = turn_of(core.waiting.front(), now);
     core.waiting.pop_front();
     return next;
   }
   /// When the core of a rank that has released it looks for another rank, unless somebody uses it again.
-  [[nodiscard]] std::optional<double> looks_at(std::uint32_t rank) const {
+  [[nodiscard]] std::optional<double> steals_at(std::uint32_t rank) const {
     if (!shared_) return std::nullopt;
-    return looks_at(cores_[places_[rank].core]);
+    return steals_at(cores_[places_[rank].core]);
   }
   /// That moment has come: the core takes over a rank that waits for another one.
-  std::optional<Grant> take_over(std::uint32_t rank, double now) {
+  std::optional<Dispatch> steal(std::uint32_t rank, double now) {
     const std::size_t own = places_[rank].core, first = first_core(static_cast<int>(rank));
-    if (cores_[own].used || looks_at(cores_[own]) != now) return std::nullopt;
+    if (cores_[own].used || steals_at(cores_[own]) != now) return std::nullopt;
     for (std::size_t other = first; other < first + static_cast<std::size_t>(cluster_.cores); ++other) {
       if (cores_[other].waiting.empty()) continue;
-      const Grant next = turn_of(cores_[other].waiting.front(), now);
+      const Dispatch next = turn_of(cores_[other].waiting.front(), now);
       cores_[other].waiting.pop_front();
       places_[next.rank].core = own;
       cores_[own].used = true;
@@ -95,9 +95,9 @@ class Cores {
     std::size_t core = 0;
     double awake_until = 0;
   };
-  [[nodiscard]] double looks_at(const Core& core) const { return core.idle_from + cluster_.wake; }
+  [[nodiscard]] double steals_at(const Core& core) const { return core.idle_from + cluster_.wake; }
   // Who only enters has come from the call before, and had the core for that.
-  [[nodiscard]] Grant turn_of(std::uint32_t rank, double now) const {
+  [[nodiscard]] Dispatch turn_of(std::uint32_t rank, double now) const {
     return {rank, places_[rank].awake_until > 0 ? now + cluster_.turn : now};
   }
   [[nodiscard]] std::size_t first_core(int rank) const {

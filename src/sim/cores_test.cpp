@@ -43,10 +43,10 @@ TEST_F(SharedCores, WhoComesBackPaysForTheTurnAndWhoEntersDoesNot) {
 
 TEST_F(SharedCores, AnIdleCoreTakesOverWhoWaitsForAnotherForLong) {
   EXPECT_FALSE(cores_.release(1, 5e-6));
-  ASSERT_TRUE(cores_.looks_at(1));
-  EXPECT_NEAR(*cores_.looks_at(1), 56e-6, tiny);  // 1 µs awake, and as long as it takes to wake it
-  EXPECT_FALSE(cores_.take_over(1, 6e-6));
-  const auto taken = cores_.take_over(1, *cores_.looks_at(1));
+  ASSERT_TRUE(cores_.steals_at(1));
+  EXPECT_NEAR(*cores_.steals_at(1), 56e-6, tiny);  // 1 µs awake, and as long as it takes to wake it
+  EXPECT_FALSE(cores_.steal(1, 6e-6));
+  const auto taken = cores_.steal(1, *cores_.steals_at(1));
   ASSERT_TRUE(taken);
   EXPECT_EQ(taken->rank, 2u);
   EXPECT_FALSE(cores_.ask(1, 60e-6)) << "both cores are in use now";
@@ -54,11 +54,11 @@ TEST_F(SharedCores, AnIdleCoreTakesOverWhoWaitsForAnotherForLong) {
 
 TEST_F(SharedCores, ACoreThatIsUsedAgainTakesNobodyOver) {
   EXPECT_FALSE(cores_.release(1, 5e-6));
-  const double looks_at = *cores_.looks_at(1);
+  const double steals_at = *cores_.steals_at(1);
   const auto again = cores_.ask(1, 5.5e-6);
   ASSERT_TRUE(again);
   EXPECT_NEAR(again->begin, 5.5e-6, tiny) << "it was still looking around";
-  EXPECT_FALSE(cores_.take_over(1, looks_at));
+  EXPECT_FALSE(cores_.steal(1, steals_at));
 }
 
 TEST_F(SharedCores, AnIdleCoreHasToBeWokenAndServesWhoSleptElsewhere) {
@@ -76,7 +76,7 @@ TEST(Cores, WithACoreForEachRankNobodyWaits) {
   Cores cores(cluster, 3);
   for (std::uint32_t rank = 0; rank < 3; ++rank) EXPECT_NEAR(cores.ask(rank, 7e-6)->begin, 7e-6, tiny);
   EXPECT_FALSE(cores.release(0, 8e-6));
-  EXPECT_FALSE(cores.looks_at(0));
+  EXPECT_FALSE(cores.steals_at(0));
 }
 
 }  // namespace

@@ -9,14 +9,14 @@
 namespace tutti::sim {
 
 enum class Happening : std::uint8_t {
-  job_ended,   // the rank's core is done with its job
-  at_core,     // bytes for `rank` come to the network's core
-  at_card,     // … to the network card of its host
-  arrived,     // … to the rank itself: the first of them
-  announced,   // a long message waits at its sender
-  granted,     // … and may be sent: `task` is the sender's
-  landed,      // the last bytes are there, and taken
-  core_looks,  // the core that the rank had is idle, and looks for a rank that waits for another one
+  action_ended,  // the rank's core is done with its job
+  at_core,       // bytes for `rank` come to the network's core
+  at_card,       // … to the network card of its host
+  arrived,       // … to the rank itself: the first of them
+  announced,     // a long message waits at its sender
+  cts_received,  // … and may be sent: `task` is the sender's
+  landed,        // the last bytes are there, and taken
+  core_steals,   // the core that the rank had is idle, and looks for a rank that waits for another one
 };
 
 struct Event {

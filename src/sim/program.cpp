@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <unordered_map>
 
-#include "sim/draft.hpp"
+#include "sim/expanded_plan.hpp"
 
 namespace tutti::sim {
 
@@ -35,9 +35,9 @@ std::uint32_t Exchanges::task(std::int32_t shift, std::uint32_t tag) const {
 namespace {
 
 // `tasks` has one more than there are.
-void link(Program& program, const std::vector<Draft::Edge>& edges) {
+void link(Program& program, const std::vector<ExpandedPlan::Edge>& edges) {
   const std::size_t count = program.size();
-  for (const Draft::Edge& edge : edges) {
+  for (const ExpandedPlan::Edge& edge : edges) {
     ++program.tasks[edge.before + 1].unlock_begin;
     ++program.tasks[edge.after].needs;
   }
@@ -45,7 +45,7 @@ void link(Program& program, const std::vector<Draft::Edge>& edges) {
   program.unlocks.resize(edges.size());
   std::vector<std::uint32_t> next(count);
   for (std::size_t i = 0; i < count; ++i) next[i] = program.tasks[i].unlock_begin;
-  for (const Draft::Edge& edge : edges) program.unlocks[next[edge.before]++] = edge.after;
+  for (const ExpandedPlan::Edge& edge : edges) program.unlocks[next[edge.before]++] = edge.after;
 }
 
 // How many messages there are for each peer, by its shift.
@@ -60,16 +60,16 @@ std::unordered_map<std::int32_t, std::uint32_t> messages_of(const Program& progr
 }  // namespace
 
 Program compile(const Plan& plan, std::int64_t element_bytes, const Table& table) {
-  Draft draft = write_out(plan, element_bytes, table);
-  join_twins(draft);
+  ExpandedPlan expanded = write_out(plan, element_bytes, table);
+  merge_equivalent_nodes(expanded);
 
   Program program;
-  const std::size_t count = draft.nodes.size();
+  const std::size_t count = expanded.nodes.size();
   program.tasks.resize(count + 1);
   // Tags anew: the messages of sub-requests are numbered along with the others, on both sides in the same order.
   std::unordered_map<int, std::uint32_t> sent, received;
   for (std::size_t i = 0; i < count; ++i) {
-    const Draft::Node& node = draft.nodes[i];
+    const ExpandedPlan::Node& node = expanded.nodes[i];
     Task& task = program.tasks[i];
     task.work = node.work;
     task.bytes = node.bytes;
@@ -79,7 +79,7 @@ Program compile(const Plan& plan, std::int64_t element_bytes, const Table& table
     task.shift = (node.peer - plan.spec.rank + plan.spec.size) % plan.spec.size;
     task.tag = (node.work == Work::send ? sent : received)[node.peer]++;
   }
-  link(program, draft.edges);
+  link(program, expanded.edges);
   return program;
 }
 
@@ -87,7 +87,7 @@ Program repeated(const Program& program, int calls) {
   auto sends = messages_of(program, Work::send), recvs = messages_of(program, Work::recv);
   const auto size = static_cast<std::uint32_t>(program.size());
   Program result;
-  std::vector<Draft::Edge> edges;
+  std::vector<ExpandedPlan::Edge> edges;
   for (std::uint32_t call = 0; call < static_cast<std::uint32_t>(calls); ++call) {
     const std::uint32_t begin = call * (size + 1), entry = begin - 1, exit = begin + size;
     const bool first = call == 0, last = call + 1 == static_cast<std::uint32_t>(calls);

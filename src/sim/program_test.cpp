@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/draft.hpp"
+#include "sim/expanded_plan.hpp"
 #include "sim/workload.hpp"
 
 namespace tutti::sim {
@@ -111,7 +111,7 @@ TEST(Program, CallsWithoutTasksAreEnteredAllTheSame) {
   EXPECT_EQ(thrice.tasks[1].needs, 1u);
 }
 
-TEST(Program, KnowsWhatWasTouchedSinceAPieceWasTouched) {
+TEST(Program, KnowsTheReuseDistanceOfARange) {
   // Direct: a block goes to each of three others, and theirs come in. The first time a block is touched, all the rest was in between.
   const CatalogRow* direct = find_algorithm(Verb::all_gather, Algorithm::direct);
   const std::int64_t block = 1 << 20, all = 5 * block;  // the input and four blocks of output
@@ -125,17 +125,17 @@ TEST(Program, KnowsWhatWasTouchedSinceAPieceWasTouched) {
   EXPECT_EQ(received, (std::vector<std::int64_t>{all, all, all}));
 }
 
-TEST(Draft, OnlyLocalWorkIsJoined) {
-  Draft draft;
-  draft.nodes = {{.work = Work::recv, .peer = 1, .bytes = 8}, {.work = Work::local, .bytes = 4},
-                 {.work = Work::local, .bytes = 4},           {.work = Work::local, .bytes = 7},
-                 {.work = Work::send, .peer = 1, .bytes = 8}, {.work = Work::send, .peer = 2, .bytes = 8}};
-  draft.edges = {{0, 1}, {0, 2}, {1, 4}, {2, 4}, {3, 4}, {0, 5}};
-  join_twins(draft);
-  ASSERT_EQ(draft.nodes.size(), 5u);
-  EXPECT_EQ(draft.nodes[1].bytes, 8);  // both wait for the receive, the send waits for both
-  EXPECT_EQ(draft.nodes[2].bytes, 7);  // waits for nothing
-  EXPECT_EQ(draft.edges.size(), 4u);
+TEST(ExpandedPlan, OnlyLocalWorkIsJoined) {
+  ExpandedPlan expanded;
+  expanded.nodes = {{.work = Work::recv, .peer = 1, .bytes = 8}, {.work = Work::local, .bytes = 4},
+                    {.work = Work::local, .bytes = 4},           {.work = Work::local, .bytes = 7},
+                    {.work = Work::send, .peer = 1, .bytes = 8}, {.work = Work::send, .peer = 2, .bytes = 8}};
+  expanded.edges = {{0, 1}, {0, 2}, {1, 4}, {2, 4}, {3, 4}, {0, 5}};
+  merge_equivalent_nodes(expanded);
+  ASSERT_EQ(expanded.nodes.size(), 5u);
+  EXPECT_EQ(expanded.nodes[1].bytes, 8);  // both wait for the receive, the send waits for both
+  EXPECT_EQ(expanded.nodes[2].bytes, 7);  // waits for nothing
+  EXPECT_EQ(expanded.edges.size(), 4u);
 }
 
 }  // namespace

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "sim/action_queue.hpp"
 #include "sim/cores.hpp"
 #include "sim/event_queue.hpp"
-#include "sim/jobs.hpp"
 #include "sim/messages.hpp"
 
 namespace tutti::sim {
@@ -18,7 +18,7 @@ namespace tutti::sim {
 namespace {
 
 struct Rank {
-  Jobs jobs;
+  ActionQueue actions;
   bool at_work = false;  // has a core, or waits for one
   bool entered = false;  // has begun with its plan
   double slowness = 1;
@@ -52,7 +52,7 @@ class Simulation {
 
   Outcome run() {
     for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-      if (!is_dead(rank)) assign(rank, 0, Job::enter);
+      if (!is_dead(rank)) assign(rank, 0, Action::enter);
     }
     while (!events_.empty()) {
       const Event event = events_.pop();
@@ -84,59 +84,59 @@ class Simulation {
   void ready(std::uint32_t rank, std::uint32_t index) {
     const Task& task = task_of(rank, index);
     switch (task.work) {
-      case Work::send: assign(rank, index, is_long(task) ? Job::announce : Job::send); break;
+      case Work::send: assign(rank, index, is_long(task) ? Action::rts : Action::send); break;
       case Work::recv:
         if (needs_[ranks_[rank].state + index] == here_bit) accept(rank, index);
         break;
-      case Work::local: assign(rank, index, Job::compute); break;
-      case Work::call: assign(rank, index, Job::enter); break;
+      case Work::local: assign(rank, index, Action::compute); break;
+      case Work::call: assign(rank, index, Action::enter); break;
       case Work::join: complete(rank, index); break;
     }
   }
 
   void accept(std::uint32_t rank, std::uint32_t index) {
-    assign(rank, index, is_long(task_of(rank, index)) ? Job::grant : Job::receive);
+    assign(rank, index, is_long(task_of(rank, index)) ? Action::cts : Action::receive);
   }
 
-  void assign(std::uint32_t index, std::uint32_t task, Job job) {
+  void assign(std::uint32_t index, std::uint32_t task, Action action) {
     Rank& rank = ranks_[index];
-    rank.jobs.push(task, job);
+    rank.actions.push(task, action);
     if (rank.at_work) return;
     rank.at_work = true;
-    if (const auto core = cores_.ask(index, now_)) begin_job(index, core->begin);
+    if (const auto core = cores_.ask(index, now_)) begin_action(index, core->begin);
   }
 
-  void begin_job(std::uint32_t index, double begin) {
+  void begin_action(std::uint32_t index, double begin) {
     const Rank& rank = ranks_[index];
-    const Assignment next = rank.jobs.first();
+    const Assignment next = rank.actions.first();
     const Task& task = rank.program->tasks[next.task];
-    const Job job = next.what();
-    const double end = begin + seconds_of(job, task, cluster_) * rank.slowness;
-    const bool sends = job == Job::send || job == Job::send_granted;
+    const Action action = next.what();
+    const double end = begin + seconds_of(action, task, cluster_) * rank.slowness;
+    const bool sends = action == Action::send || action == Action::send_after_cts;
     if (sends && !is_dead(messages_.peer_of(index, task)))
       messages_.transmit(index, task, begin, end, depth_[rank.state + next.task] + 1);
-    events_.push(end, Happening::job_ended, index, next.task);
+    events_.push(end, Happening::action_ended, index, next.task);
   }
 
   void happen(const Event& event) {
     const std::int64_t bytes = task_of(event.rank, event.task).bytes;
     switch (event.what()) {
-      case Happening::job_ended: job_ended(event.rank); break;
+      case Happening::action_ended: action_ended(event.rank); break;
       case Happening::at_core: messages_.cross_core(event, bytes); break;
       case Happening::at_card: messages_.enter_host(event, bytes); break;
       case Happening::arrived:
         if (is_long(task_of(event.rank, event.task))) {
           deepen(event);
-          assign(event.rank, event.task, Job::receive);
+          assign(event.rank, event.task, Action::receive);
         } else {
           take(event);
         }
         break;
       case Happening::announced: take(event); break;
-      case Happening::granted: assign(event.rank, event.task, Job::send_granted); break;
+      case Happening::cts_received: assign(event.rank, event.task, Action::send_after_cts); break;
       case Happening::landed: complete(event.rank, event.task); break;
-      case Happening::core_looks:
-        if (const auto next = cores_.take_over(event.rank, now_)) begin_job(next->rank, next->begin);
+      case Happening::core_steals:
+        if (const auto next = cores_.steal(event.rank, now_)) begin_action(next->rank, next->begin);
         break;
     }
   }
@@ -154,35 +154,35 @@ class Simulation {
     if (needs == here_bit && ranks_[event.rank].entered) accept(event.rank, event.task);
   }
 
-  void job_ended(std::uint32_t index) {
-    const Assignment done = ranks_[index].jobs.pop();
+  void action_ended(std::uint32_t index) {
+    const Assignment done = ranks_[index].actions.pop();
     const Task& task = task_of(index, done.task);
     switch (done.what()) {
-      case Job::announce: {
+      case Action::rts: {
         if (is_dead(messages_.peer_of(index, task))) break;
         const auto receive = messages_.receive_of(index, task);
         events_.push(now_ + messages_.latency(index, task), Happening::announced, receive.rank, receive.task);
         break;
       }
-      case Job::grant: {
+      case Action::cts: {
         const auto send = messages_.send_of(index, task);
-        events_.push(now_ + messages_.latency(index, task), Happening::granted, send.rank, send.task);
+        events_.push(now_ + messages_.latency(index, task), Happening::cts_received, send.rank, send.task);
         break;
       }
-      case Job::enter:
+      case Action::enter:
         if (ranks_[index].entered) {
           complete(index, done.task);
         } else {
           entered(index);
         }
         break;
-      case Job::receive: received(index, done.task); break;
+      case Action::receive: received(index, done.task); break;
       default: complete(index, done.task);
     }
-    if (!ranks_[index].jobs.empty()) return begin_job(index, now_);
+    if (!ranks_[index].actions.empty()) return begin_action(index, now_);
     ranks_[index].at_work = false;
-    if (const auto next = cores_.release(index, now_)) return begin_job(next->rank, next->begin);
-    if (const auto look = cores_.looks_at(index)) events_.push(*look, Happening::core_looks, index, 0);
+    if (const auto next = cores_.release(index, now_)) return begin_action(next->rank, next->begin);
+    if (const auto look = cores_.steals_at(index)) events_.push(*look, Happening::core_steals, index, 0);
   }
 
   // The core is done with what was there; the last bytes may still be on their way.
@@ -190,7 +190,7 @@ class Simulation {
     const Task& task = task_of(rank, index);
     double end = now_;
     if (task.bytes > Network::first_bytes) {
-      const double first = cluster_.pace_of(task.bytes).seconds(Network::first_bytes, task.bytes_since);
+      const double first = cluster_.throughput_of(task.bytes).seconds(Network::first_bytes, task.bytes_since);
       end = std::max(end, messages_.take_last({rank, index}) + first * ranks_[rank].slowness);
       end += messages_.seconds_of_waiting(rank, task);
     }

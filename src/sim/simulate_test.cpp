@@ -14,9 +14,9 @@ Cluster cluster_of(int ranks, int ranks_per_host) {
                    .between = {.latency = 100e-6, .seconds_per_byte = 2e-9},
                    .overhead = 1e-6,
                    .reduce_seconds_per_byte = 0.5e-9};
-  cluster.inside = Pace(1e-9);
-  cluster.reduce = Pace(0.5e-9);
-  cluster.copy = Pace(0.25e-9);
+  cluster.inside = ThroughputCurve(1e-9);
+  cluster.reduce = ThroughputCurve(0.5e-9);
+  cluster.copy = ThroughputCurve(0.25e-9);
   return cluster;
 }
 
@@ -68,21 +68,21 @@ TEST(Simulate, CallsOneAfterTheOtherOverlapAndCountAsOneOnAverage) {
 TEST(Simulate, MessagesThatAreSentAtOnceMayHaveAPaceOfTheirOwn) {
   Cluster cluster = cluster_of(2, 2);
   const double eager = run(Verb::broadcast, Algorithm::binomial, 64 << 10, cluster).seconds;
-  cluster.inside_eager = Pace(0.5e-9);
+  cluster.inside_eager = ThroughputCurve(0.5e-9);
   EXPECT_LT(run(Verb::broadcast, Algorithm::binomial, 64 << 10, cluster).seconds, eager - 0.4e-9 * (64 << 10));
 }
 
 TEST(Simulate, WhileTheEndsOfALongMessageWaitForEachOtherTheirCoresServeOthers) {
   const auto faster = [](Verb verb, Algorithm algorithm, Cluster cluster) {
     const double slow = run(verb, algorithm, 1 << 20, cluster).seconds;
-    cluster.inside_eager = Pace(0.5e-9);
+    cluster.inside_eager = ThroughputCurve(0.5e-9);
     return slow / run(verb, algorithm, 1 << 20, cluster).seconds;
   };
   EXPECT_NEAR(faster(Verb::all_to_all, Algorithm::pairwise, cluster_of(2, 2)), 1, 0.05) << "one message each way";
   EXPECT_GT(faster(Verb::all_to_all, Algorithm::direct, cluster_of(8, 8)), 1.4) << "seven";
-  Cluster crowded = cluster_of(8, 8);
-  crowded.cores = 2;
-  EXPECT_EQ(faster(Verb::all_to_all, Algorithm::direct, crowded), 1)
+  Cluster few_cores = cluster_of(8, 8);
+  few_cores.cores = 2;
+  EXPECT_EQ(faster(Verb::all_to_all, Algorithm::direct, few_cores), 1)
       << "where ranks share cores somebody always has work";
 }
 
@@ -101,7 +101,7 @@ TEST(Simulate, AMessageBetweenHostsPassesTwoCardsAsItFlows) {
   EXPECT_NEAR(outcome.seconds, 2e-6 + 100e-6 + 2e-6 + 2e-6, tiny);  // the cards overlap
 }
 
-TEST(Simulate, ALongMessageIsAnnouncedGrantedAndTakenAsItComes) {
+TEST(Simulate, ALongMessageWaitsForItsCtsAndIsReceivedAsItComes) {
   const Cluster cluster = cluster_of(2, 2);
   const std::int64_t bytes = 1 << 20, first = 16 << 10;
   const double one_way = 1e-6 + 10e-6;

@@ -89,7 +89,7 @@ class FileStore final : public Store {
   }
 
  private:
-  struct Call {
+  struct StoreCall {
     Access access;
     std::string_view name;
     std::string_view key;
@@ -103,7 +103,7 @@ class FileStore final : public Store {
     table.set(key, std::make_shared<const std::string>(std::move(change.value)));
   }
 
-  void use(const Call& call, const std::function<void(Table&)>& action) {
+  void use(const StoreCall& call, const std::function<void(Table&)>& action) {
     check_key(call.key);
     Backoff backoff(std::chrono::microseconds(50), std::chrono::milliseconds(10));
     while (true) {
@@ -115,7 +115,7 @@ class FileStore final : public Store {
     }
   }
 
-  Value find(const Call& call) {
+  Value find(const StoreCall& call) {
     Value value;
     use(call, [&](Table& table) { value = table.find(call.key); });
     return value;

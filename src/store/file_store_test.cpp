@@ -37,8 +37,8 @@ class FileStoreTest : public testing::Test {
   }
   ~FileStoreTest() override { std::filesystem::remove_all(folder_); }
 
-  template <class Failure, class Call>
-  static std::string error_of(Call call) {
+  template <class Failure, class Function>
+  static std::string error_of(Function call) {
     try {
       call();
     } catch (const Failure& error) {

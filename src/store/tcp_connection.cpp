@@ -18,7 +18,7 @@ TcpConnection::TcpConnection(UniqueFd socket, const wire::Secret& secret)
                  Handshake::Setup{.role = Handshake::Role::acceptor, .secret = secret, .purpose = "store"}) {}
 
 TcpConnection::Outcome TcpConnection::receive(std::span<std::byte> buffer, std::vector<Request>& requests) {
-  if (handshake_ && greet(buffer) == Outcome::finished) return Outcome::finished;
+  if (handshake_ && shake_hands(buffer) == Outcome::finished) return Outcome::finished;
   constexpr int reads_max = 4;
   for (int reads = 0; reads < reads_max && !handshake_; ++reads) {
     const Transfer moved = wire::read_some(socket_.get(), buffer);
@@ -30,7 +30,7 @@ TcpConnection::Outcome TcpConnection::receive(std::span<std::byte> buffer, std::
   return Outcome::alive;
 }
 
-TcpConnection::Outcome TcpConnection::greet(std::span<std::byte> buffer) {
+TcpConnection::Outcome TcpConnection::shake_hands(std::span<std::byte> buffer) {
   while (handshake_->wanted() > 0) {
     const Transfer moved = wire::read_some(socket_.get(), buffer.first(std::min(buffer.size(), handshake_->wanted())));
     if (moved.closed()) handshake_->closed(moved.error == 0 ? "closed the connection" : "reset the connection");

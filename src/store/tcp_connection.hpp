@@ -31,7 +31,7 @@ class TcpConnection {
   Outcome flush();
 
   [[nodiscard]] int fd() const { return socket_.get(); }
-  [[nodiscard]] bool is_stranger() const { return handshake_.has_value(); }
+  [[nodiscard]] bool is_unauthenticated() const { return handshake_.has_value(); }
   // Why a stranger that spoke our protocol did not prove that it knows the secret; empty for others, such as a port scan.
   [[nodiscard]] std::string refusal() const;
   [[nodiscard]] bool has_output() const { return !output_.empty() || (handshake_ && !handshake_->output().empty()); }
@@ -47,7 +47,7 @@ class TcpConnection {
     [[nodiscard]] std::size_t bytes() const { return head.bytes().size() + (payload ? payload->size() : 0); }
   };
 
-  Outcome greet(std::span<std::byte> buffer);
+  Outcome shake_hands(std::span<std::byte> buffer);
   Outcome flush_handshake();
   Outcome flush_replies();
   void drop_sent(std::size_t bytes);

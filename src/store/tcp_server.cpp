@@ -60,23 +60,23 @@ class Loop {
           serve(id, events[static_cast<std::size_t>(i)].events);
         }
       }
-      drop_late_strangers();
-      if (door_closed_ && has_room()) open_door();
+      drop_late_unauthenticated();
+      if (accepting_stopped_ && has_room()) resume_accepting();
     }
   }
 
  private:
   static constexpr std::uint64_t stop_id = 0, listener_id = 1;
 
-  struct Stranger {
+  struct Unauthenticated {
     std::uint64_t id;
     TimePoint came;
   };
-  using Strangers = std::list<Stranger>;  // the oldest first
+  using UnauthenticatedList = std::list<Unauthenticated>;  // the oldest first
   struct Client {
     TcpConnection connection;
     wire::Address peer;
-    Strangers::iterator stranger;  // strangers_.end() once it is known
+    UnauthenticatedList::iterator unauthenticated;  // strangers_.end() once it is known
     std::uint32_t watched = EPOLLIN;
   };
 
@@ -87,14 +87,14 @@ class Loop {
 
   // A stranger may take a descriptor that the program needs: only so many, as there are.
   [[nodiscard]] bool has_room() const {
-    return strangers_.size() < std::min(options_.strangers_max, wire::descriptors_for_strangers());
+    return unauthenticated_.size() < std::min(options_.unauthenticated_max, wire::descriptors_for_unauthenticated());
   }
 
   // As many as wait, within reason: those who are served already must not starve during a flood.
   void accept_all() try {
     constexpr int accepts_max = 256;
     for (int accepts = 0; accepts < accepts_max; ++accepts) {
-      if (!has_room()) return close_door();
+      if (!has_room()) return stop_accepting();
       auto accepted = listener_.accept();
       if (!accepted) break;
       admit(*std::move(accepted));
@@ -113,22 +113,22 @@ class Loop {
     const TimePoint came = now();
     Client client{.connection = TcpConnection(std::move(accepted.socket), options_.secret),
                   .peer = accepted.peer,
-                  .stranger = strangers_.end()};
+                  .unauthenticated = unauthenticated_.end()};
     const auto entry = clients_.emplace(id, std::move(client)).first;
-    entry->second.stranger = strangers_.insert(strangers_.end(), {.id = id, .came = came});
+    entry->second.unauthenticated = unauthenticated_.insert(unauthenticated_.end(), {.id = id, .came = came});
   } catch (const std::exception&) {
     // Its own trouble, or a want of memory: it is hung up on, and may try again.
   }
 
   // Level-triggered, the queue at the door would wake us again and again.
-  void close_door() {
+  void stop_accepting() {
     epoll_event nothing{.events = 0, .data = {.u64 = listener_id}};
-    door_closed_ = epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, listener_.fd(), &nothing) == 0;
+    accepting_stopped_ = epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, listener_.fd(), &nothing) == 0;
   }
-  void open_door() {
+  void resume_accepting() {
     epoll_event event{.events = EPOLLIN, .data = {.u64 = listener_id}};
     epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, listener_.fd(), &event);
-    door_closed_ = false;
+    accepting_stopped_ = false;
   }
 
   void report(const std::string& sentence) const {
@@ -154,7 +154,7 @@ class Loop {
     } catch (const std::exception&) {
       return drop(id);  // it does not speak the protocol, or asked for more than there is: its own next call says so
     }
-    if (!connection.is_stranger()) forget_stranger(found->second);
+    if (!connection.is_unauthenticated()) forget_unauthenticated(found->second);
     if (connection.flush() == Outcome::finished) return drop(id);
     update_watch(found->second, id);
   }
@@ -178,26 +178,27 @@ class Loop {
     client.watched = wanted;
   }
 
-  void forget_stranger(Client& client) {
-    if (client.stranger != strangers_.end()) strangers_.erase(std::exchange(client.stranger, strangers_.end()));
+  void forget_unauthenticated(Client& client) {
+    if (client.unauthenticated != unauthenticated_.end())
+      unauthenticated_.erase(std::exchange(client.unauthenticated, unauthenticated_.end()));
   }
 
   void drop(std::uint64_t id) {
     const auto found = clients_.find(id);
     service_.gone(id);
-    forget_stranger(found->second);
+    forget_unauthenticated(found->second);
     clients_.erase(found);  // closing the socket takes it out of the epoll
   }
 
   // Of the oldest stranger: where others wait for its place it has less time.
   [[nodiscard]] TimePoint next_deadline() const {
-    if (strangers_.empty()) return TimePoint::max();
-    const Duration hurried = std::min(options_.stranger_timeout, options_.stranger_patience);
-    const bool crowded = door_closed_ && !has_room();
-    return deadline_after(strangers_.front().came, crowded ? hurried : options_.stranger_timeout);
+    if (unauthenticated_.empty()) return TimePoint::max();
+    const Duration hurried = std::min(options_.unauthenticated_timeout, options_.unauthenticated_time_min);
+    const bool waited_for = accepting_stopped_ && !has_room();
+    return deadline_after(unauthenticated_.front().came, waited_for ? hurried : options_.unauthenticated_timeout);
   }
-  void drop_late_strangers() {
-    while (!strangers_.empty() && next_deadline() <= now()) drop(strangers_.front().id);
+  void drop_late_unauthenticated() {
+    while (!unauthenticated_.empty() && next_deadline() <= now()) drop(unauthenticated_.front().id);
   }
 
   TcpStoreServer::Options options_;
@@ -205,10 +206,10 @@ class Loop {
   UniqueFd epoll_;
   Service service_;
   std::unordered_map<std::uint64_t, Client> clients_;
-  Strangers strangers_;
+  UnauthenticatedList unauthenticated_;
   std::uint64_t next_id_ = listener_id + 1;
-  bool door_closed_ = false;  // there was no room for strangers, and somebody waits
-  std::size_t dropped_ = 0;   // connections, for want of descriptors
+  bool accepting_stopped_ = false;  // there was no room for strangers, and somebody waits
+  std::size_t dropped_ = 0;         // connections, for want of descriptors
   std::vector<std::byte> buffer_;
   std::vector<Request> requests_;
 };

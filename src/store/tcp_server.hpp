@@ -17,9 +17,9 @@
 namespace tutti {
 
 // 1. It listens on exactly the address asked for; port 0 takes a free one.
-// 2. A connection is a stranger until it has proved that it knows the secret. Strangers have `stranger_timeout` for that,
-//    and beyond `strangers_max`, or an eighth of the descriptors this process may have, the oldest makes room for the newest
-//    as soon as it had `stranger_patience`; until then the newest waits at the door. Nothing a stranger sends reaches the
+// 2. A connection is a stranger until it has proved that it knows the secret. UnauthenticatedConnections have `unauthenticated_timeout` for that,
+//    and beyond `unauthenticated_max`, or an eighth of the descriptors this process may have, the oldest makes room for the newest
+//    as soon as it had `unauthenticated_time_min`; until then the newest waits at the door. Nothing a stranger sends reaches the
 //    store; one that greets like a rank and does not know the secret is reported.
 // 3. Whatever one client does harms only its own connection.
 //    Should no connection come in any more, those that are there are served on.
@@ -31,9 +31,9 @@ class TcpStoreServer {
   struct Options {
     wire::Address address = wire::Address::loopback();
     wire::Secret secret;
-    Duration stranger_timeout = std::chrono::seconds(5);
-    Duration stranger_patience = std::chrono::seconds(1);
-    std::size_t strangers_max = 4096;
+    Duration unauthenticated_timeout = std::chrono::seconds(5);
+    Duration unauthenticated_time_min = std::chrono::seconds(1);
+    std::size_t unauthenticated_max = 4096;
     // What people should know, in a sentence: that somebody failed to authenticate, and from where; that descriptors ran
     // out. On the server's thread.
     std::function<void(const std::string& sentence)> on_trouble = {};

@@ -40,9 +40,9 @@ class TcpServer : public testing::Test {
 
   wire::HostPort where() const { return {server_->address().host(), server_->address().port()}; }
   std::shared_ptr<Store> client() { return tcp_store({.server = where(), .secret = secret_, .deadline = soon()}); }
-  UniqueFd stranger() { return wire::connect(server_->address(), soon()); }
+  UniqueFd unauthenticated() { return wire::connect(server_->address(), soon()); }
   UniqueFd authenticated() {
-    UniqueFd socket = stranger();
+    UniqueFd socket = unauthenticated();
     Handshake handshake({.role = Handshake::Role::initiator, .secret = secret_});
     wire::authenticate(socket.get(), handshake, "the server", soon());
     return socket;
@@ -82,11 +82,11 @@ TEST_F(TcpServer, TellsWhoHasTheWrongSecret) {
 TEST_F(TcpServer, GoesOnServingThroughAPortScanAndRandomBytes) {
   start();
   const auto honest = client();
-  for (int i = 0; i < 200; ++i) stranger().reset();
+  for (int i = 0; i < 200; ++i) unauthenticated().reset();
   std::vector<UniqueFd> noisy;
   std::vector<std::byte> noise(4096);
   for (int i = 0; i < 50; ++i) {
-    noisy.push_back(stranger());
+    noisy.push_back(unauthenticated());
     wire::fill_random(noise);
     wire::write_some(noisy.back().get(), noise);
   }
@@ -96,9 +96,9 @@ TEST_F(TcpServer, GoesOnServingThroughAPortScanAndRandomBytes) {
 }
 
 TEST_F(TcpServer, DropsThoseWhoNeverFinishTheHandshake) {
-  start({.secret = secret_, .stranger_timeout = 50ms});
+  start({.secret = secret_, .unauthenticated_timeout = 50ms});
   const auto honest = client();
-  const UniqueFd silent = stranger(), slow = stranger();
+  const UniqueFd silent = unauthenticated(), slow = unauthenticated();
   Handshake handshake({.role = Handshake::Role::initiator, .secret = secret_});
   wire::write_some(slow.get(), handshake.output().first(50));
   EXPECT_TRUE(is_closed(silent.get(), soon()));
@@ -106,13 +106,13 @@ TEST_F(TcpServer, DropsThoseWhoNeverFinishTheHandshake) {
   EXPECT_EQ(honest->add("n", 1, soon()), 1) << "who is known stays";
 }
 
-TEST_F(TcpServer, TheOldestStrangerMakesRoomForTheNewest) {
-  start({.secret = secret_, .stranger_timeout = 1h, .stranger_patience = 5ms, .strangers_max = 8});
-  std::vector<UniqueFd> strangers;
-  for (int i = 0; i < 40; ++i) strangers.push_back(stranger());
+TEST_F(TcpServer, TheOldestUnauthenticatedConnectionMakesRoomForTheNewest) {
+  start({.secret = secret_, .unauthenticated_timeout = 1h, .unauthenticated_time_min = 5ms, .unauthenticated_max = 8});
+  std::vector<UniqueFd> unauthenticated_sockets;
+  for (int i = 0; i < 40; ++i) unauthenticated_sockets.push_back(unauthenticated());
   EXPECT_EQ(client()->add("n", 1, soon()), 1) << "a flood of half-open handshakes keeps nobody out";
-  EXPECT_TRUE(is_closed(strangers.front().get(), soon()));
-  EXPECT_FALSE(is_closed(strangers.back().get(), in(1ms)));
+  EXPECT_TRUE(is_closed(unauthenticated_sockets.front().get(), soon()));
+  EXPECT_FALSE(is_closed(unauthenticated_sockets.back().get(), in(1ms)));
 }
 
 // The soft limit on descriptors, for the time of a test.
@@ -129,8 +129,8 @@ class DescriptorLimit {
   rlimit before_{};
 };
 
-TEST_F(TcpServer, StrangersHoldAnEighthOfTheDescriptorsAtMost) {
-  start({.secret = secret_, .stranger_timeout = 1h, .stranger_patience = 1h});
+TEST_F(TcpServer, UnauthenticatedConnectionsHoldAnEighthOfTheDescriptorsAtMost) {
+  start({.secret = secret_, .unauthenticated_timeout = 1h, .unauthenticated_time_min = 1h});
   const auto honest = client();
   const auto open_files = [] {
     const auto entries = std::filesystem::directory_iterator("/proc/self/fd");
@@ -138,8 +138,8 @@ TEST_F(TcpServer, StrangersHoldAnEighthOfTheDescriptorsAtMost) {
   };
   const auto before = open_files();
   const DescriptorLimit limit(256);
-  std::vector<UniqueFd> strangers;
-  for (int i = 0; i < 60; ++i) strangers.push_back(stranger());
+  std::vector<UniqueFd> unauthenticated_sockets;
+  for (int i = 0; i < 60; ++i) unauthenticated_sockets.push_back(unauthenticated());
   for (const TimePoint deadline = soon();
        open_files() < before + 60 + 32 && std::chrono::steady_clock::now() < deadline;) {
     EXPECT_EQ(honest->add("n", 0, soon()), 0);
@@ -154,7 +154,7 @@ TEST_F(TcpServer, SaysThatSomebodyFailedToAuthenticateAndWhence) {
   start({.secret = secret_, .on_trouble = [&](const std::string& sentence) {
            if (times++ == 0) heard.set_value(sentence);
          }});
-  stranger().reset();  // a port scan is not worth a word
+  unauthenticated().reset();  // a port scan is not worth a word
   EXPECT_THROW((void)tcp_store({.server = where(), .secret = wire::make_secret(), .deadline = soon()}),
                AuthenticationError);
   auto sentence = heard.get_future();
@@ -257,7 +257,7 @@ TEST_F(TcpServer, AHostThatDoesNotResolveIsNamed) {
 // One of the 2 000: connects, proves itself, counts itself in, waits for the last, as a state machine that is polled.
 class BarrierClient {
  public:
-  enum class Phase { connecting, greeting, meeting, done };
+  enum class Phase { connecting, handshaking, where, done };
 
   BarrierClient(const wire::Address& server, const wire::Secret& secret)
       : connecting_(server), handshake_({.role = Handshake::Role::initiator, .secret = secret}) {}
@@ -269,10 +269,10 @@ class BarrierClient {
       ASSERT_NE(state, wire::Connecting::State::failed) << std::generic_category().message(connecting_.error());
       if (state == wire::Connecting::State::pending) return;
       socket_ = connecting_.take();
-      phase_ = Phase::greeting;
+      phase_ = Phase::handshaking;
     }
-    if (phase_ == Phase::greeting) greet();
-    if (phase_ == Phase::meeting) meet(clients);
+    if (phase_ == Phase::handshaking) shake_hands();
+    if (phase_ == Phase::where) meet(clients);
   }
 
   [[nodiscard]] pollfd poll_entry() const {
@@ -287,7 +287,7 @@ class BarrierClient {
         << "an empty socket takes a small message whole";
   }
 
-  void greet() {
+  void shake_hands() {
     for (bool more = true; more && handshake_.state() == Handshake::State::running;) {
       if (!handshake_.output().empty()) {
         write(handshake_.output());
@@ -300,7 +300,7 @@ class BarrierClient {
     }
     ASSERT_NE(handshake_.state(), Handshake::State::failed) << handshake_.error();
     if (handshake_.state() != Handshake::State::done) return;
-    phase_ = Phase::meeting;
+    phase_ = Phase::where;
     const std::string requests = encode({.kind = Request::Kind::add, .id = 1, .key = "count", .amount = 1}) +
                                  encode({.kind = Request::Kind::wait, .id = 2, .key = "go"});
     write(std::as_bytes(std::span(requests)));

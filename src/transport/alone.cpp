@@ -19,36 +19,36 @@ void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
 void AloneTransport::send(Transfer& transfer) {
   finish(transfer);
   if (listener_ != nullptr && listener_->arrived(0, transfer.envelope) == TransportListener::Verdict::drop) return;
-  const Mailbox::Match match = mailbox_.match(0, transfer.envelope);
-  if (match.fit == Mailbox::Fit::taken) {
+  const MatchingQueue::Match match = matching_queue_.match(0, transfer.envelope);
+  if (match.fit == MatchingQueue::Fit::taken) {
     copy_bytes(match.receive->to, transfer.from, transfer.envelope.bytes);
     finish(*match.receive);
-  } else if (match.fit == Mailbox::Fit::none) {
-    Arrival& arrival = mailbox_.keep(0, transfer.envelope);
-    copy_bytes(mailbox_.make_room(arrival), transfer.from, transfer.envelope.bytes);
+  } else if (match.fit == MatchingQueue::Fit::none) {
+    UnexpectedMessage& unexpected = matching_queue_.keep(0, transfer.envelope);
+    copy_bytes(matching_queue_.make_room(unexpected), transfer.from, transfer.envelope.bytes);
   }
 }
 
 void AloneTransport::recv(Transfer& transfer) {
-  const Mailbox::Found found = mailbox_.post(transfer);
-  if (found.fit == Mailbox::Fit::none) return;
-  if (found.fit == Mailbox::Fit::taken) {
-    copy_bytes(transfer.to, found.arrival->payload.get(), transfer.envelope.bytes);
+  const MatchingQueue::Found found = matching_queue_.post(transfer);
+  if (found.fit == MatchingQueue::Fit::none) return;
+  if (found.fit == MatchingQueue::Fit::taken) {
+    copy_bytes(transfer.to, found.unexpected->payload.get(), transfer.envelope.bytes);
     finish(transfer);
   }
-  mailbox_.recycle(*found.arrival);
+  matching_queue_.recycle(*found.unexpected);
 }
 
 void AloneTransport::cancel(Transfer& transfer) {
-  if (transfer.state == Transfer::State::pending) mailbox_.withdraw(transfer);
+  if (transfer.state == Transfer::State::pending) matching_queue_.withdraw(transfer);
   transfer.state = Transfer::State::idle;
 }
 
 void AloneTransport::forget(std::uint64_t group, std::uint64_t up_to_sequence) {
-  for (Arrival* arrival = mailbox_.forget(group, up_to_sequence); arrival != nullptr;) {
-    Arrival* next = arrival->next;
-    mailbox_.recycle(*arrival);
-    arrival = next;
+  for (UnexpectedMessage* unexpected = matching_queue_.forget(group, up_to_sequence); unexpected != nullptr;) {
+    UnexpectedMessage* next = unexpected->next;
+    matching_queue_.recycle(*unexpected);
+    unexpected = next;
   }
 }
 

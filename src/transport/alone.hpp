@@ -7,14 +7,14 @@
 
 #include <tutti/transport.hpp>
 
-#include "transport/mailbox.hpp"
+#include "transport/matching_queue.hpp"
 
 namespace tutti::transport {
 
 // A message that nobody receives yet is copied, so that its send ends at once.
 class AloneTransport final : public Transport {
  public:
-  explicit AloneTransport(const Clock& clock) : clock_(clock), mailbox_(0) {}
+  explicit AloneTransport(const Clock& clock) : clock_(clock), matching_queue_(0) {}
 
   [[nodiscard]] std::string_view name() const override { return "memory"; }
   [[nodiscard]] int rank() const override { return 0; }
@@ -35,7 +35,7 @@ class AloneTransport final : public Transport {
  private:
   const Clock& clock_;
   TransportListener* listener_ = nullptr;
-  Mailbox mailbox_;
+  MatchingQueue matching_queue_;
   std::mutex mutex_;
   std::condition_variable woken_;
 };

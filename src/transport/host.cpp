@@ -22,16 +22,16 @@ void check(const HostOptions& options) {
   if (ring_bytes < 4096 || ring_bytes > (1 << 30) || ring_bytes % 4096 != 0) {
     refuse("ring_bytes", ring_bytes, "4 KiB to 1 GiB, whole pages");
   }
-  if (options.piece_bytes < 64) refuse("piece_bytes", options.piece_bytes, "64 or more");
+  if (options.fragment_bytes < 64) refuse("piece_bytes", options.fragment_bytes, "64 or more");
   if (options.eager_bytes_max < 0) refuse("eager_bytes_max", options.eager_bytes_max, "0 or more");
   // An eager message goes in as a whole, also while the reader has not told of the last eighth it read.
   constexpr auto line = static_cast<std::int64_t>(host::line_bytes);
-  const std::int64_t piece_room = options.piece_bytes + 2 * line;
+  const std::int64_t fragment_room = options.fragment_bytes + 2 * line;
   if (options.eager_bytes_max > ring_bytes ||
-      piece_room * (options.eager_bytes_max / options.piece_bytes + 3) > ring_bytes / 8 * 7) {
+      fragment_room * (options.eager_bytes_max / options.fragment_bytes + 3) > ring_bytes / 8 * 7) {
     refuse("ring_bytes", ring_bytes, "room for one eager message and two pieces at least");
   }
-  if (options.granted_piece_bytes < 64) refuse("granted_piece_bytes", options.granted_piece_bytes, "64 or more");
+  if (options.cts_fragment_bytes < 64) refuse("granted_piece_bytes", options.cts_fragment_bytes, "64 or more");
   if (options.credit_bytes < 2 * credit_cost(options.eager_bytes_max)) {
     refuse("credit_bytes", options.credit_bytes, "room for two eager messages at least");
   }
@@ -48,7 +48,7 @@ HostOptions options_for(int ranks, bool oversubscribed) {
   return options;
 }
 
-std::uint64_t lay_out_board(shm::Arena& arena, int world_size) {
+std::uint64_t lay_out_control_block(shm::Arena& arena, int world_size) {
   const std::size_t count = static_cast<std::size_t>(world_size);
   auto* const notices = reinterpret_cast<host::Notice*>(arena.allocate(count * sizeof(host::Notice), 4096));
   for (std::size_t i = 0; i < count; ++i) new (&notices[i]) host::Notice{};
@@ -58,33 +58,33 @@ std::uint64_t lay_out_board(shm::Arena& arena, int world_size) {
 HostTransport::HostTransport(HostSetup setup)
     : options_((check(setup.options), setup.options)),
       clock_(setup.clock),
-      neighbours_(setup.neighbours),
+      local_peers_(setup.local_peers),
       inner_(std::move(setup.inner)),
-      mailbox_(inner_->mailbox()),
-      own_bell_(&neighbours_->arena().header()),
+      matching_queue_(inner_->matching_queue()),
+      own_doorbell_(&local_peers_->arena().header()),
       peers_(static_cast<std::size_t>(inner_->size())),
       sender_({.rank = inner_->rank(),
                .options = options_,
-               .arena = neighbours_->arena(),
+               .arena = local_peers_->arena(),
                .first_use = [this](int peer) { attach(peer); }}),
       receiver_({.rank = inner_->rank(),
                  .options = options_,
-                 .neighbours = *neighbours_,
-                 .mailbox = mailbox_,
+                 .local_peers = *local_peers_,
+                 .matching_queue = matching_queue_,
                  .sender = sender_,
                  .peers = peers_,
                  .suspect = [this](int peer) { attach(peer); }}),
       is_lost_(peers_.size()) {
-  if (setup.boards.size() != peers_.size()) {
+  if (setup.control_blocks.size() != peers_.size()) {
     throw InvalidArgument(
-        fmt::format("rank {}: {} boards for a world of {} ranks", rank(), setup.boards.size(), size()));
+        fmt::format("rank {}: {} boards for a world of {} ranks", rank(), setup.control_blocks.size(), size()));
   }
   for (int peer = 0; peer < size(); ++peer) {
     Peer& entry = peers_[static_cast<std::size_t>(peer)];
     entry.rank = peer;
     if (peer == rank()) continue;
-    if (setup.boards[static_cast<std::size_t>(peer)] == no_board) {
-      ++far_count_;
+    if (setup.control_blocks[static_cast<std::size_t>(peer)] == no_control_block_offset) {
+      ++remote_count_;
     } else {
       meet(entry, setup);
     }
@@ -95,7 +95,7 @@ HostTransport::HostTransport(HostSetup setup)
 
 // In a forked child the arena is still the parent's.
 HostTransport::~HostTransport() {
-  if (!abandoned_) sender_.withdraw_offers();
+  if (!abandoned_) sender_.withdraw_rts();
 }
 
 void HostTransport::abandon() {
@@ -104,19 +104,19 @@ void HostTransport::abandon() {
 }
 
 void HostTransport::meet(Peer& peer, const HostSetup& setup) {
-  const auto board = [&](int owner, int reader) {
-    const std::uint64_t offset = setup.boards[static_cast<std::size_t>(owner)];
+  const auto control_block = [&](int owner, int reader) {
+    const std::uint64_t offset = setup.control_blocks[static_cast<std::size_t>(owner)];
     if (offset % alignof(host::Notice) != 0) {
       throw InvalidArgument(fmt::format("rank {}: the board of rank {} at {} is misplaced", rank(), owner, offset));
     }
     const auto notice = static_cast<std::uint64_t>(reader) * sizeof(host::Notice);
-    return reinterpret_cast<host::Notice*>(neighbours_->at(owner, offset + notice, sizeof(host::Notice)));
+    return reinterpret_cast<host::Notice*>(local_peers_->at(owner, offset + notice, sizeof(host::Notice)));
   };
-  peer.is_near = true;
-  peer.bell = &neighbours_->header(peer.rank);
-  peer.ours = board(rank(), peer.rank);
-  peer.theirs = board(peer.rank, rank());
-  silent_.push_back(&peer);
+  peer.is_local = true;
+  peer.doorbell = &local_peers_->header(peer.rank);
+  peer.ours = control_block(rank(), peer.rank);
+  peer.theirs = control_block(peer.rank, rank());
+  unconnected_.push_back(&peer);
 }
 
 void HostTransport::listen(TransportListener* listener) {
@@ -124,14 +124,14 @@ void HostTransport::listen(TransportListener* listener) {
   receiver_.listen(listener);
 }
 
-HostTransport::Peer* HostTransport::near_peer(int rank) {
+HostTransport::Peer* HostTransport::local_peer(int rank) {
   if (rank < 0 || rank >= size()) return nullptr;
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
-  return peer.is_near ? &peer : nullptr;
+  return peer.is_local ? &peer : nullptr;
 }
 
 void HostTransport::send(Transfer& transfer) {
-  Peer* const peer = near_peer(transfer.peer);
+  Peer* const peer = local_peer(transfer.peer);
   if (peer == nullptr || transfer.envelope.bytes < 0) {
     look_inside_.store(true, std::memory_order_relaxed);
     return inner_->send(transfer);
@@ -141,9 +141,9 @@ void HostTransport::send(Transfer& transfer) {
   sender_.send(*peer, transfer);
 }
 
-// The mailbox is the same for all peers; whose message it found decides who hands it over.
+// The matching queue is the same for all peers; whose message it found decides who hands it over.
 void HostTransport::recv(Transfer& transfer) {
-  Peer* const peer = near_peer(transfer.peer);
+  Peer* const peer = local_peer(transfer.peer);
   if (peer == nullptr && transfer.peer != any_peer) {
     look_inside_.store(true, std::memory_order_relaxed);
     return inner_->recv(transfer);
@@ -153,60 +153,60 @@ void HostTransport::recv(Transfer& transfer) {
   const Envelope wanted = transfer.envelope;
   for (;;) {
     set_stage(transfer, Stage::posted);
-    const Mailbox::Found found = mailbox_.post(transfer);
-    if (found.fit == Mailbox::Fit::none) break;
-    if (found.fit == Mailbox::Fit::wrong_size) {
+    const MatchingQueue::Found found = matching_queue_.post(transfer);
+    if (found.fit == MatchingQueue::Fit::none) break;
+    if (found.fit == MatchingQueue::Fit::wrong_size) {
       transfer.handle = nullptr;
-      return discard(*found.arrival);
+      return discard(*found.unexpected);
     }
-    if (near_peer(found.arrival->peer) == nullptr) return inner_->use(*found.arrival, transfer);
-    if (receiver_.use(*found.arrival, transfer) == host::Receiver::Use::taken) return;
+    if (local_peer(found.unexpected->peer) == nullptr) return inner_->use(*found.unexpected, transfer);
+    if (receiver_.use(*found.unexpected, transfer) == host::Receiver::Use::taken) return;
     transfer.peer = asked;
     transfer.envelope = wanted;
   }
   if (peer == nullptr) return;
   if (peer->is_gone) {
-    mailbox_.withdraw(transfer);
+    matching_queue_.withdraw(transfer);
     return fail(transfer, peer->reason);
   }
-  receiver_.note_posted(1);
+  receiver_.count_posted(1);
 }
 
-bool HostTransport::recv_at_once(Transfer& transfer, int looks) {
-  Peer* const peer = near_peer(transfer.peer);
-  if (peer == nullptr || peer->is_gone || !peer->in.exists() || !mailbox_.is_empty()) return false;
+bool HostTransport::try_recv(Transfer& transfer, int spins) {
+  Peer* const peer = local_peer(transfer.peer);
+  if (peer == nullptr || peer->is_gone || !peer->in.exists() || !matching_queue_.is_empty()) return false;
   try {
-    return receiver_.take_at_once(*peer, transfer, looks);
+    return receiver_.try_take(*peer, transfer, spins);
   } catch (const MalformedMessage& error) {
-    condemn(*peer, error.what());
+    fail_peer(*peer, error.what());
     return false;
   }
 }
 
 void HostTransport::cancel(Transfer& transfer) {
   if (transfer.state != Transfer::State::pending) return;
-  Peer* const peer = near_peer(transfer.peer);
+  Peer* const peer = local_peer(transfer.peer);
   if (peer == nullptr && transfer.peer != any_peer) return inner_->cancel(transfer);
   switch (stage_of(transfer)) {
     case Stage::sending:
     case Stage::announced: sender_.cancel(*peer, transfer); break;
     case Stage::taken: receiver_.cancel_taken(*peer, transfer); break;
     default:
-      mailbox_.withdraw(transfer);
-      if (peer != nullptr) receiver_.note_posted(-1);
+      matching_queue_.withdraw(transfer);
+      if (peer != nullptr) receiver_.count_posted(-1);
   }
   transfer.state = Transfer::State::idle;
   transfer.handle = nullptr;
 }
 
-void HostTransport::give_back(const Transfer& receive) { mailbox_.give_back(receive); }
+void HostTransport::give_back(const Transfer& receive) { matching_queue_.give_back(receive); }
 
-void HostTransport::discard(Arrival& arrival) {
-  near_peer(arrival.peer) != nullptr ? receiver_.discard(arrival) : inner_->discard(arrival);
+void HostTransport::discard(UnexpectedMessage& unexpected) {
+  local_peer(unexpected.peer) != nullptr ? receiver_.discard(unexpected) : inner_->discard(unexpected);
 }
 
 void HostTransport::forget(std::uint64_t group, std::uint64_t up_to_sequence) {
-  for (Arrival* chain = mailbox_.forget(group, up_to_sequence); chain != nullptr;) {
+  for (UnexpectedMessage* chain = matching_queue_.forget(group, up_to_sequence); chain != nullptr;) {
     discard(*std::exchange(chain, chain->next));
   }
 }
@@ -228,7 +228,7 @@ void HostTransport::wait(TimePoint until, Events events) {
 
 bool HostTransport::busy_outside() const {
   const auto near_count = static_cast<std::size_t>(receiver_.posted_count());
-  return inner_->has_transfers() || (far_count_ > 0 && mailbox_.posted_count() > near_count);
+  return inner_->has_transfers() || (remote_count_ > 0 && matching_queue_.posted_count() > near_count);
 }
 
 }  // namespace tutti::transport

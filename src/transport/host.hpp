@@ -16,8 +16,8 @@
 
 #include <tutti/transport.hpp>
 
-#include "shm/neighbours.hpp"
-#include "transport/host_board.hpp"
+#include "shm/local_peers.hpp"
+#include "transport/host_control_block.hpp"
 #include "transport/host_peer.hpp"
 #include "transport/host_receiver.hpp"
 #include "transport/host_sender.hpp"
@@ -27,31 +27,31 @@
 namespace tutti::transport {
 
 struct HostSetup {
-  std::shared_ptr<shm::Neighbours> neighbours{};
+  std::shared_ptr<shm::LocalPeers> local_peers{};
   std::unique_ptr<TcpTransport> inner{};
-  // By rank: where its board is (lay_out_board), or no_board for those to be reached over tcp. Two ranks must agree about
-  // each other: both find each other's arena, or neither names the other's board.
-  std::vector<std::uint64_t> boards{};
+  // By rank: where its control block is (lay_out_board), or no_board for those to be reached over tcp. Two ranks must agree about
+  // each other: both find each other's arena, or neither names the other's control block.
+  std::vector<std::uint64_t> control_blocks{};
   const Clock& clock;
   HostOptions options{};
 };
 
 // Thread rule: as every transport. What the ranks of the host do is found by poll() alone; whoever sleeps, sleeps on the
-// bell of this rank's arena (shm/bell.hpp), which rings for everything that poll() would find there, and in wait() for the
+// doorbell of this rank's arena (shm/doorbell.hpp), which rings for everything that poll() would find there, and in wait() for the
 // rest.
 class HostTransport final : public Transport, private TransportListener {
  public:
-  // InvalidArgument if an option or a board is out of range.
+  // InvalidArgument if an option or a control block is out of range.
   explicit HostTransport(HostSetup setup);
   ~HostTransport() override;  // without close(), the peers see a loss
 
-  [[nodiscard]] std::string_view name() const override { return far_count_ == 0 ? "shm" : "shm+tcp"; }
+  [[nodiscard]] std::string_view name() const override { return remote_count_ == 0 ? "shm" : "shm+tcp"; }
   [[nodiscard]] int rank() const override { return inner_->rank(); }
   [[nodiscard]] int size() const override { return inner_->size(); }
   void listen(TransportListener* listener) override;
   void send(Transfer& transfer) override;
   void recv(Transfer& transfer) override;
-  bool recv_at_once(Transfer& transfer, int looks) override;
+  bool try_recv(Transfer& transfer, int spins) override;
   void cancel(Transfer& transfer) override;
   [[nodiscard]] bool is_arriving(const Transfer& receive) const override { return stage_of(receive) == Stage::taken; }
   void give_back(const Transfer& receive) override;
@@ -69,8 +69,8 @@ class HostTransport final : public Transport, private TransportListener {
 
   // Whether something under way needs the inner transport; receives from any_peer do, where there are other hosts.
   [[nodiscard]] bool busy_outside() const override;
-  [[nodiscard]] bool is_near(int peer) const { return peers_[static_cast<std::size_t>(peer)].is_near; }
-  [[nodiscard]] std::int64_t held_bytes() const { return mailbox_.held_bytes(); }
+  [[nodiscard]] bool is_local(int peer) const { return peers_[static_cast<std::size_t>(peer)].is_local; }
+  [[nodiscard]] std::int64_t held_bytes() const { return matching_queue_.held_bytes(); }
 
  private:
   using Peer = host::Peer;
@@ -82,29 +82,29 @@ class HostTransport final : public Transport, private TransportListener {
   void unreachable(int peer, std::string_view reason) override;
   void parted(int peer) override { listener_->parted(peer); }
 
-  [[nodiscard]] Peer* near_peer(int rank);
+  [[nodiscard]] Peer* local_peer(int rank);
   void meet(Peer& peer, const HostSetup& setup);
-  void discard(Arrival& arrival);
+  void discard(UnexpectedMessage& unexpected);
   bool poll_inner();
   void look_for_rings();
   bool read(Peer& peer);
   void depart(int rank, const std::string& reason);
-  void let_go(Peer& peer, const std::string& reason);
-  void condemn(Peer& peer, const std::string& reason);
+  void disconnect(Peer& peer, const std::string& reason);
+  void fail_peer(Peer& peer, const std::string& reason);
 
   HostOptions options_;
   const Clock& clock_;
-  std::shared_ptr<shm::Neighbours> neighbours_;
+  std::shared_ptr<shm::LocalPeers> local_peers_;
   std::unique_ptr<TcpTransport> inner_;
-  Mailbox& mailbox_;  // the inner transport's
-  const shm::ArenaHeader* own_bell_;
+  MatchingQueue& matching_queue_;  // the inner transport's
+  const shm::ArenaHeader* own_doorbell_;
   TransportListener* listener_ = nullptr;
   std::vector<Peer> peers_;
   host::Sender sender_;
   host::Receiver receiver_;
-  int far_count_ = 0;
-  std::vector<Peer*> talking_;           // whose rings to this rank are open
-  std::vector<Peer*> silent_;            // those on this host that have sent nothing yet
+  int remote_count_ = 0;
+  std::vector<Peer*> connected_;         // whose rings to this rank are open
+  std::vector<Peer*> unconnected_;       // those on this host that have sent nothing yet
   std::vector<char> is_lost_;            // by rank: the listener was told
   std::atomic<bool> look_inside_{true};  // the inner transport may have something to do
   unsigned polls_ = 0;

@@ -9,45 +9,45 @@
 
 #include <fmt/format.h>
 
-#include "shm/bell.hpp"
+#include "shm/doorbell.hpp"
 #include "transport/host_receiver.hpp"
 #include "transport/stage.hpp"
 
 namespace tutti::transport::host {
 
-const std::atomic<std::uint64_t>& Receiver::permit_of(const Peer& peer, const Offer& offer) const {
-  if (offer.permit_offset % sizeof(std::uint64_t) != 0) throw MalformedMessage("an offer's permit is not a word");
+const std::atomic<std::uint64_t>& Receiver::remote_key_of(const Peer& peer, const Rts& rts) const {
+  if (rts.remote_key_offset % sizeof(std::uint64_t) != 0) throw MalformedMessage("an offer's permit is not a word");
   return *reinterpret_cast<const std::atomic<std::uint64_t>*>(
-      in_arena(peer, offer.permit_offset, sizeof(std::uint64_t)));
+      in_arena(peer, rts.remote_key_offset, sizeof(std::uint64_t)));
 }
 
-void Receiver::offered(Peer& peer, const OfferBody& body) {
-  const auto& [envelope, offer] = body;
-  if (envelope.bytes < 0 || envelope.lane > 1 || static_cast<int>(envelope.signature.verb) >= verb_count) {
+void Receiver::rts_received(Peer& peer, const RtsBody& body) {
+  const auto& [envelope, rts] = body;
+  if (envelope.bytes < 0 || envelope.channel > 1 || static_cast<int>(envelope.signature.verb) >= verb_count) {
     throw MalformedMessage(fmt::format("an offer in shared memory makes no sense (lane {}, verb {}, {} bytes)",
-                                       envelope.lane, static_cast<int>(envelope.signature.verb), envelope.bytes));
+                                       envelope.channel, static_cast<int>(envelope.signature.verb), envelope.bytes));
   }
-  const std::atomic<std::uint64_t>& permit = permit_of(peer, offer);
-  if (offer.arena_offset != Offer::nowhere) {
-    static_cast<void>(in_arena(peer, offer.arena_offset, static_cast<std::uint64_t>(envelope.bytes)));
+  const std::atomic<std::uint64_t>& remote_key = remote_key_of(peer, rts);
+  if (rts.arena_offset != Rts::nowhere) {
+    static_cast<void>(in_arena(peer, rts.arena_offset, static_cast<std::uint64_t>(envelope.bytes)));
   }
-  if (permit.load(std::memory_order_acquire) != offer.message) return;  // withdrawn before anybody saw it
+  if (remote_key.load(std::memory_order_acquire) != rts.message) return;  // withdrawn before anybody saw it
   if (listener_->arrived(peer.rank, envelope) == TransportListener::Verdict::drop) {
-    return setup_.sender.tell(peer, {.kind = RecordKind::done, .message = offer.message});
+    return setup_.sender.tell(peer, {.kind = RecordKind::done, .message = rts.message});
   }
-  const Mailbox::Match match = find_receive(peer, envelope);
+  const MatchingQueue::Match match = find_receive(peer, envelope);
   switch (match.fit) {
-    case Mailbox::Fit::taken:
-      if (!begin_fetch(peer, *match.receive, offer)) fail(*match.receive, taken_back(peer));
+    case MatchingQueue::Fit::taken:
+      if (!begin_fetch(peer, *match.receive, rts)) fail(*match.receive, taken_back(peer));
       break;
-    case Mailbox::Fit::wrong_size:
+    case MatchingQueue::Fit::wrong_size:
       match.receive->handle = nullptr;
-      setup_.sender.tell(peer, {.kind = RecordKind::done, .message = offer.message});
+      setup_.sender.tell(peer, {.kind = RecordKind::done, .message = rts.message});
       break;
-    case Mailbox::Fit::none: {
-      Arrival& arrival = setup_.mailbox.keep(peer.rank, envelope);
-      arrival.announced = true;
-      arrival.id = waiting_.add({.peer = peer.rank, .offer = offer});
+    case MatchingQueue::Fit::none: {
+      UnexpectedMessage& unexpected = setup_.matching_queue.keep(peer.rank, envelope);
+      unexpected.announced = true;
+      unexpected.id = waiting_.add({.peer = peer.rank, .rts = rts});
       break;
     }
   }
@@ -60,22 +60,22 @@ std::string Receiver::taken_back(const Peer& peer) const {
 }
 
 // False if the message is not there any more.
-bool Receiver::begin_fetch(Peer& peer, Transfer& receive, const Offer& offer) {
-  const std::atomic<std::uint64_t>& permit = permit_of(peer, offer);
-  if (permit.load(std::memory_order_acquire) != offer.message) return false;
+bool Receiver::begin_fetch(Peer& peer, Transfer& receive, const Rts& rts) {
+  const std::atomic<std::uint64_t>& remote_key = remote_key_of(peer, rts);
+  if (remote_key.load(std::memory_order_acquire) != rts.message) return false;
   const auto bytes = static_cast<std::uint64_t>(receive.envelope.bytes);
-  Inbound inbound{.receive = &receive, .peer = peer.rank, .message = offer.message, .permit = &permit};
+  Inbound inbound{.receive = &receive, .peer = peer.rank, .message = rts.message, .remote_key = &remote_key};
   set_stage(receive, Stage::taken);
-  if (offer.arena_offset != Offer::nowhere || bytes == 0) {
+  if (rts.arena_offset != Rts::nowhere || bytes == 0) {
     inbound.way = Way::load;
-    inbound.shared = bytes == 0 ? nullptr : in_arena(peer, offer.arena_offset, bytes);
+    inbound.shared = bytes == 0 ? nullptr : in_arena(peer, rts.arena_offset, bytes);
   } else if (setup_.options.cross_memory && receive.envelope.bytes <= setup_.options.fetch_bytes_max &&
-             setup_.neighbours.may_read_memory_of(peer.rank)) {
+             setup_.local_peers.may_read_memory_of(peer.rank)) {
     inbound.way = Way::cross_memory;
-    inbound.address = offer.address;
+    inbound.address = rts.address;
   } else {
-    inbound.way = Way::pieces;
-    setup_.sender.tell(peer, {.kind = RecordKind::grant, .message = offer.message});
+    inbound.way = Way::fragments;
+    setup_.sender.tell(peer, {.kind = RecordKind::cts, .message = rts.message});
   }
   inbound_.push_back(inbound);
   return true;
@@ -86,7 +86,7 @@ bool Receiver::fetch() {
   bool moved = false;
   for (std::size_t i = 0; i < inbound_.size() && budget > 0;) {
     Inbound& inbound = inbound_[i];
-    if (inbound.way == Way::pieces || inbound.way == Way::stalled) {
+    if (inbound.way == Way::fragments || inbound.way == Way::stalled) {
       ++i;
       continue;
     }
@@ -94,7 +94,7 @@ bool Receiver::fetch() {
     budget -= fetched;
     moved |= fetched > 0;
     const bool failed = inbound.receive == nullptr;
-    if (!failed && inbound.way != Way::pieces && inbound.arrived_bytes == inbound.receive->envelope.bytes) {
+    if (!failed && inbound.way != Way::fragments && inbound.arrived_bytes == inbound.receive->envelope.bytes) {
       moved = true;
       settle(inbound);
     }
@@ -121,7 +121,7 @@ std::int64_t Receiver::fetch(Inbound& inbound, std::int64_t limit) {
   const iovec here{.iov_base = receive.to + inbound.arrived_bytes, .iov_len = static_cast<std::size_t>(some)};
   const iovec there{.iov_base = reinterpret_cast<void*>(inbound.address + offset),
                     .iov_len = static_cast<std::size_t>(some)};
-  const auto process = static_cast<pid_t>(setup_.neighbours.process_of(inbound.peer));
+  const auto process = static_cast<pid_t>(setup_.local_peers.process_of(inbound.peer));
   const ssize_t got = process_vm_readv(process, &here, 1, &there, 1, 0);
   if (got <= 0) return fetch_failed(inbound, got == 0 ? EFAULT : errno);
   inbound.arrived_bytes += got;
@@ -139,12 +139,12 @@ std::int64_t Receiver::fetch_failed(Inbound& inbound, int error) {
   }
   if (error == EPERM || error == ENOSYS) {
     // It was permitted once. The message comes from its beginning, the other way.
-    inbound.way = Way::pieces;
+    inbound.way = Way::fragments;
     inbound.arrived_bytes = 0;
-    setup_.sender.tell(peer, {.kind = RecordKind::grant, .message = inbound.message});
+    setup_.sender.tell(peer, {.kind = RecordKind::cts, .message = inbound.message});
     return 0;
   }
-  const bool withdrawn = inbound.permit->load(std::memory_order_acquire) != inbound.message;
+  const bool withdrawn = inbound.remote_key->load(std::memory_order_acquire) != inbound.message;
   if (!withdrawn) setup_.sender.tell(peer, {.kind = RecordKind::done, .message = inbound.message});
   fail(*inbound.receive, withdrawn
                              ? taken_back(peer)
@@ -158,8 +158,8 @@ std::int64_t Receiver::fetch_failed(Inbound& inbound, int error) {
 // The last byte is here. It is the message only if its memory was not taken back in the meantime.
 void Receiver::settle(Inbound& inbound) {
   Peer& peer = setup_.peers[static_cast<std::size_t>(inbound.peer)];
-  shm::fence_before_ring();  // the copy is over before the permit is looked at
-  if (inbound.permit->load(std::memory_order_acquire) == inbound.message) {
+  shm::fence_before_notify();  // the copy is over before the remote key is looked at
+  if (inbound.remote_key->load(std::memory_order_acquire) == inbound.message) {
     finish(*inbound.receive);
     setup_.sender.tell(peer, {.kind = RecordKind::done, .message = inbound.message});
   } else {
@@ -168,11 +168,11 @@ void Receiver::settle(Inbound& inbound) {
   inbound.receive = nullptr;
 }
 
-void Receiver::piece(Peer& peer, const Record& record) {
-  const auto head = read_body<PieceHead>(record);
+void Receiver::fragment(Peer& peer, const Record& record) {
+  const auto head = read_body<FragmentHead>(record);
   const auto bytes = static_cast<std::int64_t>(record.bytes - sizeof head);
   const auto found = std::ranges::find_if(inbound_, [&](const Inbound& inbound) {
-    return inbound.peer == peer.rank && inbound.message == head.message && inbound.way == Way::pieces;
+    return inbound.peer == peer.rank && inbound.message == head.message && inbound.way == Way::fragments;
   });
   if (found == inbound_.end()) return;  // of a receive that was cancelled
   Transfer& receive = *found->receive;
@@ -187,10 +187,11 @@ void Receiver::piece(Peer& peer, const Record& record) {
   inbound_.erase(found);
 }
 
-void Receiver::revoked(const Peer& peer, std::uint64_t message) {
+void Receiver::cancelled(const Peer& peer, std::uint64_t message) {
   waiting_.for_each([&](std::uint64_t number, const Waiting& waiting) {
-    if (waiting.peer != peer.rank || waiting.offer.message != message) return;
-    if (Arrival* const arrival = setup_.mailbox.forget_announced(peer.rank, number)) setup_.mailbox.recycle(*arrival);
+    if (waiting.peer != peer.rank || waiting.rts.message != message) return;
+    if (UnexpectedMessage* const unexpected = setup_.matching_queue.forget_announced(peer.rank, number))
+      setup_.matching_queue.recycle(*unexpected);
     waiting_.remove(number);
   });
   std::erase_if(inbound_, [&](const Inbound& inbound) {

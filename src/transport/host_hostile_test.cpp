@@ -21,17 +21,17 @@ struct Impostor {
     auto inner = make_tcp_endpoints(2, wire::Address::loopback(), TcpOptions{});
     const auto other = std::make_shared<shm::Arena>(shm::ArenaOptions{.bytes = 16 << 20});
     const std::vector addresses{arena->address(), other->address()};
-    const std::uint64_t board = lay_out_board(*arena, 2);
+    const std::uint64_t control_block = lay_out_control_block(*arena, 2);
     honest =
-        std::make_unique<HostTransport>(HostSetup{.neighbours = std::make_shared<shm::Neighbours>(other, 1, addresses),
+        std::make_unique<HostTransport>(HostSetup{.local_peers = std::make_shared<shm::LocalPeers>(other, 1, addresses),
                                                   .inner = std::move(inner[1]),
-                                                  .boards = {board, lay_out_board(*other, 2)},
+                                                  .control_blocks = {control_block, lay_out_control_block(*other, 2)},
                                                   .clock = steady_clock(),
                                                   .options = small_host});
     honest->listen(&listener);
-    door = std::move(inner[0]);
-    own = std::make_unique<shm::Neighbours>(arena, 0, addresses);
-    notice = &reinterpret_cast<host::Notice*>(own->at(0, board, 2 * sizeof(host::Notice)))[1];
+    listener_socket = std::move(inner[0]);
+    own = std::make_unique<shm::LocalPeers>(arena, 0, addresses);
+    notice = &reinterpret_cast<host::Notice*>(own->at(0, control_block, 2 * sizeof(host::Notice)))[1];
     std::byte* const memory = arena->allocate(small_host.ring_bytes, 4096);
     ring = host::RingWriter(memory, small_host.ring_bytes / host::line_bytes, read_lines);
     ring_offset = arena->offset_of(memory);
@@ -47,9 +47,9 @@ struct Impostor {
 
   std::shared_ptr<shm::Arena> arena = std::make_shared<shm::Arena>(shm::ArenaOptions{.bytes = 16 << 20});
   std::unique_ptr<HostTransport> honest;
-  std::unique_ptr<TcpTransport> door;  // never polled, but connections to it do not fail
+  std::unique_ptr<TcpTransport> listener_socket;  // never polled, but connections to it do not fail
   Recorder listener;
-  std::unique_ptr<shm::Neighbours> own;
+  std::unique_ptr<shm::LocalPeers> own;
   host::Notice* notice = nullptr;
   std::atomic<std::uint64_t> read_lines{0};
   host::RingWriter ring;
@@ -57,7 +57,7 @@ struct Impostor {
 };
 
 Envelope envelope_of(std::int64_t bytes) {
-  return {.group = 3, .epoch = 2, .tag = 1, .lane = point_to_point_lane, .bytes = bytes};
+  return {.group = 3, .epoch = 2, .tag = 1, .channel = point_to_point_channel, .bytes = bytes};
 }
 
 struct Nonsense {
@@ -66,19 +66,19 @@ struct Nonsense {
 };
 
 std::vector<Nonsense> all_nonsense() {
-  const auto offer = [](std::uint64_t arena_offset, std::uint64_t permit_offset) {
-    return host::OfferBody{.envelope = envelope_of(100'000),
-                           .offer = {.message = 1, .arena_offset = arena_offset, .permit_offset = permit_offset}};
+  const auto rts = [](std::uint64_t arena_offset, std::uint64_t remote_key_offset) {
+    return host::RtsBody{.envelope = envelope_of(100'000),
+                         .rts = {.message = 1, .arena_offset = arena_offset, .remote_key_offset = remote_key_offset}};
   };
-  Envelope other_lane = envelope_of(4), other_verb = envelope_of(4);
-  other_lane.lane = 2;
+  Envelope other_channel = envelope_of(4), other_verb = envelope_of(4);
+  other_channel.channel = 2;
   other_verb.signature.verb = static_cast<Verb>(200);
   return {
       {"a head cut short", [](Impostor& i) { i.write(RecordKind::full, std::uint32_t{0}); }},
       {"a brief head cut short", [](Impostor& i) { i.write(RecordKind::brief, std::uint32_t{0}); }},
       {"a note cut short", [](Impostor& i) { i.write(RecordKind::done, std::uint32_t{0}); }},
       {"a negative size", [](Impostor& i) { i.write(RecordKind::full, envelope_of(-1)); }},
-      {"an unknown lane", [=](Impostor& i) { i.write(RecordKind::full, other_lane, 4); }},
+      {"an unknown lane", [=](Impostor& i) { i.write(RecordKind::full, other_channel, 4); }},
       {"an unknown verb", [=](Impostor& i) { i.write(RecordKind::full, other_verb, 4); }},
       {"more than is eager", [](Impostor& i) { i.write(RecordKind::full, envelope_of(1 << 30)); }},
       {"more than the head says", [](Impostor& i) { i.write(RecordKind::full, envelope_of(4), 60); }},
@@ -93,10 +93,10 @@ std::vector<Nonsense> all_nonsense() {
          i.write(RecordKind::full, envelope_of(40), 20);
          i.write(RecordKind::more, std::uint64_t{0}, 50);
        }},
-      {"a permit outside", [=](Impostor& i) { i.write(RecordKind::offer, offer(host::Offer::nowhere, 1 << 30)); }},
-      {"a permit between words", [=](Impostor& i) { i.write(RecordKind::offer, offer(host::Offer::nowhere, 4)); }},
-      {"an offer outside", [=](Impostor& i) { i.write(RecordKind::offer, offer((16 << 20) - 8, 0)); }},
-      {"an offer far outside", [=](Impostor& i) { i.write(RecordKind::offer, offer(host::Offer::nowhere - 8, 0)); }},
+      {"a permit outside", [=](Impostor& i) { i.write(RecordKind::rts, rts(host::Rts::nowhere, 1 << 30)); }},
+      {"a permit between words", [=](Impostor& i) { i.write(RecordKind::rts, rts(host::Rts::nowhere, 4)); }},
+      {"an offer outside", [=](Impostor& i) { i.write(RecordKind::rts, rts((16 << 20) - 8, 0)); }},
+      {"an offer far outside", [=](Impostor& i) { i.write(RecordKind::rts, rts(host::Rts::nowhere - 8, 0)); }},
       {"a ring outside", [](Impostor& i) { i.ring_offset = 1 << 30; }},
       {"a ring between lines", [](Impostor& i) { i.ring_offset += 8; }},
   };
@@ -126,16 +126,16 @@ TEST(HostHostile, whoever_writes_nonsense_is_lost_once) {
   }
 }
 
-TEST(HostHostile, an_offer_of_memory_that_is_not_there_fails_its_receive_only) {
+TEST(HostHostile, an_rts_for_memory_that_is_not_there_fails_its_receive_only) {
   Impostor impostor;
-  auto* const permit = reinterpret_cast<std::atomic<std::uint64_t>*>(impostor.arena->allocate(4096, 4096));
-  permit->store(7);
-  impostor.write(RecordKind::offer, host::OfferBody{.envelope = envelope_of(100'000),
-                                                    .offer = {.message = 7,
-                                                              .address = 4096,
-                                                              .arena_offset = host::Offer::nowhere,
-                                                              .permit_offset = impostor.arena->offset_of(permit)}});
-  impostor.write(RecordKind::piece, host::PieceHead{.message = 99}, 10);  // of a receive that nobody knows
+  auto* const remote_key = reinterpret_cast<std::atomic<std::uint64_t>*>(impostor.arena->allocate(4096, 4096));
+  remote_key->store(7);
+  impostor.write(RecordKind::rts, host::RtsBody{.envelope = envelope_of(100'000),
+                                                .rts = {.message = 7,
+                                                        .address = 4096,
+                                                        .arena_offset = host::Rts::nowhere,
+                                                        .remote_key_offset = impostor.arena->offset_of(remote_key)}});
+  impostor.write(RecordKind::fragment, host::FragmentHead{.message = 99}, 10);  // of a receive that nobody knows
   impostor.write(RecordKind::full, envelope_of(4), 4);
   impostor.show_ring(impostor.ring_offset);
   Parcel large = Parcel::from(0, 1, 100'000), small = Parcel::from(0, 1, 4);

@@ -8,48 +8,48 @@
 
 #include <tutti/transport.hpp>
 
-#include "transport/host_board.hpp"
+#include "transport/host_control_block.hpp"
 #include "transport/host_ring.hpp"
-#include "transport/mailbox.hpp"
+#include "transport/matching_queue.hpp"
 
 namespace tutti::transport::host {
 
-// A message that passes through the ring in pieces, of which the first has come.
+// A message that passes through the ring in fragments, of which the first has come.
 struct Current {
-  enum class Kind : std::uint8_t { none, discard, receive, arrival };
+  enum class Kind : std::uint8_t { none, discard, receive, unexpected };
   Kind kind = Kind::none;
-  Transfer* receive = nullptr;  // Kind::receive
-  Arrival* arrival = nullptr;   // Kind::arrival
-  bool forgotten = false;       // Kind::arrival: nobody wants it any more
-  std::int64_t bytes = 0;       // of the message
+  Transfer* receive = nullptr;              // Kind::receive
+  UnexpectedMessage* unexpected = nullptr;  // Kind::arrival
+  bool forgotten = false;                   // Kind::arrival: nobody wants it any more
+  std::int64_t bytes = 0;                   // of the message
   std::int64_t arrived_bytes = 0;
 };
 
 // Something short to tell the peer about a message: done, grant, revoke.
-struct Note {
+struct Notification {
   RecordKind kind = RecordKind::done;
   std::uint64_t message = 0;  // by the sender's number
 };
 
 struct Peer {
   int rank = -1;
-  bool is_near = false;  // served through shared memory; of the others nothing below is used
+  bool is_local = false;  // served through shared memory; of the others nothing below is used
   bool is_gone = false;
   std::string reason{};  // why, as an error of a transfer says it
-  shm::ArenaHeader* bell = nullptr;
-  Notice* ours = nullptr;  // on this rank's board, for the peer
+  shm::ArenaHeader* doorbell = nullptr;
+  Notice* ours = nullptr;  // on this rank's control block, for the peer
   const Notice* theirs = nullptr;
 
-  // Sending. Whatever finds no room in the ring waits here: notes, then pieces and messages in turn.
+  // Sending. Whatever finds no room in the ring waits here: notes, then fragments and messages in turn.
   RingWriter out{};
   Envelope last_sent{};  // what a brief record is relative to
   std::int64_t spent_bytes = 0;
   std::uint64_t returned_bytes_seen = 0;
-  std::vector<Note> notes{};
-  std::vector<std::uint64_t> granted{};  // our messages that the peer asked for in pieces
+  std::vector<Notification> notifications{};
+  std::vector<std::uint64_t> cts_received{};  // our messages that the peer asked for in fragments
   Transfer* first_waiting = nullptr;
   Transfer* last_waiting = nullptr;
-  bool restless = false;  // listed as having something that waits
+  bool is_pending = false;  // listed as having something that waits
 
   // Receiving.
   RingReader in{};
@@ -60,7 +60,9 @@ struct Peer {
   std::int64_t used_up_bytes = 0;     // … of which this much can be given back
   std::uint64_t returned_bytes = 0;   // ever
 
-  [[nodiscard]] bool has_waiting() const { return first_waiting != nullptr || !notes.empty() || !granted.empty(); }
+  [[nodiscard]] bool has_waiting() const {
+    return first_waiting != nullptr || !notifications.empty() || !cts_received.empty();
+  }
 };
 
 }  // namespace tutti::transport::host

@@ -25,8 +25,8 @@ constexpr int drain_rounds_max = 64;  // a peer that goes on sending while it go
 
 bool HostTransport::poll() {
   bool moved = false;
-  for (std::size_t i = 0; i < talking_.size();) {
-    Peer& peer = *talking_[i];
+  for (std::size_t i = 0; i < connected_.size();) {
+    Peer& peer = *connected_[i];
     if (!peer.in.has_news()) [[likely]] {
       ++i;
       continue;
@@ -36,8 +36,9 @@ bool HostTransport::poll() {
   }
   ++polls_;
   // Whoever is about to sleep must not miss anything.
-  const bool last_look = own_bell_->asleep.load(std::memory_order_relaxed) != 0;
-  if (!silent_.empty() && (last_look || silent_.size() <= few || polls_ % polls_per_look == 0)) look_for_rings();
+  const bool last_look = own_doorbell_->asleep.load(std::memory_order_relaxed) != 0;
+  if (!unconnected_.empty() && (last_look || unconnected_.size() <= few || polls_ % polls_per_look == 0))
+    look_for_rings();
   if (receiver_.is_fetching()) {
     moved |= receiver_.fetch();
     if (receiver_.is_fetching()) inner_is_busy_ = true;  // beside so much work it costs nothing
@@ -60,19 +61,19 @@ bool HostTransport::poll_inner() {
 
 // What is found is read by the next poll.
 void HostTransport::look_for_rings() {
-  for (std::size_t i = 0; i < silent_.size();) {
-    Peer& peer = *silent_[i];
+  for (std::size_t i = 0; i < unconnected_.size();) {
+    Peer& peer = *unconnected_[i];
     try {
       if (!receiver_.discover(peer)) {
         ++i;
         continue;
       }
     } catch (const MalformedMessage& error) {
-      condemn(peer, error.what());
+      fail_peer(peer, error.what());
       continue;
     }
-    silent_.erase(silent_.begin() + static_cast<std::ptrdiff_t>(i));
-    talking_.push_back(&peer);
+    unconnected_.erase(unconnected_.begin() + static_cast<std::ptrdiff_t>(i));
+    connected_.push_back(&peer);
     read(peer);
   }
 }
@@ -82,13 +83,13 @@ bool HostTransport::read(Peer& peer) try {
   receiver_.read(peer);
   return true;
 } catch (const MalformedMessage& error) {
-  condemn(peer, error.what());
+  fail_peer(peer, error.what());
   return false;
 }
 
-void HostTransport::condemn(Peer& peer, const std::string& reason) {
-  let_go(peer, fmt::format("rank {}: lost rank {} ({}); see whether that rank crashed or overwrote its memory", rank(),
-                           peer.rank, reason));
+void HostTransport::fail_peer(Peer& peer, const std::string& reason) {
+  disconnect(peer, fmt::format("rank {}: lost rank {} ({}); see whether that rank crashed or overwrote its memory",
+                               rank(), peer.rank, reason));
   if (!closing_) lost(peer.rank, reason);
 }
 
@@ -103,7 +104,7 @@ void HostTransport::unreachable(int peer, std::string_view reason) {
 
 // The inner transport lost it, or it said goodbye there. What it wrote into its ring before that still counts.
 void HostTransport::depart(int rank, const std::string& reason) {
-  Peer* const peer = near_peer(rank);
+  Peer* const peer = local_peer(rank);
   if (peer == nullptr || peer->is_gone) return;
   if (!closing_) {
     try {
@@ -113,16 +114,16 @@ void HostTransport::depart(int rank, const std::string& reason) {
     } catch (const MalformedMessage&) {  // it is gone anyway, and why is known
     }
   }
-  let_go(*peer, reason);
+  disconnect(*peer, reason);
 }
 
-void HostTransport::let_go(Peer& peer, const std::string& reason) {
+void HostTransport::disconnect(Peer& peer, const std::string& reason) {
   peer.is_gone = true;
   peer.reason = reason;
   sender_.fail_all(peer);
   receiver_.fail_all(peer);
-  std::erase(talking_, &peer);
-  std::erase(silent_, &peer);
+  std::erase(connected_, &peer);
+  std::erase(unconnected_, &peer);
 }
 
 // First what waits for room, for as long as the others read; then no offer stands any more; then the goodbyes.
@@ -132,7 +133,7 @@ void HostTransport::close(TimePoint deadline) {
     if (!poll()) inner_->wait(std::min(deadline, clock_.now() + std::chrono::milliseconds(1)), Events::all);
   }
   closing_ = true;
-  sender_.withdraw_offers();
+  sender_.withdraw_rts();
   inner_->close(deadline);
 }
 

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "shm/bell.hpp"
+#include "shm/doorbell.hpp"
 #include "transport/stage.hpp"
 
 namespace tutti::transport::host {
@@ -22,10 +22,10 @@ void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
 }
 
 void check(const Envelope& envelope) {
-  if (envelope.bytes < 0 || envelope.lane > 1 || static_cast<int>(envelope.signature.verb) >= verb_count) {
+  if (envelope.bytes < 0 || envelope.channel > 1 || static_cast<int>(envelope.signature.verb) >= verb_count) {
     throw MalformedMessage(
-        fmt::format("the head of a message in shared memory makes no sense (lane {}, verb {}, {} bytes)", envelope.lane,
-                    static_cast<int>(envelope.signature.verb), envelope.bytes));
+        fmt::format("the head of a message in shared memory makes no sense (lane {}, verb {}, {} bytes)",
+                    envelope.channel, static_cast<int>(envelope.signature.verb), envelope.bytes));
   }
 }
 
@@ -33,7 +33,7 @@ void check(const Envelope& envelope) {
 
 // What the peer names as an offset may be anything.
 const std::byte* Receiver::in_arena(const Peer& peer, std::uint64_t offset, std::uint64_t bytes) const try {
-  return setup_.neighbours.at(peer.rank, offset, bytes);
+  return setup_.local_peers.at(peer.rank, offset, bytes);
 } catch (const Error& error) {
   throw MalformedMessage(error.what());
 }
@@ -60,16 +60,16 @@ bool Receiver::read(Peer& peer) {
   return true;
 }
 
-bool Receiver::take_at_once(Peer& peer, Transfer& receive, int looks) {
+bool Receiver::try_take(Peer& peer, Transfer& receive, int spins) {
   while (!peer.in.has_news()) {
-    if (--looks <= 0) return false;
+    if (--spins <= 0) return false;
   }
   const Record record = peer.in.next();
   if (record.kind != RecordKind::brief || peer.current.kind != Current::Kind::none) return false;
   const auto head = read_body<BriefHead>(record);
   const auto bytes = static_cast<std::int64_t>(record.bytes - sizeof head);
   const Envelope &last = peer.last_received, &wanted = receive.envelope;
-  if (last.lane != point_to_point_lane || last.group != wanted.group || last.epoch != wanted.epoch ||
+  if (last.channel != point_to_point_channel || last.group != wanted.group || last.epoch != wanted.epoch ||
       head.tag != wanted.tag || bytes != wanted.bytes || bytes > setup_.options.eager_bytes_max)
     return false;
   receive.envelope.signature = last.signature;
@@ -89,7 +89,7 @@ void Receiver::tell_progress(Peer& peer) {
   if (peer.in.read_lines() - peer.read_lines_told < peer.in.lines() / 8) return;
   peer.read_lines_told = peer.in.read_lines();
   peer.ours->read_lines.store(peer.read_lines_told, std::memory_order_release);
-  shm::ring(*peer.bell);
+  shm::notify(*peer.doorbell);
 }
 
 void Receiver::take(Peer& peer, const Record& record) {
@@ -115,11 +115,11 @@ void Receiver::take(Peer& peer, const Record& record) {
                      static_cast<std::int64_t>(record.bytes - sizeof head));
     }
     case RecordKind::more: return more(peer, record.body, record.bytes);
-    case RecordKind::offer: return offered(peer, read_body<OfferBody>(record));
-    case RecordKind::piece: return piece(peer, record);
-    case RecordKind::done: return setup_.sender.done(peer, read_body<NoteBody>(record).message);
-    case RecordKind::grant: return setup_.sender.granted(peer, read_body<NoteBody>(record).message);
-    case RecordKind::revoke: return revoked(peer, read_body<NoteBody>(record).message);
+    case RecordKind::rts: return rts_received(peer, read_body<RtsBody>(record));
+    case RecordKind::fragment: return fragment(peer, record);
+    case RecordKind::done: return setup_.sender.done(peer, read_body<NotificationBody>(record).message);
+    case RecordKind::cts: return setup_.sender.cts_received(peer, read_body<NotificationBody>(record).message);
+    case RecordKind::cancel: return cancelled(peer, read_body<NotificationBody>(record).message);
     case RecordKind::none:
     case RecordKind::pad: break;
   }
@@ -135,8 +135,8 @@ void Receiver::message(Peer& peer, const Envelope& envelope, const std::byte* pa
                     bytes, envelope.bytes, setup_.options.credit_bytes));
   }
   const bool keep = listener_->arrived(peer.rank, envelope) == TransportListener::Verdict::keep;
-  const Mailbox::Match match = keep ? find_receive(peer, envelope) : Mailbox::Match{};
-  if (match.fit == Mailbox::Fit::taken && bytes == envelope.bytes) [[likely]] {
+  const MatchingQueue::Match match = keep ? find_receive(peer, envelope) : MatchingQueue::Match{};
+  if (match.fit == MatchingQueue::Fit::taken && bytes == envelope.bytes) [[likely]] {
     copy_bytes(match.receive->to, payload, bytes);
     finish(*match.receive);
     return give_credit_back(peer, credit_cost(bytes));
@@ -146,24 +146,24 @@ void Receiver::message(Peer& peer, const Envelope& envelope, const std::byte* pa
   more(peer, payload, bytes);
 }
 
-Mailbox::Match Receiver::find_receive(const Peer& peer, const Envelope& envelope) {
-  const Mailbox::Match match = setup_.mailbox.match(peer.rank, envelope);
+MatchingQueue::Match Receiver::find_receive(const Peer& peer, const Envelope& envelope) {
+  const MatchingQueue::Match match = setup_.matching_queue.match(peer.rank, envelope);
   if (match.receive != nullptr && !match.from_anyone) --posted_count_;
   return match;
 }
 
-void Receiver::place(Peer& peer, const Envelope& envelope, const Mailbox::Match& match) {
+void Receiver::place(Peer& peer, const Envelope& envelope, const MatchingQueue::Match& match) {
   switch (match.fit) {
-    case Mailbox::Fit::taken:
+    case MatchingQueue::Fit::taken:
       set_stage(*match.receive, Stage::taken);
       peer.current.kind = Current::Kind::receive;
       peer.current.receive = match.receive;
       break;
-    case Mailbox::Fit::wrong_size: match.receive->handle = nullptr; break;
-    case Mailbox::Fit::none:
-      peer.current.kind = Current::Kind::arrival;
-      peer.current.arrival = &setup_.mailbox.keep(peer.rank, envelope);
-      setup_.mailbox.make_room(*peer.current.arrival);
+    case MatchingQueue::Fit::wrong_size: match.receive->handle = nullptr; break;
+    case MatchingQueue::Fit::none:
+      peer.current.kind = Current::Kind::unexpected;
+      peer.current.unexpected = &setup_.matching_queue.keep(peer.rank, envelope);
+      setup_.matching_queue.make_room(*peer.current.unexpected);
       break;
   }
 }
@@ -175,8 +175,8 @@ void Receiver::more(Peer& peer, const std::byte* payload, std::int64_t bytes) {
   }
   if (current.kind == Current::Kind::receive) {
     copy_bytes(current.receive->to + current.arrived_bytes, payload, bytes);
-  } else if (current.kind == Current::Kind::arrival && !current.forgotten) {
-    copy_bytes(current.arrival->payload.get() + current.arrived_bytes, payload, bytes);
+  } else if (current.kind == Current::Kind::unexpected && !current.forgotten) {
+    copy_bytes(current.unexpected->payload.get() + current.arrived_bytes, payload, bytes);
   }
   current.arrived_bytes += bytes;
   if (current.arrived_bytes == current.bytes) ended(peer);
@@ -189,13 +189,13 @@ void Receiver::ended(Peer& peer) {
       finish(*current.receive);
       give_credit_back(peer, credit_cost(current.bytes));
       break;
-    case Current::Kind::arrival: {
-      Arrival& arrival = *current.arrival;
-      arrival.arrived_bytes = current.bytes;
+    case Current::Kind::unexpected: {
+      UnexpectedMessage& unexpected = *current.unexpected;
+      unexpected.arrived_bytes = current.bytes;
       if (current.forgotten) {
-        discard(arrival);
-      } else if (Transfer* const receive = std::exchange(arrival.claimed, nullptr)) {
-        static_cast<void>(use(arrival, *receive));  // a message that is here is not withdrawn
+        discard(unexpected);
+      } else if (Transfer* const receive = std::exchange(unexpected.claimed, nullptr)) {
+        static_cast<void>(use(unexpected, *receive));  // a message that is here is not withdrawn
       }
       break;
     }
@@ -204,39 +204,39 @@ void Receiver::ended(Peer& peer) {
   }
 }
 
-Receiver::Use Receiver::use(Arrival& arrival, Transfer& receive) {
-  if (setup_.mailbox.use_again(arrival, &receive)) return Use::taken;
-  Peer& peer = setup_.peers[static_cast<std::size_t>(arrival.peer)];
-  if (arrival.announced) {
-    const Offer offer = waiting_.find(arrival.id)->offer;
-    waiting_.remove(arrival.id);
-    setup_.mailbox.recycle(arrival);
-    return begin_fetch(peer, receive, offer) ? Use::taken : Use::withdrawn;
+Receiver::Use Receiver::use(UnexpectedMessage& unexpected, Transfer& receive) {
+  if (setup_.matching_queue.use_again(unexpected, &receive)) return Use::taken;
+  Peer& peer = setup_.peers[static_cast<std::size_t>(unexpected.peer)];
+  if (unexpected.announced) {
+    const Rts rts = waiting_.find(unexpected.id)->rts;
+    waiting_.remove(unexpected.id);
+    setup_.matching_queue.recycle(unexpected);
+    return begin_fetch(peer, receive, rts) ? Use::taken : Use::withdrawn;
   }
-  if (arrival.arrived_bytes < arrival.envelope.bytes) {
+  if (unexpected.arrived_bytes < unexpected.envelope.bytes) {
     set_stage(receive, Stage::taken);
-    arrival.claimed = &receive;
+    unexpected.claimed = &receive;
     return Use::taken;
   }
-  copy_bytes(receive.to, arrival.payload.get(), receive.envelope.bytes);
+  copy_bytes(receive.to, unexpected.payload.get(), receive.envelope.bytes);
   finish(receive);
-  give_credit_back(peer, credit_cost(arrival.envelope.bytes));
-  setup_.mailbox.recycle(arrival);
+  give_credit_back(peer, credit_cost(unexpected.envelope.bytes));
+  setup_.matching_queue.recycle(unexpected);
   return Use::taken;
 }
 
-void Receiver::discard(Arrival& arrival) {
-  if (setup_.mailbox.use_again(arrival, nullptr)) return;
-  Peer& peer = setup_.peers[static_cast<std::size_t>(arrival.peer)];
-  if (arrival.announced) {
-    setup_.sender.tell(peer, {.kind = RecordKind::done, .message = waiting_.find(arrival.id)->offer.message});
-    waiting_.remove(arrival.id);
-    setup_.mailbox.recycle(arrival);
-  } else if (arrival.arrived_bytes < arrival.envelope.bytes) {
-    peer.current.forgotten = true;  // its entry goes back once its last piece has come
+void Receiver::discard(UnexpectedMessage& unexpected) {
+  if (setup_.matching_queue.use_again(unexpected, nullptr)) return;
+  Peer& peer = setup_.peers[static_cast<std::size_t>(unexpected.peer)];
+  if (unexpected.announced) {
+    setup_.sender.tell(peer, {.kind = RecordKind::done, .message = waiting_.find(unexpected.id)->rts.message});
+    waiting_.remove(unexpected.id);
+    setup_.matching_queue.recycle(unexpected);
+  } else if (unexpected.arrived_bytes < unexpected.envelope.bytes) {
+    peer.current.forgotten = true;  // its entry goes back once its last fragment has come
   } else {
-    give_credit_back(peer, credit_cost(arrival.envelope.bytes));
-    setup_.mailbox.recycle(arrival);
+    give_credit_back(peer, credit_cost(unexpected.envelope.bytes));
+    setup_.matching_queue.recycle(unexpected);
   }
 }
 
@@ -247,8 +247,8 @@ void Receiver::cancel_taken(Peer& peer, Transfer& receive) {
     current.receive = nullptr;
     return;
   }
-  if (current.kind == Current::Kind::arrival && current.arrival->claimed == &receive) {
-    current.arrival->claimed = nullptr;
+  if (current.kind == Current::Kind::unexpected && current.unexpected->claimed == &receive) {
+    current.unexpected->claimed = nullptr;
     current.forgotten = true;
     return;
   }
@@ -271,26 +271,26 @@ void Receiver::give_credit_back(Peer& peer, std::int64_t cost) {
 void Receiver::fail_all(Peer& peer) {
   const Current current = std::exchange(peer.current, {});
   if (current.kind == Current::Kind::receive) fail(*current.receive, peer.reason);
-  if (current.kind == Current::Kind::arrival) {
-    if (current.arrival->claimed != nullptr) {
-      fail(*current.arrival->claimed, peer.reason);
+  if (current.kind == Current::Kind::unexpected) {
+    if (current.unexpected->claimed != nullptr) {
+      fail(*current.unexpected->claimed, peer.reason);
     } else if (!current.forgotten) {
-      setup_.mailbox.forget(*current.arrival);
+      setup_.matching_queue.forget(*current.unexpected);
     }
-    setup_.mailbox.recycle(*current.arrival);
+    setup_.matching_queue.recycle(*current.unexpected);
   }
   std::erase_if(inbound_, [&](const Inbound& inbound) {
     if (inbound.peer != peer.rank) return false;
     fail(*inbound.receive, peer.reason);
     return true;
   });
-  for (Arrival* chain = setup_.mailbox.forget_announced(peer.rank); chain != nullptr;) {
-    setup_.mailbox.recycle(*std::exchange(chain, chain->next));
+  for (UnexpectedMessage* chain = setup_.matching_queue.forget_announced(peer.rank); chain != nullptr;) {
+    setup_.matching_queue.recycle(*std::exchange(chain, chain->next));
   }
   waiting_.for_each([&](std::uint64_t number, const Waiting& waiting) {
     if (waiting.peer == peer.rank) waiting_.remove(number);
   });
-  for (Transfer* chain = setup_.mailbox.withdraw_all(peer.rank); chain != nullptr;) {
+  for (Transfer* chain = setup_.matching_queue.withdraw_all(peer.rank); chain != nullptr;) {
     Transfer& receive = *std::exchange(chain, chain->next);
     --posted_count_;
     fail(receive, peer.reason);

@@ -1,7 +1,7 @@
 // host_receiver.hpp: the receiving half of the host transport: matching, and where the bytes go.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rings are always read to their end: a message that nobody asked for yet goes into the mailbox, bounded by the sender's
+// Rings are always read to their end: a message that nobody asked for yet goes into the matching queue, bounded by the sender's
 // credit, and what only announces itself stays with its sender. So nothing in a ring ever waits behind anything.
 #pragma once
 
@@ -14,12 +14,12 @@
 
 #include <tutti/transport.hpp>
 
-#include "shm/neighbours.hpp"
+#include "shm/local_peers.hpp"
+#include "transport/handle_table.hpp"
 #include "transport/host_peer.hpp"
 #include "transport/host_records.hpp"
 #include "transport/host_sender.hpp"
-#include "transport/mailbox.hpp"
-#include "transport/slots.hpp"
+#include "transport/matching_queue.hpp"
 
 namespace tutti::transport::host {
 
@@ -28,9 +28,9 @@ class Receiver {
   struct Setup {
     int rank = -1;
     const HostOptions& options;
-    const shm::Neighbours& neighbours;
-    Mailbox& mailbox;  // also of the peers on other hosts
-    Sender& sender;    // notes go back through the ring to the peer
+    const shm::LocalPeers& local_peers;
+    MatchingQueue& matching_queue;  // also of the peers on other hosts
+    Sender& sender;                 // notes go back through the ring to the peer
     std::vector<Peer>& peers;
     std::function<void(int peer)> suspect;  // see whether this peer still lives
   };
@@ -39,9 +39,9 @@ class Receiver {
 
   enum class Use : std::uint8_t { taken, withdrawn };
   // A receive found a message of the peer. `withdrawn`: the message is not there any more, the receive is as it was
-  // left by the mailbox and has to be posted again.
-  [[nodiscard]] Use use(Arrival& arrival, Transfer& receive);
-  void discard(Arrival& arrival);
+  // left by the matching queue and has to be posted again.
+  [[nodiscard]] Use use(UnexpectedMessage& unexpected, Transfer& receive);
+  void discard(UnexpectedMessage& unexpected);
   // A receive that was matched, and is not done yet.
   void cancel_taken(Peer& peer, Transfer& receive);
 
@@ -51,18 +51,18 @@ class Receiver {
   bool read(Peer& peer);
   // The next thing that the peer says, if it is what this receive waits for, and nothing else is awaited from anyone: then it need
   // not be looked up. Throws MalformedMessage.
-  bool take_at_once(Peer& peer, Transfer& receive, int looks);
+  bool try_take(Peer& peer, Transfer& receive, int spins);
   // Fetches a bounded part of what was offered and matched.
   bool fetch();
-  // Everything under way from a peer that is gone. Receives that were not matched are the mailbox's.
+  // Everything under way from a peer that is gone. Receives that were not matched are the matching queue's.
   void fail_all(Peer& peer);
   [[nodiscard]] bool is_fetching() const { return !inbound_.empty(); }
-  // Receives in the mailbox that wait for a peer of this host by name.
+  // Receives in the matching queue that wait for a peer of this host by name.
   [[nodiscard]] std::int64_t posted_count() const { return posted_count_; }
-  void note_posted(std::int64_t change) { posted_count_ += change; }
+  void count_posted(std::int64_t change) { posted_count_ += change; }
 
  private:
-  enum class Way : std::uint8_t { load, cross_memory, pieces, stalled };
+  enum class Way : std::uint8_t { load, cross_memory, fragments, stalled };
   // A receive whose message was offered.
   struct Inbound {
     Transfer* receive = nullptr;
@@ -71,27 +71,27 @@ class Receiver {
     std::uint64_t message = 0;
     const std::byte* shared = nullptr;  // Way::load
     std::uint64_t address = 0;          // Way::cross_memory
-    const std::atomic<std::uint64_t>* permit = nullptr;
+    const std::atomic<std::uint64_t>* remote_key = nullptr;
     std::int64_t arrived_bytes = 0;
   };
-  // A message that was offered and that nobody asked for yet. The mailbox's entry holds its number here.
+  // A message that was offered and that nobody asked for yet. The matching queue's entry holds its number here.
   struct Waiting {
     int peer = -1;
-    Offer offer{};
+    Rts rts{};
   };
 
   void take(Peer& peer, const Record& record);
   void message(Peer& peer, const Envelope& envelope, const std::byte* payload, std::int64_t bytes);
-  [[nodiscard]] Mailbox::Match find_receive(const Peer& peer, const Envelope& envelope);
+  [[nodiscard]] MatchingQueue::Match find_receive(const Peer& peer, const Envelope& envelope);
   [[nodiscard]] const std::byte* in_arena(const Peer& peer, std::uint64_t offset, std::uint64_t bytes) const;
-  void place(Peer& peer, const Envelope& envelope, const Mailbox::Match& match);
+  void place(Peer& peer, const Envelope& envelope, const MatchingQueue::Match& match);
   void more(Peer& peer, const std::byte* payload, std::int64_t bytes);
   void ended(Peer& peer);
-  void offered(Peer& peer, const OfferBody& body);
-  void piece(Peer& peer, const Record& record);
-  void revoked(const Peer& peer, std::uint64_t message);
-  [[nodiscard]] bool begin_fetch(Peer& peer, Transfer& receive, const Offer& offer);
-  [[nodiscard]] const std::atomic<std::uint64_t>& permit_of(const Peer& peer, const Offer& offer) const;
+  void rts_received(Peer& peer, const RtsBody& body);
+  void fragment(Peer& peer, const Record& record);
+  void cancelled(const Peer& peer, std::uint64_t message);
+  [[nodiscard]] bool begin_fetch(Peer& peer, Transfer& receive, const Rts& rts);
+  [[nodiscard]] const std::atomic<std::uint64_t>& remote_key_of(const Peer& peer, const Rts& rts) const;
   [[nodiscard]] std::int64_t fetch(Inbound& inbound, std::int64_t limit);
   std::int64_t fetch_failed(Inbound& inbound, int error);
   void settle(Inbound& inbound);
@@ -101,7 +101,7 @@ class Receiver {
 
   Setup setup_;
   TransportListener* listener_ = nullptr;
-  Slots<Waiting> waiting_;
+  HandleTable<Waiting> waiting_;
   std::vector<Inbound> inbound_;  // oldest first
   std::int64_t posted_count_ = 0;
 };

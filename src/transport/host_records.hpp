@@ -28,30 +28,30 @@ struct FullHead {
 static_assert(sizeof(FullHead) == 64 && std::is_trivially_copyable_v<FullHead>);
 
 // Where the bytes of a message lie in the sender's memory, and the word that says whether they still do.
-struct Offer {
+struct Rts {
   std::uint64_t message = 0;       // the sender's number
   std::uint64_t address = 0;       // in the sender's process
   std::uint64_t arena_offset = 0;  // of the same bytes, or nowhere
-  std::uint64_t permit_offset = 0;
+  std::uint64_t remote_key_offset = 0;
   static constexpr std::uint64_t nowhere = ~std::uint64_t{0};
 };
-struct OfferBody {
+struct RtsBody {
   Envelope envelope{};
-  Offer offer{};
+  Rts rts{};
 };
 
-struct NoteBody {
+struct NotificationBody {
   std::uint64_t message = 0;
 };
 
-struct PieceHead {
+struct FragmentHead {
   std::uint64_t message = 0;
   std::int64_t offset = 0;
 };
 
 inline bool is_brief(const Envelope& last, const Envelope& envelope) {
   const Signature &a = last.signature, &b = envelope.signature;
-  return last.group == envelope.group && last.epoch == envelope.epoch && last.lane == envelope.lane &&
+  return last.group == envelope.group && last.epoch == envelope.epoch && last.channel == envelope.channel &&
          a.verb == b.verb && a.dtype == b.dtype && a.op == b.op && a.flags == b.flags && a.root == b.root &&
          a.detail == b.detail && a.history == b.history;
 }

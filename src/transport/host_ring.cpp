@@ -12,7 +12,7 @@ Record RingReader::checked(std::uint64_t head) {
     const auto bytes = static_cast<std::uint32_t>(head >> 32);
     const std::uint64_t left = lines_ - read_ % lines_;
     const bool in_place = (head >> 8 & 0xffff) == (read_ & 0xffff) && (head >> 24 & 0xff) == 0;
-    if (!in_place || kind == RecordKind::none || kind > RecordKind::revoke || lines_of(bytes) > left) {
+    if (!in_place || kind == RecordKind::none || kind > RecordKind::cancel || lines_of(bytes) > left) {
       throw MalformedMessage(
           fmt::format("its ring in shared memory holds a record that cannot be one (kind {}, {} bytes, {} lines from "
                       "the ring's end); did something overwrite the memory?",

@@ -26,16 +26,16 @@ namespace tutti::transport::host {
 inline constexpr std::size_t line_bytes = 128;
 
 enum class RecordKind : std::uint8_t {
-  none,    // nothing here yet
-  pad,     // the next record stands at the ring's beginning
-  brief,   // a message whose envelope resembles the one before it
-  full,    // a message with all of its envelope; it may go on in `more`
-  more,    // the next piece of the message before it
-  offer,   // the envelope of a message whose bytes the reader fetches
-  done,    // the writer of this record has the bytes it was offered, or does not want them
-  grant,   // … cannot fetch them and asks for them in pieces
-  piece,   // what was asked for
-  revoke,  // an offer is withdrawn
+  none,      // nothing here yet
+  pad,       // the next record stands at the ring's beginning
+  brief,     // a message whose envelope resembles the one before it
+  full,      // a message with all of its envelope; it may go on in `more`
+  more,      // the next fragment of the message before it
+  rts,       // the envelope of a message whose bytes the reader fetches
+  done,      // the writer of this record has the bytes it was offered, or does not want them
+  cts,       // … cannot fetch them and asks for them in fragments
+  fragment,  // what was asked for
+  cancel,    // an offer is withdrawn
 };
 
 struct Record {

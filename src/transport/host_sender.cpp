@@ -10,14 +10,14 @@
 
 #include <tutti/error.hpp>
 
-#include "shm/bell.hpp"
+#include "shm/doorbell.hpp"
 #include "transport/stage.hpp"
 
 namespace tutti::transport::host {
 
 namespace {
 
-constexpr std::size_t permits_per_page = 512;
+constexpr std::size_t remote_keys_per_page = 512;
 
 template <class Body>
 std::byte* put(std::byte* place, const Body& body) {
@@ -42,7 +42,7 @@ void Sender::send(Peer& peer, Transfer& transfer) {
   transfer.state = Transfer::State::pending;
   set_stage(transfer, Stage::sending);
   if (peer.has_waiting() || !write(peer, transfer)) return enqueue(peer, transfer);
-  shm::ring(*peer.bell);
+  shm::notify(*peer.doorbell);
   peer.out.zero_ahead();
 }
 
@@ -54,8 +54,8 @@ bool Sender::write(Peer& peer, Transfer& transfer) try {
   if (bytes <= setup_.options.eager_bytes_max && has_credit(peer, credit_cost(bytes))) {
     return write_eager(peer, transfer);
   }
-  return write_offer(peer, transfer);
-} catch (const Error& error) {  // no memory for a ring or a permit
+  return write_rts(peer, transfer);
+} catch (const Error& error) {  // no memory for a ring or a remote key
   fail(transfer, fmt::format("rank {}: cannot send to rank {}: {}", setup_.rank, peer.rank, error.what()));
   return true;
 }
@@ -70,19 +70,19 @@ bool Sender::has_credit(Peer& peer, std::int64_t cost) {
   return cost <= left();
 }
 
-// All pieces or none: the ring never ends in the middle of a message that somebody might cancel.
+// All fragments or none: the ring never ends in the middle of a message that somebody might cancel.
 bool Sender::write_eager(Peer& peer, Transfer& transfer) {
   const auto bytes = static_cast<std::size_t>(transfer.envelope.bytes);
-  const auto piece = static_cast<std::size_t>(setup_.options.piece_bytes);
-  const std::size_t first = std::min(bytes, piece);
-  if (bytes > piece) {
-    const std::uint64_t record = lines_of(sizeof(FullHead) + piece);
-    if (!peer.out.has_room(record * (bytes / piece + 1), record)) return false;
+  const auto fragment = static_cast<std::size_t>(setup_.options.fragment_bytes);
+  const std::size_t first = std::min(bytes, fragment);
+  if (bytes > fragment) {
+    const std::uint64_t record = lines_of(sizeof(FullHead) + fragment);
+    if (!peer.out.has_room(record * (bytes / fragment + 1), record)) return false;
   }
   if (!write_first(peer, transfer.envelope, transfer.from, first)) return false;
-  if (bytes > first) shm::ring(*peer.bell);
-  for (std::size_t at = first; at < bytes; at += piece) {
-    const std::size_t some = std::min(piece, bytes - at);
+  if (bytes > first) shm::notify(*peer.doorbell);
+  for (std::size_t at = first; at < bytes; at += fragment) {
+    const std::size_t some = std::min(fragment, bytes - at);
     std::byte* const body = peer.out.begin(some);
     copy_bytes(body, transfer.from + at, some);
     peer.out.publish({.kind = RecordKind::more, .bytes = static_cast<std::uint32_t>(some)});
@@ -111,86 +111,88 @@ bool Sender::write_first(Peer& peer, const Envelope& envelope, const std::byte* 
   return true;
 }
 
-bool Sender::write_offer(Peer& peer, Transfer& transfer) {
-  make_permits();
-  std::byte* const place = peer.out.begin(sizeof(OfferBody));
+bool Sender::write_rts(Peer& peer, Transfer& transfer) {
+  make_remote_keys();
+  std::byte* const place = peer.out.begin(sizeof(RtsBody));
   if (place == nullptr) return false;
   const std::uint64_t number = outbound_.add({.transfer = &transfer, .peer = peer.rank});
-  Permit& permit = permit_of(number);
-  permit.store(number, std::memory_order_release);
+  RemoteKey& remote_key = remote_key_of(number);
+  remote_key.store(number, std::memory_order_release);
   const auto bytes = static_cast<std::size_t>(transfer.envelope.bytes);
   const bool shared = bytes > 0 && setup_.arena.contains(transfer.from, bytes);
-  put(place, OfferBody{.envelope = transfer.envelope,
-                       .offer = {.message = number,
-                                 .address = reinterpret_cast<std::uintptr_t>(transfer.from),
-                                 .arena_offset = shared ? setup_.arena.offset_of(transfer.from) : Offer::nowhere,
-                                 .permit_offset = setup_.arena.offset_of(&permit)}});
+  put(place, RtsBody{.envelope = transfer.envelope,
+                     .rts = {.message = number,
+                             .address = reinterpret_cast<std::uintptr_t>(transfer.from),
+                             .arena_offset = shared ? setup_.arena.offset_of(transfer.from) : Rts::nowhere,
+                             .remote_key_offset = setup_.arena.offset_of(&remote_key)}});
   set_stage(transfer, Stage::announced);
-  peer.out.publish({.kind = RecordKind::offer, .bytes = sizeof(OfferBody)});
+  peer.out.publish({.kind = RecordKind::rts, .bytes = sizeof(RtsBody)});
   return true;
 }
 
 // One for each message there may be, the next one included.
-void Sender::make_permits() {
-  while (permit_pages_.size() <= outbound_.count() / permits_per_page) {
-    permit_pages_.push_back(reinterpret_cast<Permit*>(setup_.arena.allocate(permits_per_page * sizeof(Permit), 4096)));
+void Sender::make_remote_keys() {
+  while (remote_key_pages_.size() <= outbound_.count() / remote_keys_per_page) {
+    remote_key_pages_.push_back(
+        reinterpret_cast<RemoteKey*>(setup_.arena.allocate(remote_keys_per_page * sizeof(RemoteKey), 4096)));
   }
 }
 
-Sender::Permit& Sender::permit_of(std::uint64_t number) {
+Sender::RemoteKey& Sender::remote_key_of(std::uint64_t number) {
   const auto slot = static_cast<std::uint32_t>(number);
-  return permit_pages_[slot / permits_per_page][slot % permits_per_page];
+  return remote_key_pages_[slot / remote_keys_per_page][slot % remote_keys_per_page];
 }
 
-bool Sender::write_note(Peer& peer, Note note) {
-  std::byte* const place = peer.out.begin(sizeof(NoteBody));
+bool Sender::write_notification(Peer& peer, Notification notification) {
+  std::byte* const place = peer.out.begin(sizeof(NotificationBody));
   if (place == nullptr) return false;
-  put(place, NoteBody{.message = note.message});
-  peer.out.publish({.kind = note.kind, .bytes = sizeof(NoteBody)});
+  put(place, NotificationBody{.message = notification.message});
+  peer.out.publish({.kind = notification.kind, .bytes = sizeof(NotificationBody)});
   return true;
 }
 
-// The next piece of the oldest message that was asked for.
-bool Sender::write_piece(Peer& peer) {
-  const std::uint64_t number = peer.granted.front();
+// The next fragment of the oldest message that was asked for.
+bool Sender::write_fragment(Peer& peer) {
+  const std::uint64_t number = peer.cts_received.front();
   Outbound* const outbound = find(peer, number);
   const std::int64_t left = outbound != nullptr ? outbound->transfer->envelope.bytes - outbound->passed_bytes : 0;
   if (left > 0) {
     const std::int64_t some =
-        std::min({left, setup_.options.granted_piece_bytes, static_cast<std::int64_t>(setup_.options.ring_bytes) / 8});
-    const std::size_t body_bytes = sizeof(PieceHead) + static_cast<std::size_t>(some);
+        std::min({left, setup_.options.cts_fragment_bytes, static_cast<std::int64_t>(setup_.options.ring_bytes) / 8});
+    const std::size_t body_bytes = sizeof(FragmentHead) + static_cast<std::size_t>(some);
     std::byte* place = peer.out.begin(body_bytes);
     if (place == nullptr) return false;
-    place = put(place, PieceHead{.message = number, .offset = outbound->passed_bytes});
+    place = put(place, FragmentHead{.message = number, .offset = outbound->passed_bytes});
     copy_bytes(place, outbound->transfer->from + outbound->passed_bytes, static_cast<std::size_t>(some));
-    peer.out.publish({.kind = RecordKind::piece, .bytes = static_cast<std::uint32_t>(body_bytes)});
+    peer.out.publish({.kind = RecordKind::fragment, .bytes = static_cast<std::uint32_t>(body_bytes)});
     outbound->passed_bytes += some;
     if (some < left) return true;
     finish(*outbound->transfer);
     forget(number);
   }
-  peer.granted.erase(peer.granted.begin());
+  peer.cts_received.erase(peer.cts_received.begin());
   return true;
 }
 
-void Sender::tell(Peer& peer, Note note) {
+void Sender::tell(Peer& peer, Notification notification) {
   if (peer.is_gone) return;
-  if (peer.notes.empty() && has_ring(peer) && write_note(peer, note)) return shm::ring(*peer.bell);
-  peer.notes.push_back(note);
+  if (peer.notifications.empty() && has_ring(peer) && write_notification(peer, notification))
+    return shm::notify(*peer.doorbell);
+  peer.notifications.push_back(notification);
   rest_not(peer);
 }
 
 bool Sender::flush() {
   bool moved = false;
-  for (std::size_t i = 0; i < restless_.size();) {
-    Peer& peer = *restless_[i];
+  for (std::size_t i = 0; i < pending_.size();) {
+    Peer& peer = *pending_[i];
     moved |= flush(peer);
     if (peer.has_waiting()) {
       ++i;
     } else {
-      peer.restless = false;
-      restless_[i] = restless_.back();
-      restless_.pop_back();
+      peer.is_pending = false;
+      pending_[i] = pending_.back();
+      pending_.pop_back();
     }
   }
   return moved;
@@ -208,22 +210,22 @@ bool Sender::flush(Peer& peer) {
   if (!has_ring(peer)) return false;
   const std::uint64_t before = peer.out.written_lines();
   std::size_t told = 0;
-  while (told < peer.notes.size() && write_note(peer, peer.notes[told])) ++told;
-  peer.notes.erase(peer.notes.begin(), peer.notes.begin() + static_cast<std::ptrdiff_t>(told));
-  for (bool room = peer.notes.empty(); room && (!peer.granted.empty() || peer.first_waiting != nullptr);) {
-    if (!peer.granted.empty()) room = write_piece(peer);
+  while (told < peer.notifications.size() && write_notification(peer, peer.notifications[told])) ++told;
+  peer.notifications.erase(peer.notifications.begin(), peer.notifications.begin() + static_cast<std::ptrdiff_t>(told));
+  for (bool room = peer.notifications.empty(); room && (!peer.cts_received.empty() || peer.first_waiting != nullptr);) {
+    if (!peer.cts_received.empty()) room = write_fragment(peer);
     if (!room || peer.first_waiting == nullptr) continue;
     Transfer& next = *peer.first_waiting;
     room = write(peer, next);
     if (room) dequeue(peer, next);
   }
   if (peer.out.written_lines() == before) return false;
-  shm::ring(*peer.bell);
+  shm::notify(*peer.doorbell);
   return true;
 }
 
 void Sender::rest_not(Peer& peer) {
-  if (!std::exchange(peer.restless, true)) restless_.push_back(&peer);
+  if (!std::exchange(peer.is_pending, true)) pending_.push_back(&peer);
 }
 
 void Sender::enqueue(Peer& peer, Transfer& transfer) {
@@ -246,7 +248,7 @@ Sender::Outbound* Sender::find(const Peer& peer, std::uint64_t number) {
 }
 
 void Sender::forget(std::uint64_t number) {
-  permit_of(number).store(0, std::memory_order_release);
+  remote_key_of(number).store(0, std::memory_order_release);
   outbound_.remove(number);
 }
 
@@ -257,9 +259,9 @@ void Sender::done(Peer& peer, std::uint64_t message) {
   forget(message);
 }
 
-void Sender::granted(Peer& peer, std::uint64_t message) {
+void Sender::cts_received(Peer& peer, std::uint64_t message) {
   if (find(peer, message) == nullptr) return;
-  peer.granted.push_back(message);
+  peer.cts_received.push_back(message);
   rest_not(peer);
 }
 
@@ -268,9 +270,9 @@ void Sender::cancel(Peer& peer, Transfer& transfer) {
   outbound_.for_each([&](std::uint64_t number, const Outbound& outbound) {
     if (outbound.transfer != &transfer) return;
     forget(number);
-    // The permit is seen to be gone before the memory is seen to change.
-    shm::fence_before_ring();
-    tell(peer, {.kind = RecordKind::revoke, .message = number});
+    // The remote key is seen to be gone before the memory is seen to change.
+    shm::fence_before_notify();
+    tell(peer, {.kind = RecordKind::cancel, .message = number});
   });
 }
 
@@ -285,15 +287,15 @@ void Sender::fail_all(Peer& peer) {
     fail(*outbound.transfer, peer.reason);
     forget(number);
   });
-  shm::fence_before_ring();
-  peer.notes.clear();
-  peer.granted.clear();
+  shm::fence_before_notify();
+  peer.notifications.clear();
+  peer.cts_received.clear();
 }
 
-void Sender::withdraw_offers() {
+void Sender::withdraw_rts() {
   outbound_.for_each(
-      [&](std::uint64_t number, const Outbound&) { permit_of(number).store(0, std::memory_order_release); });
-  shm::fence_before_ring();
+      [&](std::uint64_t number, const Outbound&) { remote_key_of(number).store(0, std::memory_order_release); });
+  shm::fence_before_notify();
 }
 
 }  // namespace tutti::transport::host

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "base/random.hpp"
-#include "shm/bell.hpp"
+#include "shm/doorbell.hpp"
 #include "transport/transport_world.hpp"
 
 namespace tutti::transport {
@@ -108,7 +108,7 @@ void exchange(int rank, Transport& transport, const Traffic& traffic) {
     Parcel& parcel = queues[queue][posted[queue]++];
     if (queue % 2 == 0) {
       transport.send(*parcel.transfer);
-    } else if (random.below(2) == 0 || !transport.recv_at_once(*parcel.transfer, 2)) {
+    } else if (random.below(2) == 0 || !transport.try_recv(*parcel.transfer, 2)) {
       transport.recv(*parcel.transfer);
     }
     if (random.below(3) == 0) transport.poll();
@@ -220,13 +220,13 @@ TEST(Host, a_sleeper_is_woken_by_a_message_and_by_its_acknowledgement) {
     options.arenas.push_back(std::make_shared<shm::Arena>(shm::ArenaOptions{.bytes = 64 << 20}));
   }
   run_ranks(2, options, [&](int rank, HostTransport& transport) {
-    shm::Bell bell(options.arenas[static_cast<std::size_t>(rank)]->header());
+    shm::Doorbell doorbell(options.arenas[static_cast<std::size_t>(rank)]->header());
     const auto sleep_until_done = [&](const Parcel& parcel) {
       const TimePoint deadline = steady_clock().now() + patience;
       while (parcel.is_pending() && steady_clock().now() < deadline) {
-        bell.prepare();
-        // Nothing but the bell ends this sleep before the deadline.
-        transport.poll() || !parcel.is_pending() ? bell.leave() : bell.sleep(deadline);
+        doorbell.prepare();
+        // Nothing but the doorbell ends this sleep before the deadline.
+        transport.poll() || !parcel.is_pending() ? doorbell.leave() : doorbell.sleep(deadline);
       }
       return parcel.is_done();
     };
@@ -279,8 +279,8 @@ TEST(Host, options_that_make_no_sense_are_refused_by_name) {
   EXPECT_THAT(refused({.eager_bytes_max = 1 << 20}), testing::HasSubstr("ring_bytes"));
   EXPECT_THAT(refused({.credit_bytes = 100}), testing::HasSubstr("credit_bytes = 100"));
   EXPECT_THAT(refused({.ring_bytes = 5000}), testing::HasSubstr("ring_bytes = 5000"));
-  EXPECT_THAT(refused({.piece_bytes = 0}), testing::HasSubstr("piece_bytes = 0"));
-  EXPECT_THAT(refused({.granted_piece_bytes = 0}), testing::HasSubstr("granted_piece_bytes = 0"));
+  EXPECT_THAT(refused({.fragment_bytes = 0}), testing::HasSubstr("piece_bytes = 0"));
+  EXPECT_THAT(refused({.cts_fragment_bytes = 0}), testing::HasSubstr("granted_piece_bytes = 0"));
   for (int ranks = 1; ranks <= 4096; ranks = ranks * 2 + 1) {
     EXPECT_EQ(refused(options_for(ranks, false)), "accepted") << ranks;
     EXPECT_EQ(refused(options_for(ranks, true)), "accepted") << ranks;

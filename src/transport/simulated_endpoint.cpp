@@ -21,7 +21,7 @@ constexpr std::size_t simulated_control_bytes_max = 64 * 1024;
 }  // namespace
 
 SimulatedEndpoint::SimulatedEndpoint(int rank, const SimulationOptions& options, SimulatedHost& host)
-    : rank_(rank), options_(options), host_(&host), mailbox_(rank) {}
+    : rank_(rank), options_(options), host_(&host), matching_queue_(rank) {}
 
 void SimulatedEndpoint::fail(Transfer& transfer, std::string why) { transport::fail(transfer, std::move(why)); }
 
@@ -56,29 +56,30 @@ void SimulatedEndpoint::send(Transfer& transfer) {
 void SimulatedEndpoint::recv(Transfer& transfer) {
   const int peer = transfer.peer;
   const Envelope wanted = transfer.envelope;
-  Mailbox::Found found = mailbox_.post(transfer);
-  while (found.fit != Mailbox::Fit::none && withdrawn_.erase({found.arrival->peer, found.arrival->id}) > 0) {
-    mailbox_.recycle(*found.arrival);  // its sender took it back: look for the next
+  MatchingQueue::Found found = matching_queue_.post(transfer);
+  while (found.fit != MatchingQueue::Fit::none &&
+         withdrawn_.erase({found.unexpected->peer, found.unexpected->id}) > 0) {
+    matching_queue_.recycle(*found.unexpected);  // its sender took it back: look for the next
     transfer.peer = peer;
     transfer.envelope = wanted;
     transfer.error.clear();
-    found = mailbox_.post(transfer);
+    found = matching_queue_.post(transfer);
   }
-  if (found.fit == Mailbox::Fit::none) {
+  if (found.fit == MatchingQueue::Fit::none) {
     std::string why = unreachable(peer);
     if (why.empty()) return;
-    mailbox_.withdraw(transfer);
+    matching_queue_.withdraw(transfer);
     return fail(transfer, std::move(why));
   }
-  Arrival& arrival = *found.arrival;
-  if (found.fit == Mailbox::Fit::wrong_size) return drop(arrival);
-  if (arrival.announced) {
-    expect_pieces(transfer, arrival.peer, arrival.id);
-    return mailbox_.recycle(arrival);
+  UnexpectedMessage& unexpected = *found.unexpected;
+  if (found.fit == MatchingQueue::Fit::wrong_size) return drop(unexpected);
+  if (unexpected.announced) {
+    expect_fragments(transfer, unexpected.peer, unexpected.id);
+    return matching_queue_.recycle(unexpected);
   }
-  std::copy_n(arrival.payload.get(), arrival.envelope.bytes, transfer.to);
+  std::copy_n(unexpected.payload.get(), unexpected.envelope.bytes, transfer.to);
   transport::finish(transfer);
-  drop(arrival);
+  drop(unexpected);
 }
 
 void SimulatedEndpoint::cancel(Transfer& transfer) {
@@ -92,7 +93,7 @@ void SimulatedEndpoint::cancel(Transfer& transfer) {
     } else if (receiving != receivings_.end()) {
       receiving->second.transfer = nullptr;
     } else {
-      mailbox_.withdraw(transfer);
+      matching_queue_.withdraw(transfer);
     }
   }
   transfer.state = Transfer::State::idle;
@@ -112,7 +113,7 @@ void SimulatedEndpoint::take_back(const std::shared_ptr<Sending>& sending) {
 }
 
 void SimulatedEndpoint::forget(std::uint64_t group, std::uint64_t up_to_sequence) {
-  drop_all(mailbox_.forget(group, up_to_sequence));
+  drop_all(matching_queue_.forget(group, up_to_sequence));
 }
 
 void SimulatedEndpoint::post(int peer, std::span<const std::byte> message) {

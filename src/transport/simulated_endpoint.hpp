@@ -14,7 +14,7 @@
 
 #include <tutti/transport.hpp>
 
-#include "transport/mailbox.hpp"
+#include "transport/matching_queue.hpp"
 #include "transport/simulated_network.hpp"
 
 namespace tutti::transport {
@@ -34,7 +34,7 @@ class SimulatedHost {
 };
 
 // Small messages travel whole while the receiver's credit lasts; others are announced, wait at the sender until their
-// receive is posted, and then travel in pieces. Headers always travel, so that a message that is waited for never
+// receive is posted, and then travel in fragments. Headers always travel, so that a message that is waited for never
 // queues behind those that nobody asked for. The sender's memory is read when a packet leaves its network card, which
 // sends one packet after the other; the receiver's is written by poll().
 class SimulatedEndpoint final : public Transport {
@@ -64,7 +64,7 @@ class SimulatedEndpoint final : public Transport {
   // From the network: to be seen by the next poll().
   void deliver(Packet packet);
   // Unexpected payload held here, for tests of the bound.
-  [[nodiscard]] std::int64_t unexpected_bytes() const { return mailbox_.held_bytes(); }
+  [[nodiscard]] std::int64_t unexpected_bytes() const { return matching_queue_.held_bytes(); }
 
  private:
   struct Sending {                 // a send that was started
@@ -97,20 +97,20 @@ class SimulatedEndpoint final : public Transport {
 
   void handle(Packet& packet);
   void on_message(Packet& packet);
-  void on_grant(const Packet& packet);
+  void on_cts(const Packet& packet);
   void on_decline(const Packet& packet);
-  void on_piece(const Packet& packet);
+  void on_fragment(const Packet& packet);
   void on_withdraw(const Packet& packet);
   void on_gone(int peer, const std::string& reason);
-  void expect_pieces(Transfer& receive, int peer, std::uint64_t id);
-  void drop(Arrival& arrival);
-  void drop_all(Arrival* chain);
+  void expect_fragments(Transfer& receive, int peer, std::uint64_t id);
+  void drop(UnexpectedMessage& unexpected);
+  void drop_all(UnexpectedMessage* chain);
 
   int rank_;
   SimulationOptions options_;
   SimulatedHost* host_;
   TransportListener* listener_ = nullptr;
-  Mailbox mailbox_;
+  MatchingQueue matching_queue_;
   std::deque<Packet> inbox_;
   std::deque<Departure> departures_;
   bool card_busy_ = false;

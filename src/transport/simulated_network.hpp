@@ -35,7 +35,7 @@ struct SimulationOptions {
   Duration detection = std::chrono::milliseconds(1);  // from a broken link to its ends' knowledge; up to twice this
   std::int64_t eager_bytes = 1024;                    // larger messages are announced and wait for their receive
   std::int64_t credit_bytes = 16 * 1024;              // unexpected payload that one sender may have at one receiver
-  std::int64_t segment_bytes = 64 * 1024;             // announced messages travel in pieces of this size
+  std::int64_t segment_bytes = 64 * 1024;             // announced messages travel in fragments of this size
 };
 
 // What travels. The payload is a copy made when it leaves the sender's memory.
@@ -43,9 +43,9 @@ struct Packet {
   enum class Kind : std::uint8_t {
     eager,     // a whole message: envelope, payload
     announce,  // a message whose bytes wait at the sender: envelope, id
-    grant,     // receiver: a receive was posted for message id
-    decline,   // receiver: nobody wants message id
-    piece,     // bytes of message id, from offset on
+    cts,       // receiver: a receive was posted for message id
+    reject,    // receiver: nobody wants message id
+    fragment,  // bytes of message id, from offset on
     withdraw,  // sender: message id will not come
     credit,    // receiver: an eager message was used up
     control,   // payload

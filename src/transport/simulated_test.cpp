@@ -45,7 +45,7 @@ Transfer message(int peer, std::uint32_t tag, std::vector<std::byte>& bytes) {
   Transfer transfer;
   transfer.envelope.group = 7;
   transfer.envelope.tag = tag;
-  transfer.envelope.lane = point_to_point_lane;
+  transfer.envelope.channel = point_to_point_channel;
   transfer.envelope.bytes = static_cast<std::int64_t>(bytes.size());
   transfer.peer = peer;
   transfer.from = bytes.data();

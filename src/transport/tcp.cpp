@@ -36,16 +36,16 @@ TcpTransport::TcpTransport(TcpSetup setup)
       options_((check(setup.options), setup.options)),
       clock_(setup.clock),
       peers_(setup.table.size()),
-      wiring_({.listener = std::move(setup.listener),
-               .secret = setup.secret,
-               .clock = setup.clock,
-               .socket = options_.socket,
-               .handshake_timeout = options_.handshake_timeout,
-               .half_open_max = options_.half_open_max,
-               .log = setup.log},
-              *this),
-      sender_({.rank = rank_, .world = world_, .options = options_, .wiring = wiring_}),
-      receiver_({.rank = rank_, .options = options_, .wiring = wiring_, .peers = peers_}) {
+      connections_({.listener = std::move(setup.listener),
+                    .secret = setup.secret,
+                    .clock = setup.clock,
+                    .socket = options_.socket,
+                    .handshake_timeout = options_.handshake_timeout,
+                    .half_open_max = options_.half_open_max,
+                    .log = setup.log},
+                   *this),
+      sender_({.rank = rank_, .world = world_, .options = options_, .connections = connections_}),
+      receiver_({.rank = rank_, .options = options_, .connections = connections_, .peers = peers_}) {
   if (rank_ < 0 || rank_ >= size()) {
     throw InvalidArgument(fmt::format("rank {} is not in a world of {} ranks", rank_, size()));
   }
@@ -82,7 +82,7 @@ void TcpTransport::send(Transfer& transfer) {
   transfer.state = Transfer::State::pending;
   set_stage(transfer, Stage::to_self);
   self_sends_.push_back(&transfer);
-  wiring_.note_work();
+  connections_.mark_work();
 }
 
 void TcpTransport::recv(Transfer& transfer) {
@@ -107,7 +107,7 @@ void TcpTransport::cancel(Transfer& transfer) {
   transfer.handle = nullptr;
 }
 
-void TcpTransport::give_back(const Transfer& receive) { receiver_.mailbox().give_back(receive); }
+void TcpTransport::give_back(const Transfer& receive) { receiver_.matching_queue().give_back(receive); }
 
 void TcpTransport::forget(std::uint64_t group, std::uint64_t up_to_sequence) {
   receiver_.forget(group, up_to_sequence);
@@ -133,14 +133,14 @@ void TcpTransport::post(int peer, std::span<const std::byte> message) {
   if (entry.is_gone() || entry.saying_goodbye) return;
   if (peer == rank_) {
     self_controls_.emplace_back(message.begin(), message.end());
-    wiring_.note_work();
+    connections_.mark_work();
     return;
   }
   OutgoingFrame frame{.head = encode_control(message)};
   frame.own = std::make_unique_for_overwrite<std::byte[]>(message.size());
   std::copy(message.begin(), message.end(), frame.own.get());
   frame.payload = {frame.own.get(), message.size()};
-  wiring_.push(control_of(entry), std::move(frame));
+  connections_.push(control_of(entry), std::move(frame));
 }
 
 bool TcpTransport::heard_from(int peer) {
@@ -150,20 +150,20 @@ bool TcpTransport::heard_from(int peer) {
 
 bool TcpTransport::is_unfinished(const Link& link) const {
   if (link.state == Link::State::closed) return false;
-  // A stranger that does not get through its handshake is nobody to wait for; it has a deadline of its own.
+  // An unauthenticated connection that does not get through its handshake is nobody to wait for; it has a deadline of its own.
   if (!link.is_open()) return link.mine && !peers_[static_cast<std::size_t>(link.peer)].is_gone();
   return !link.output.empty() ||
-         (link.mine && link.is_bulk() && !peers_[static_cast<std::size_t>(link.peer)].granted.empty());
+         (link.mine && link.is_bulk() && !peers_[static_cast<std::size_t>(link.peer)].cts_received.empty());
 }
 
 bool TcpTransport::is_flushed() const {
-  const auto& links = wiring_.links();
+  const auto& links = connections_.links();
   return self_sends_.empty() &&
          std::none_of(links.begin(), links.end(), [this](const auto& link) { return is_unfinished(*link); });
 }
 
 bool TcpTransport::poll() {
-  bool moved = wiring_.work();
+  bool moved = connections_.work();
   if (!self_sends_.empty() || !self_controls_.empty()) moved |= deliver_to_self();
   settle_failures();
   return moved;
@@ -194,12 +194,12 @@ bool TcpTransport::has_transfers() const {
 }
 
 TcpTransport::Statistics TcpTransport::statistics() const {
-  return {.held_bytes = receiver_.mailbox().held_bytes(),
+  return {.held_bytes = receiver_.matching_queue().held_bytes(),
           .held_bytes_peak = receiver_.held_bytes_peak(),
-          .unexpected_count = receiver_.mailbox().unexpected_count(),
-          .link_count = wiring_.links().size(),
-          .half_open_count = wiring_.half_open_count(),
-          .turned_away_count = wiring_.turned_away_count()};
+          .unexpected_count = receiver_.matching_queue().unexpected_count(),
+          .link_count = connections_.links().size(),
+          .half_open_count = connections_.half_open_count(),
+          .turned_away_count = connections_.turned_away_count()};
 }
 
 }  // namespace tutti::transport

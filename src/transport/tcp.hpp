@@ -14,11 +14,11 @@
 
 #include "base/log.hpp"
 #include "transport/stage.hpp"
+#include "transport/tcp_connection_manager.hpp"
 #include "transport/tcp_options.hpp"
 #include "transport/tcp_peer.hpp"
 #include "transport/tcp_receiver.hpp"
 #include "transport/tcp_sender.hpp"
-#include "transport/tcp_wiring.hpp"
 #include "wire/address.hpp"
 #include "wire/secret.hpp"
 #include "wire/socket.hpp"
@@ -57,17 +57,17 @@ class TcpTransport final : public Transport, private LinkOwner {
   void cancel(Transfer& transfer) override;
   [[nodiscard]] bool is_arriving(const Transfer& receive) const override { return stage_of(receive) == Stage::taken; }
   void give_back(const Transfer& receive) override;
-  // every_sequence (mailbox.hpp) stands for a group that is gone.
+  // every_sequence (matching_queue.hpp) stands for a group that is gone.
   void forget(std::uint64_t group, std::uint64_t up_to_sequence) override;
   void post(int peer, std::span<const std::byte> message) override;
   void attach(int peer) override;
   bool poll() override;
-  void wait(TimePoint until, Events events) override { wiring_.wait(until, events); }
-  void wake() override { wiring_.wake(); }
+  void wait(TimePoint until, Events events) override { connections_.wait(until, events); }
+  void wake() override { connections_.wake(); }
   bool heard_from(int peer) override;
   [[nodiscard]] bool is_flushed() const override;
   void close(TimePoint deadline) override;
-  void abandon() override { wiring_.abandon(); }
+  void abandon() override { connections_.abandon(); }
 
   struct Statistics {
     std::int64_t held_bytes = 0;  // payload memory of messages that nobody has received yet
@@ -75,19 +75,19 @@ class TcpTransport final : public Transport, private LinkOwner {
     std::size_t unexpected_count = 0;
     std::size_t link_count = 0;  // connections, those not proven yet included
     std::size_t half_open_count = 0;
-    std::size_t turned_away_count = 0;  // strangers that could not prove themselves
+    std::size_t turned_away_count = 0;  // unauthenticated connections that could not prove themselves
   };
   [[nodiscard]] Statistics statistics() const;
 
   // For a transport that serves some of the peers itself and leaves the others to this one (host.hpp). They share the
-  // mailbox, because a receive from any_peer may take a message of either; a message belongs to whoever serves its sender.
-  [[nodiscard]] Mailbox& mailbox() { return receiver_.mailbox(); }
-  void use(Arrival& arrival, Transfer& receive) { receiver_.use(arrival, receive); }
-  void discard(Arrival& arrival) { receiver_.discard(arrival); }
+  // matching queue, because a receive from any_peer may take a message of either; a message belongs to whoever serves its sender.
+  [[nodiscard]] MatchingQueue& matching_queue() { return receiver_.matching_queue(); }
+  void use(UnexpectedMessage& unexpected, Transfer& receive) { receiver_.use(unexpected, receive); }
+  void discard(UnexpectedMessage& unexpected) { receiver_.discard(unexpected); }
   // Told of a peer that is lost or has said goodbye, before its transfers fail.
   using Departure = std::function<void(int peer, const std::string& reason)>;
   void on_departure(Departure departure) { departure_ = std::move(departure); }
-  // Whether messages are under way. Receives that wait for one are the mailbox's to tell.
+  // Whether messages are under way. Receives that wait for one are the matching queue's to tell.
   [[nodiscard]] bool has_transfers() const;
 
  private:
@@ -109,9 +109,9 @@ class TcpTransport final : public Transport, private LinkOwner {
   bool deliver_to_self();
   void settle_failures();
   void link_ended(Link& link, const std::string& reason);
-  void part_if_silent(Peer& peer);
+  void part_if_unconnected(Peer& peer);
   void lose(Peer& peer, const Link& link, const std::string& reason);
-  void let_go(Peer& peer, Peer::Standing standing, std::string reason);
+  void disconnect(Peer& peer, Peer::Standing standing, std::string reason);
   template <class Unfinished>
   void work_until(TimePoint deadline, Unfinished unfinished);
 
@@ -122,7 +122,7 @@ class TcpTransport final : public Transport, private LinkOwner {
   TransportListener* listener_ = nullptr;
   Departure departure_;
   std::vector<Peer> peers_;
-  Wiring wiring_;
+  ConnectionManager connections_;
   Sender sender_;
   Receiver receiver_;
   std::vector<Transfer*> self_sends_;

@@ -35,11 +35,11 @@ void TcpTransport::link_opened(Link& link) {
 // The peer may not have seen all of this rank's connections yet: one that waits for its handshake there may hold data. So it is told
 // how many there are.
 void TcpTransport::say_goodbye(Link& link) {
-  const auto& links = wiring_.links();
+  const auto& links = connections_.links();
   const auto count = std::count_if(links.begin(), links.end(), [&](const auto& other) {
     return other->mine && other->peer == link.peer && other->is_open();
   });
-  wiring_.push(link, {.head = encode_numbers(FrameType::goodbye, {.first = static_cast<std::uint64_t>(count)})});
+  connections_.push(link, {.head = encode_numbers(FrameType::goodbye, {.first = static_cast<std::uint64_t>(count)})});
 }
 
 void TcpTransport::frame_begins(Link& link, const wire::FrameHeader& header, std::span<const std::byte> extra) {
@@ -55,7 +55,7 @@ void TcpTransport::frame_begins(Link& link, const wire::FrameHeader& header, std
     if (!closing_) control_begins(link, header.payload_bytes);
     return;
   }
-  if (from_receiver && type == FrameType::grant) return sender_.granted(peer, decode_numbers(extra));
+  if (from_receiver && type == FrameType::cts) return sender_.cts_received(peer, decode_numbers(extra));
   if (from_receiver && type == FrameType::drop) return sender_.dropped(peer, decode_numbers(extra));
   if (from_receiver && type == FrameType::credit) return sender_.credited(peer, decode_numbers(extra));
   if (from_sender && closing_) return;
@@ -97,14 +97,14 @@ void TcpTransport::goodbye(Link& link, const Numbers& numbers) {
   link.parted = true;
   peer.saying_goodbye = true;
   peer.links_to_end = std::max(peer.links_to_end, numbers.first);
-  wiring_.fail(link, "it said goodbye");
+  connections_.fail(link, "it said goodbye");
 }
 
 void TcpTransport::settle_failures() {
-  for (auto failures = wiring_.take_failures(); !failures.empty(); failures = wiring_.take_failures()) {
-    for (const Wiring::Failure& failure : failures) link_ended(*failure.link, failure.reason);
+  for (auto failures = connections_.take_failures(); !failures.empty(); failures = connections_.take_failures()) {
+    for (const ConnectionManager::Failure& failure : failures) link_ended(*failure.link, failure.reason);
   }
-  wiring_.sweep();
+  connections_.sweep();
 }
 
 // What the peer wrote on its other links before it went is read first: it may say goodbye there.
@@ -114,43 +114,44 @@ void TcpTransport::link_ended(Link& link, const std::string& reason) {
   if (!peer.saying_goodbye) {
     std::vector<Link*> others;
     peer.for_each_link([&](Link& other) { others.push_back(&other); });
-    for (Link* other : others) wiring_.drain(*other);
+    for (Link* other : others) connections_.drain(*other);
   }
   if (peer.saying_goodbye) {
-    part_if_silent(peer);
+    part_if_unconnected(peer);
   } else {
     lose(peer, link, reason);
   }
 }
 
-void TcpTransport::part_if_silent(Peer& peer) {
+void TcpTransport::part_if_unconnected(Peer& peer) {
   bool open = peer.incoming.size() < peer.links_to_end;  // one of them is still at the door, with what it holds
   peer.for_each_link([&](const Link& link) { open |= link.is_open(); });
   if (open) return;
-  let_go(peer, Peer::Standing::parted,
-         fmt::format("rank {}: rank {} has said goodbye and closed its connections; it ended before this message was "
-                     "exchanged, check that all ranks make the same calls",
-                     rank_, peer.rank));
+  disconnect(
+      peer, Peer::Standing::parted,
+      fmt::format("rank {}: rank {} has said goodbye and closed its connections; it ended before this message was "
+                  "exchanged, check that all ranks make the same calls",
+                  rank_, peer.rank));
   if (!closing_) listener_->parted(peer.rank);
 }
 
 void TcpTransport::lose(Peer& peer, const Link& link, const std::string& reason) {
   const std::string cause = fmt::format("{} to {}: {}", link.purpose.text(), peer.address.text(), reason);
-  let_go(peer, Peer::Standing::lost,
-         fmt::format("rank {}: lost rank {} ({}); see whether that rank crashed or its host is unreachable", rank_,
-                     peer.rank, cause));
+  disconnect(peer, Peer::Standing::lost,
+             fmt::format("rank {}: lost rank {} ({}); see whether that rank crashed or its host is unreachable", rank_,
+                         peer.rank, cause));
   if (closing_) return;
   peer.was_reached ? listener_->lost(peer.rank, cause) : listener_->unreachable(peer.rank, cause);
 }
 
-void TcpTransport::let_go(Peer& peer, Peer::Standing standing, std::string reason) {
+void TcpTransport::disconnect(Peer& peer, Peer::Standing standing, std::string reason) {
   peer.standing = standing;
   peer.reason = std::move(reason);
   if (departure_) departure_(peer.rank, peer.reason);
   sender_.fail_all(peer);
   receiver_.fail_all(peer);
   peer.for_each_link([&](Link& link) {
-    wiring_.fail(link, {});
+    connections_.fail(link, {});
     link.attached = false;
   });
   peer.control = nullptr;
@@ -160,13 +161,13 @@ void TcpTransport::let_go(Peer& peer, Peer::Standing standing, std::string reaso
 
 template <class Unfinished>
 void TcpTransport::work_until(TimePoint deadline, Unfinished unfinished) {
-  const auto& links = wiring_.links();
+  const auto& links = connections_.links();
   while (std::any_of(links.begin(), links.end(), [&](const auto& link) { return unfinished(*link); })) {
     const TimePoint now = clock_.now();
     if (now >= deadline) return;
     // An acknowledgement makes no event: look again soon.
-    wiring_.wait(std::min(deadline, now + std::chrono::milliseconds(1)), Events::all);
-    wiring_.work();
+    connections_.wait(std::min(deadline, now + std::chrono::milliseconds(1)), Events::all);
+    connections_.work();
     settle_failures();
   }
 }
@@ -178,18 +179,18 @@ void TcpTransport::close(TimePoint deadline) {
   closing_ = true;
   work_until(deadline, [this](const Link& link) { return is_unfinished(link); });
   says_goodbye_ = true;
-  for (const auto& link : wiring_.links()) {
+  for (const auto& link : connections_.links()) {
     if (link->is_open()) say_goodbye(*link);
   }
   work_until(deadline, [](const Link& link) { return link.is_open() && !link.output.empty(); });
-  work_until(deadline, [](const Link& link) { return !Wiring::is_acknowledged(link); });
-  wiring_.stop_listening();
+  work_until(deadline, [](const Link& link) { return !ConnectionManager::is_acknowledged(link); });
+  connections_.stop_listening();
   for (Peer& peer : peers_) {
     if (!peer.is_gone()) {
-      let_go(peer, Peer::Standing::parted, fmt::format("rank {}: the transport is closed", rank_));
+      disconnect(peer, Peer::Standing::parted, fmt::format("rank {}: the transport is closed", rank_));
     }
   }
-  for (const auto& link : wiring_.links()) wiring_.fail(*link, {});
+  for (const auto& link : connections_.links()) connections_.fail(*link, {});
   settle_failures();
 }
 

@@ -18,17 +18,17 @@ namespace {
 // What travels is the little-endian picture of these structs.
 static_assert(std::endian::native == std::endian::little, "a big-endian machine has to swap the numbers here");
 
-struct MessageCells {
+struct MessageFields {
   std::uint64_t group;
   std::uint32_t tag;
   std::uint32_t phase;
-  std::uint32_t lane;
+  std::uint32_t channel;
   std::uint32_t unused;
   Signature signature;
   std::int64_t bytes;
   std::uint64_t id;
 };
-static_assert(sizeof(MessageCells) == 72 && std::is_trivially_copyable_v<MessageCells>);
+static_assert(sizeof(MessageFields) == 72 && std::is_trivially_copyable_v<MessageFields>);
 static_assert(sizeof(Numbers) == numbers_bytes);
 
 wire::FrameHeader header_of(FrameType type, std::span<const std::byte> payload, Checksum checksum) {
@@ -41,15 +41,15 @@ wire::FrameHeader header_of(FrameType type, std::span<const std::byte> payload, 
 
 wire::EncodedFrame encode_message(wire::FrameHeader header, const Envelope& envelope, std::uint64_t id) {
   header.epoch = envelope.epoch;
-  const MessageCells cells{.group = envelope.group,
-                           .tag = envelope.tag,
-                           .phase = envelope.phase,
-                           .lane = envelope.lane,
-                           .unused = 0,
-                           .signature = envelope.signature,
-                           .bytes = envelope.bytes,
-                           .id = id};
-  return {header, std::as_bytes(std::span(&cells, 1))};
+  const MessageFields fields{.group = envelope.group,
+                             .tag = envelope.tag,
+                             .phase = envelope.phase,
+                             .channel = envelope.channel,
+                             .unused = 0,
+                             .signature = envelope.signature,
+                             .bytes = envelope.bytes,
+                             .id = id};
+  return {header, std::as_bytes(std::span(&fields, 1))};
 }
 
 wire::EncodedFrame encode(const wire::FrameHeader& header, const Numbers& numbers) {
@@ -67,27 +67,27 @@ wire::EncodedFrame encode_announce(const Envelope& envelope, std::uint64_t id) {
 }
 
 Message decode_message(const wire::FrameHeader& header, std::span<const std::byte> extra) {
-  MessageCells cells;
-  if (extra.size() != sizeof cells) {
-    throw MalformedMessage(fmt::format("a message's head has {} bytes instead of {}", extra.size(), sizeof cells));
+  MessageFields fields;
+  if (extra.size() != sizeof fields) {
+    throw MalformedMessage(fmt::format("a message's head has {} bytes instead of {}", extra.size(), sizeof fields));
   }
-  std::memcpy(&cells, extra.data(), sizeof cells);
+  std::memcpy(&fields, extra.data(), sizeof fields);
   const bool eager = header.type == static_cast<std::uint8_t>(FrameType::eager);
   const auto payload_bytes = static_cast<std::int64_t>(header.payload_bytes);
-  if (cells.bytes < 0 || payload_bytes != (eager ? cells.bytes : 0) || cells.lane > 1 ||
-      static_cast<int>(cells.signature.verb) >= verb_count) {
+  if (fields.bytes < 0 || payload_bytes != (eager ? fields.bytes : 0) || fields.channel > 1 ||
+      static_cast<int>(fields.signature.verb) >= verb_count) {
     throw MalformedMessage(
-        fmt::format("a message's head contradicts itself (lane {}, verb {}, {} bytes in a frame of {})", cells.lane,
-                    static_cast<int>(cells.signature.verb), cells.bytes, payload_bytes));
+        fmt::format("a message's head contradicts itself (lane {}, verb {}, {} bytes in a frame of {})", fields.channel,
+                    static_cast<int>(fields.signature.verb), fields.bytes, payload_bytes));
   }
-  return {.envelope = {.group = cells.group,
+  return {.envelope = {.group = fields.group,
                        .epoch = header.epoch,
-                       .tag = cells.tag,
-                       .phase = cells.phase,
-                       .lane = cells.lane,
-                       .signature = cells.signature,
-                       .bytes = cells.bytes},
-          .id = cells.id};
+                       .tag = fields.tag,
+                       .phase = fields.phase,
+                       .channel = fields.channel,
+                       .signature = fields.signature,
+                       .bytes = fields.bytes},
+          .id = fields.id};
 }
 
 wire::EncodedFrame encode_numbers(FrameType type, const Numbers& numbers) {

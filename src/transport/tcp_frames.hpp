@@ -24,7 +24,7 @@ namespace tutti::transport {
 enum class FrameType : std::uint8_t {
   eager = 1,
   announce = 2,
-  grant = 3,
+  cts = 3,
   data = 4,
   abort = 5,
   drop = 6,

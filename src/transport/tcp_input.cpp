@@ -55,15 +55,15 @@ wire::Transfer Input::read_once(Link& link, FrameSink& sink, std::size_t& asked)
     take_payload(buffer_.get(), moved.bytes);
     return moved;
   }
-  const std::array<iovec, 2> pieces{iovec{place + payload_done_, rest}, iovec{buffer_.get(), lookahead_bytes_}};
+  const std::array<iovec, 2> fragments{iovec{place + payload_done_, rest}, iovec{buffer_.get(), lookahead_bytes_}};
   asked = rest + lookahead_bytes_;
-  const wire::Transfer moved = wire::read_some(socket, pieces);
+  const wire::Transfer moved = wire::read_some(socket, fragments);
   take_payload(place + payload_done_, std::min(rest, moved.bytes));
   end_ = moved.bytes - std::min(rest, moved.bytes);
   return moved;
 }
 
-// Summed up piece by piece, while the bytes are still in the cache.
+// Summed up fragment by fragment, while the bytes are still in the cache.
 void Input::take_payload(const std::byte* from, std::size_t bytes) {
   if ((parser_.header().flags & checked_flag) != 0) crc_ = crc32c({from, bytes}, crc_);
   payload_done_ += bytes;

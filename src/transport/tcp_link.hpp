@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/unique_fd.hpp"
-#include "transport/mailbox.hpp"
+#include "transport/matching_queue.hpp"
 #include "transport/tcp_input.hpp"
 #include "transport/tcp_output.hpp"
 #include "wire/handshake.hpp"
@@ -38,14 +38,14 @@ struct LinkPurpose {
 
 // The payload that a link is in the middle of.
 struct Incoming {
-  enum class Kind : std::uint8_t { none, discard, receive, arrival, data, control };
+  enum class Kind : std::uint8_t { none, discard, receive, unexpected, data, control };
   Kind kind = Kind::none;
-  Transfer* receive = nullptr;  // Kind::receive
-  Arrival* arrival = nullptr;   // Kind::arrival
-  bool forgotten = false;       // Kind::arrival: nobody wants it any more
-  std::int64_t cost = 0;        // credit to give back when it is used up; discard and receive
-  std::uint64_t grant = 0;      // Kind::data
-  std::int64_t offset = 0;      // Kind::data
+  Transfer* receive = nullptr;              // Kind::receive
+  UnexpectedMessage* unexpected = nullptr;  // Kind::arrival
+  bool forgotten = false;                   // Kind::arrival: nobody wants it any more
+  std::int64_t cost = 0;                    // credit to give back when it is used up; discard and receive
+  std::uint64_t cts = 0;                    // Kind::data
+  std::int64_t offset = 0;                  // Kind::data
   std::int64_t bytes = 0;
 };
 
@@ -61,7 +61,7 @@ struct Link {
   std::unique_ptr<wire::Handshake> handshake;
   UniqueFd socket;
   int attempts = 0;      // to connect
-  TimePoint deadline{};  // for strangers to prove themselves
+  TimePoint deadline{};  // for unauthenticated connections to prove themselves
   Output output;
   std::optional<Input> input;  // once open
   Incoming incoming;
@@ -73,7 +73,7 @@ struct Link {
   bool attached = false;                                     // a peer points at it
 
   [[nodiscard]] bool is_open() const { return state == State::open; }
-  // A stranger counts as control until it is known what it came for.
+  // An unauthenticated connection counts as control until it is known what it came for.
   [[nodiscard]] bool is_data() const { return purpose.kind == LinkKind::stream && (mine || state == State::open); }
   // Carries the bytes of large messages, in the direction of whoever opened it.
   [[nodiscard]] bool is_bulk() const { return purpose.kind == LinkKind::stream && purpose.stream > 0; }

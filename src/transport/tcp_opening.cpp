@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // This rank waits without limit for the answer of a rank it connects to, which may be busy computing; calls have
-// deadlines of their own. Strangers at the door have a deadline, and there is a limit on how many.
+// deadlines of their own. Unauthenticated connections at the door have a deadline, and there is a limit on how many.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -10,8 +10,8 @@
 
 #include <tutti/error.hpp>
 
+#include "transport/tcp_connection_manager.hpp"
 #include "transport/tcp_frames.hpp"
-#include "transport/tcp_wiring.hpp"
 
 namespace tutti::transport {
 
@@ -20,7 +20,7 @@ namespace {
 // A connection that ends within the handshake may have been turned away from a crowded door. Where the other rank is
 // gone, connecting again fails at once.
 constexpr int attempts_max = 4;
-// The oldest stranger makes room for a new one only after this time: ranks need much less.
+// The oldest unauthenticated connection makes room for a new one only after this time: ranks need much less.
 constexpr Duration patience = std::chrono::seconds(1);
 
 std::size_t lookahead_of(const Link& link) {
@@ -29,7 +29,7 @@ std::size_t lookahead_of(const Link& link) {
 
 }  // namespace
 
-Link& Wiring::open(const LinkPurpose& purpose, const wire::Address& address) {
+Link& ConnectionManager::open(const LinkPurpose& purpose, const wire::Address& address) {
   Link& link = *links_.emplace_back(std::make_unique<Link>());
   link.purpose = purpose;
   link.mine = true;
@@ -39,7 +39,7 @@ Link& Wiring::open(const LinkPurpose& purpose, const wire::Address& address) {
   return link;
 }
 
-void Wiring::start_connecting(Link& link) try {
+void ConnectionManager::start_connecting(Link& link) try {
   ++link.attempts;
   link.state = Link::State::connecting;
   link.readable = link.writable = link.hung_up = false;
@@ -53,7 +53,7 @@ void Wiring::start_connecting(Link& link) try {
   fail(link, error.what());
 }
 
-bool Wiring::connect_step(Link& link) {
+bool ConnectionManager::connect_step(Link& link) {
   switch (link.connecting->check()) {
     case wire::Connecting::State::pending: return false;
     case wire::Connecting::State::failed:
@@ -71,7 +71,7 @@ bool Wiring::connect_step(Link& link) {
   return true;
 }
 
-bool Wiring::handshake_step(Link& link) {
+bool ConnectionManager::handshake_step(Link& link) {
   wire::Handshake& handshake = *link.handshake;
   std::array<std::byte, 256> buffer;
   bool moved = false;
@@ -101,7 +101,7 @@ bool Wiring::handshake_step(Link& link) {
   return true;
 }
 
-void Wiring::retry_or_fail(Link& link, std::string reason) {
+void ConnectionManager::retry_or_fail(Link& link, std::string reason) {
   if (!link.mine) return turn_away(link);
   if (link.attempts >= attempts_max) return fail(link, std::move(reason));
   unwatch(link);
@@ -110,7 +110,7 @@ void Wiring::retry_or_fail(Link& link, std::string reason) {
   start_connecting(link);
 }
 
-void Wiring::handshake_done(Link& link) {
+void ConnectionManager::handshake_done(Link& link) {
   if (!link.mine) {
     const auto purpose = LinkPurpose::decode(link.handshake->peer_purpose());
     if (purpose) {
@@ -135,24 +135,24 @@ void Wiring::handshake_done(Link& link) {
   owner_.link_opened(link);
 }
 
-// A stranger takes a descriptor that the program may need: only so many, as there are.
-bool Wiring::is_crowded() const {
-  return half_open_count_ >= std::min(setup_.half_open_max, wire::descriptors_for_strangers());
+// An unauthenticated connection takes a descriptor that the program may need: only so many, as there are.
+bool ConnectionManager::is_full() const {
+  return half_open_count_ >= std::min(setup_.half_open_max, wire::descriptors_for_unauthenticated());
 }
 
-void Wiring::accept_strangers() {
-  while (!is_crowded()) {
-    std::optional<wire::Accepted> stranger = door_->accept();
-    if (!stranger) {
-      door_open_ = false;
-      if (door_->dropped() > 0 && !std::exchange(told_of_drops_, true))
+void ConnectionManager::accept_pending() {
+  while (!is_full()) {
+    std::optional<wire::Accepted> accepted = listener_socket_->accept();
+    if (!accepted) {
+      may_accept_ = false;
+      if (listener_socket_->dropped() > 0 && !std::exchange(told_of_drops_, true))
         setup_.log.warn("a connection was turned away, perhaps of a rank: {}", wire::describe_system_error(EMFILE));
       return;
     }
     Link& link = *links_.emplace_back(std::make_unique<Link>());
     link.state = Link::State::handshaking;
-    link.socket = std::move(stranger->socket);
-    link.address = stranger->peer;
+    link.socket = std::move(accepted->socket);
+    link.address = accepted->peer;
     link.deadline = deadline_after(setup_.clock.now(), setup_.handshake_timeout);
     link.handshake = std::make_unique<wire::Handshake>(
         wire::Handshake::Setup{.role = wire::Handshake::Role::acceptor, .secret = setup_.secret});
@@ -163,31 +163,31 @@ void Wiring::accept_strangers() {
 }
 
 // After their bytes were read, so that a rank that was busy itself does not blame others for it.
-void Wiring::expire_strangers() {
+void ConnectionManager::expire_pending() {
   const TimePoint now = setup_.clock.now();
-  const bool crowded = door_open_ && is_crowded();
+  const bool full = may_accept_ && is_full();
   for (std::size_t i = 0; i < links_.size(); ++i) {
     Link& link = *links_[i];
     if (link.mine || link.state != Link::State::handshaking) continue;
-    const TimePoint deadline = crowded ? link.deadline - setup_.handshake_timeout + patience : link.deadline;
+    const TimePoint deadline = full ? link.deadline - setup_.handshake_timeout + patience : link.deadline;
     if (now >= deadline) turn_away(link);
   }
 }
 
-void Wiring::turn_away(Link& link) {
+void ConnectionManager::turn_away(Link& link) {
   ++turned_away_count_;
   fail(link, {});
 }
 
-void Wiring::abandon() {
+void ConnectionManager::abandon() {
   for (const auto& link : links_) {
     link->state = Link::State::closed;
     link->connecting.reset();
     link->socket.reset();
   }
   any_closed_ = true;
-  door_.reset();
-  door_open_ = false;
+  listener_socket_.reset();
+  may_accept_ = false;
   for (UniqueFd* fd : {&epoll_, &control_epoll_, &wake_all_, &wake_control_}) fd->reset();
 }
 

@@ -17,11 +17,11 @@ struct TcpOptions {
   int streams = 2;                          // connections per peer and direction for large messages, beside the first
   std::int64_t eager_bytes_max = 64 << 10;  // larger messages wait until the receiver has room
   std::int64_t credit_bytes = 2 << 20;      // what one peer may pile up at another before it is received
-  std::int64_t chunk_bytes = 256 << 10;     // pieces in which large messages are spread over the streams
+  std::int64_t chunk_bytes = 256 << 10;     // fragments in which large messages are spread over the streams
   bool payload_checksums = true;            // CRC32C of all payloads; heads always have one
   wire::SocketOptions socket{};
   Duration handshake_timeout = std::chrono::seconds(30);
-  std::size_t half_open_max = 1024;  // strangers at the door
+  std::size_t half_open_max = 1024;  // unauthenticated connections at the door
 };
 
 // InvalidArgument that names the option which makes no sense.

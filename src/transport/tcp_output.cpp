@@ -10,26 +10,26 @@ namespace tutti::transport {
 
 namespace {
 
-constexpr std::size_t pieces_max = 32;
+constexpr std::size_t fragments_max = 32;
 
-iovec piece_of(std::span<const std::byte> bytes) {
+iovec fragment_of(std::span<const std::byte> bytes) {
   return {.iov_base = const_cast<std::byte*>(bytes.data()), .iov_len = bytes.size()};
 }
 
 }  // namespace
 
 wire::Transfer Output::write(int socket) {
-  std::array<iovec, pieces_max> pieces;
+  std::array<iovec, fragments_max> fragments;
   std::size_t count = 0;
-  for (std::size_t i = first_; i < frames_.size() && count + 2 <= pieces_max; ++i) {
+  for (std::size_t i = first_; i < frames_.size() && count + 2 <= fragments_max; ++i) {
     const OutgoingFrame& frame = frames_[i];
     const std::span<const std::byte> head = frame.head.bytes();
     const std::size_t head_written = std::min(frame.written, head.size());
-    if (head_written < head.size()) pieces[count++] = piece_of(head.subspan(head_written));
+    if (head_written < head.size()) fragments[count++] = fragment_of(head.subspan(head_written));
     const std::span<const std::byte> rest = frame.payload.subspan(frame.written - head_written);
-    if (!rest.empty()) pieces[count++] = piece_of(rest);
+    if (!rest.empty()) fragments[count++] = fragment_of(rest);
   }
-  const wire::Transfer moved = wire::write_some(socket, std::span(pieces).first(count));
+  const wire::Transfer moved = wire::write_some(socket, std::span(fragments).first(count));
   std::size_t left = moved.bytes;
   for (std::size_t i = first_; left > 0; ++i) {
     const std::size_t taken = std::min(left, frames_[i].size() - frames_[i].written);

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "transport/stage.hpp"
+#include "transport/tcp_connection_manager.hpp"
 #include "transport/tcp_link.hpp"
-#include "transport/tcp_wiring.hpp"
 #include "wire/address.hpp"
 
 namespace tutti::transport {
@@ -36,7 +36,7 @@ struct Peer {
   std::int64_t used_up_bytes = 0;     // … of which this much can be given back
 
   std::vector<std::uint64_t>
-      granted;  // announced messages whose bytes go out, oldest first; few, and it keeps its memory
+      cts_received;  // announced messages whose bytes go out, oldest first; few, and it keeps its memory
 
   [[nodiscard]] bool is_gone() const { return standing != Standing::present; }
   // Calls visit(link) for every link from and to the peer.

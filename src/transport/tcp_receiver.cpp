@@ -19,58 +19,58 @@ void copy_payload(Transfer& receive, const std::byte* from) {
 
 void Receiver::recv(Transfer& transfer) {
   set_stage(transfer, Stage::posted);
-  const Mailbox::Found found = mailbox_.post(transfer);
+  const MatchingQueue::Found found = matching_queue_.post(transfer);
   switch (found.fit) {
-    case Mailbox::Fit::taken: return use(*found.arrival, transfer);
-    case Mailbox::Fit::wrong_size: transfer.handle = nullptr; return discard(*found.arrival);
-    case Mailbox::Fit::none: break;
+    case MatchingQueue::Fit::taken: return use(*found.unexpected, transfer);
+    case MatchingQueue::Fit::wrong_size: transfer.handle = nullptr; return discard(*found.unexpected);
+    case MatchingQueue::Fit::none: break;
   }
   if (transfer.peer == any_peer || !setup_.peers[static_cast<std::size_t>(transfer.peer)].is_gone()) return;
-  mailbox_.withdraw(transfer);
+  matching_queue_.withdraw(transfer);
   fail(transfer, setup_.peers[static_cast<std::size_t>(transfer.peer)].reason);
 }
 
-void Receiver::use(Arrival& arrival, Transfer& receive) {
-  if (mailbox_.use_again(arrival, &receive)) return;
-  if (arrival.peer == setup_.rank) return take_from_self(arrival, &receive);
-  Peer& peer = setup_.peers[static_cast<std::size_t>(arrival.peer)];
-  if (arrival.announced) {
-    grant(receive, peer, arrival.id);
-    mailbox_.recycle(arrival);
-  } else if (still_coming_in(arrival)) {
+void Receiver::use(UnexpectedMessage& unexpected, Transfer& receive) {
+  if (matching_queue_.use_again(unexpected, &receive)) return;
+  if (unexpected.peer == setup_.rank) return take_from_self(unexpected, &receive);
+  Peer& peer = setup_.peers[static_cast<std::size_t>(unexpected.peer)];
+  if (unexpected.announced) {
+    cts(receive, peer, unexpected.id);
+    matching_queue_.recycle(unexpected);
+  } else if (still_coming_in(unexpected)) {
     set_stage(receive, Stage::taken);
-    arrival.claimed = &receive;
+    unexpected.claimed = &receive;
   } else {
-    copy_payload(receive, arrival.payload.get());
+    copy_payload(receive, unexpected.payload.get());
     finish(receive);
-    give_credit_back(peer, credit_cost(arrival.envelope.bytes));
-    mailbox_.recycle(arrival);
+    give_credit_back(peer, credit_cost(unexpected.envelope.bytes));
+    matching_queue_.recycle(unexpected);
   }
 }
 
-// The entry goes back to the mailbox now, or once the last of its bytes is read.
-void Receiver::discard(Arrival& arrival) {
-  if (mailbox_.use_again(arrival, nullptr)) return;
-  if (arrival.peer == setup_.rank) return take_from_self(arrival, nullptr);
-  Peer& peer = setup_.peers[static_cast<std::size_t>(arrival.peer)];
-  if (arrival.announced) {
-    tell_sender(peer, FrameType::drop, {.first = arrival.id});
-    mailbox_.recycle(arrival);
-  } else if (still_coming_in(arrival)) {
+// The entry goes back to the matching queue now, or once the last of its bytes is read.
+void Receiver::discard(UnexpectedMessage& unexpected) {
+  if (matching_queue_.use_again(unexpected, nullptr)) return;
+  if (unexpected.peer == setup_.rank) return take_from_self(unexpected, nullptr);
+  Peer& peer = setup_.peers[static_cast<std::size_t>(unexpected.peer)];
+  if (unexpected.announced) {
+    tell_sender(peer, FrameType::drop, {.first = unexpected.id});
+    matching_queue_.recycle(unexpected);
+  } else if (still_coming_in(unexpected)) {
     for (Link* link : peer.incoming) {
-      if (link->incoming.arrival == &arrival) link->incoming.forgotten = true;
+      if (link->incoming.unexpected == &unexpected) link->incoming.forgotten = true;
     }
   } else {
-    give_credit_back(peer, credit_cost(arrival.envelope.bytes));
-    mailbox_.recycle(arrival);
+    give_credit_back(peer, credit_cost(unexpected.envelope.bytes));
+    matching_queue_.recycle(unexpected);
   }
 }
 
-bool Receiver::still_coming_in(const Arrival& arrival) const {
-  return !arrival.announced && arrival.arrived_bytes < arrival.envelope.bytes;
+bool Receiver::still_coming_in(const UnexpectedMessage& unexpected) const {
+  return !unexpected.announced && unexpected.arrived_bytes < unexpected.envelope.bytes;
 }
 
-void Receiver::grant(Transfer& receive, Peer& peer, std::uint64_t message) {
+void Receiver::cts(Transfer& receive, Peer& peer, std::uint64_t message) {
   const std::int64_t bytes = receive.envelope.bytes;
   if (bytes == 0) {
     finish(receive);
@@ -79,18 +79,18 @@ void Receiver::grant(Transfer& receive, Peer& peer, std::uint64_t message) {
   set_stage(receive, Stage::taken);
   const std::uint64_t number =
       inbound_.add({.receive = &receive, .peer = peer.rank, .message = message, .missing_bytes = bytes});
-  tell_sender(peer, FrameType::grant, {.first = message, .second = number});
+  tell_sender(peer, FrameType::cts, {.first = message, .second = number});
 }
 
 void Receiver::cancel(Transfer& transfer) {
-  if (stage_of(transfer) == Stage::posted) return mailbox_.withdraw(transfer);
+  if (stage_of(transfer) == Stage::posted) return matching_queue_.withdraw(transfer);
   if (Link* const link = link_reading(transfer)) {
     Incoming& incoming = link->incoming;
     if (incoming.kind == Incoming::Kind::receive) {
       incoming.kind = Incoming::Kind::discard;
       incoming.receive = nullptr;
     } else {
-      incoming.arrival->claimed = nullptr;
+      incoming.unexpected->claimed = nullptr;
       incoming.forgotten = true;
     }
     return;
@@ -105,19 +105,19 @@ Link* Receiver::link_reading(const Transfer& receive) {
   for (Link* link : setup_.peers[static_cast<std::size_t>(receive.peer)].incoming) {
     const Incoming& incoming = link->incoming;
     if (incoming.kind == Incoming::Kind::receive && incoming.receive == &receive) return link;
-    if (incoming.kind == Incoming::Kind::arrival && incoming.arrival->claimed == &receive) return link;
+    if (incoming.kind == Incoming::Kind::unexpected && incoming.unexpected->claimed == &receive) return link;
   }
   return nullptr;
 }
 
 void Receiver::forget(std::uint64_t group, std::uint64_t up_to_sequence) {
-  for (Arrival* chain = mailbox_.forget(group, up_to_sequence); chain != nullptr;) {
+  for (UnexpectedMessage* chain = matching_queue_.forget(group, up_to_sequence); chain != nullptr;) {
     discard(*std::exchange(chain, chain->next));
   }
 }
 
 void Receiver::fail_all(Peer& peer) {
-  for (Transfer* chain = mailbox_.withdraw_all(peer.rank); chain != nullptr;) {
+  for (Transfer* chain = matching_queue_.withdraw_all(peer.rank); chain != nullptr;) {
     fail(*std::exchange(chain, chain->next), peer.reason);
   }
   inbound_.for_each([&](std::uint64_t number, const Inbound& inbound) {
@@ -128,61 +128,62 @@ void Receiver::fail_all(Peer& peer) {
   for (Link* link : peer.incoming) {
     const Incoming incoming = std::exchange(link->incoming, {});
     if (incoming.kind == Incoming::Kind::receive) fail(*incoming.receive, peer.reason);
-    if (incoming.kind != Incoming::Kind::arrival) continue;
-    if (incoming.arrival->claimed != nullptr) {
-      fail(*incoming.arrival->claimed, peer.reason);
+    if (incoming.kind != Incoming::Kind::unexpected) continue;
+    if (incoming.unexpected->claimed != nullptr) {
+      fail(*incoming.unexpected->claimed, peer.reason);
     } else if (!incoming.forgotten) {
-      mailbox_.forget(*incoming.arrival);
+      matching_queue_.forget(*incoming.unexpected);
     }
-    mailbox_.recycle(*incoming.arrival);
+    matching_queue_.recycle(*incoming.unexpected);
   }
-  for (Arrival* chain = mailbox_.forget_announced(peer.rank); chain != nullptr;) {
-    mailbox_.recycle(*std::exchange(chain, chain->next));
+  for (UnexpectedMessage* chain = matching_queue_.forget_announced(peer.rank); chain != nullptr;) {
+    matching_queue_.recycle(*std::exchange(chain, chain->next));
   }
 }
 
 bool Receiver::deliver_to_self(Transfer& send) {
   if (listener_->arrived(setup_.rank, send.envelope) == TransportListener::Verdict::drop) return true;
-  const Mailbox::Match match = mailbox_.match(setup_.rank, send.envelope);
+  const MatchingQueue::Match match = matching_queue_.match(setup_.rank, send.envelope);
   if (match.receive != nullptr) {
     match.receive->handle = nullptr;
-    if (match.fit == Mailbox::Fit::taken) {
+    if (match.fit == MatchingQueue::Fit::taken) {
       copy_payload(*match.receive, send.from);
       finish(*match.receive);
     }
     return true;
   }
-  Arrival& arrival = mailbox_.keep(setup_.rank, send.envelope);
+  UnexpectedMessage& unexpected = matching_queue_.keep(setup_.rank, send.envelope);
   Peer& self = setup_.peers[static_cast<std::size_t>(setup_.rank)];
   const std::int64_t cost = credit_cost(send.envelope.bytes);
   if (send.envelope.bytes > setup_.options.eager_bytes_max || cost > self.credit_bytes) {
-    arrival.announced = true;
-    arrival.id = reinterpret_cast<std::uintptr_t>(&send);
+    unexpected.announced = true;
+    unexpected.id = reinterpret_cast<std::uintptr_t>(&send);
     return false;
   }
   self.credit_bytes -= cost;
-  std::byte* const room = mailbox_.make_room(arrival);
+  std::byte* const room = matching_queue_.make_room(unexpected);
   if (send.envelope.bytes > 0) std::memcpy(room, send.from, static_cast<std::size_t>(send.envelope.bytes));
-  arrival.arrived_bytes = send.envelope.bytes;
+  unexpected.arrived_bytes = send.envelope.bytes;
   return true;
 }
 
-void Receiver::take_from_self(Arrival& arrival, Transfer* receive) {
-  auto* const send = arrival.announced ? reinterpret_cast<Transfer*>(static_cast<std::uintptr_t>(arrival.id)) : nullptr;
+void Receiver::take_from_self(UnexpectedMessage& unexpected, Transfer* receive) {
+  auto* const send =
+      unexpected.announced ? reinterpret_cast<Transfer*>(static_cast<std::uintptr_t>(unexpected.id)) : nullptr;
   if (receive != nullptr) {
-    copy_payload(*receive, send != nullptr ? send->from : arrival.payload.get());
+    copy_payload(*receive, send != nullptr ? send->from : unexpected.payload.get());
     finish(*receive);
   }
   if (send != nullptr) {
     finish(*send);
   } else {
-    setup_.peers[static_cast<std::size_t>(setup_.rank)].credit_bytes += credit_cost(arrival.envelope.bytes);
+    setup_.peers[static_cast<std::size_t>(setup_.rank)].credit_bytes += credit_cost(unexpected.envelope.bytes);
   }
-  mailbox_.recycle(arrival);
+  matching_queue_.recycle(unexpected);
 }
 
 void Receiver::cancel_to_self(Transfer& send) {
-  mailbox_.recycle(*mailbox_.forget_announced(setup_.rank, reinterpret_cast<std::uintptr_t>(&send)));
+  matching_queue_.recycle(*matching_queue_.forget_announced(setup_.rank, reinterpret_cast<std::uintptr_t>(&send)));
 }
 
 }  // namespace tutti::transport

@@ -9,8 +9,8 @@
 
 #include <tutti/transport.hpp>
 
-#include "transport/mailbox.hpp"
-#include "transport/slots.hpp"
+#include "transport/handle_table.hpp"
+#include "transport/matching_queue.hpp"
 #include "transport/tcp_frames.hpp"
 #include "transport/tcp_options.hpp"
 #include "transport/tcp_peer.hpp"
@@ -22,10 +22,10 @@ class Receiver {
   struct Setup {
     int rank;
     const TcpOptions& options;
-    Wiring& wiring;
+    ConnectionManager& connections;
     std::vector<Peer>& peers;
   };
-  explicit Receiver(const Setup& setup) : setup_(setup), mailbox_(setup.rank) {}
+  explicit Receiver(const Setup& setup) : setup_(setup), matching_queue_(setup.rank) {}
   void listen(TransportListener* listener) { listener_ = listener; }
 
   void recv(Transfer& transfer);
@@ -47,11 +47,11 @@ class Receiver {
   void cancel_to_self(Transfer& send);
 
   // A receive found a message that had come in before it; or nobody wants the message.
-  void use(Arrival& arrival, Transfer& receive);
-  void discard(Arrival& arrival);
+  void use(UnexpectedMessage& unexpected, Transfer& receive);
+  void discard(UnexpectedMessage& unexpected);
 
-  [[nodiscard]] const Mailbox& mailbox() const { return mailbox_; }
-  [[nodiscard]] Mailbox& mailbox() { return mailbox_; }
+  [[nodiscard]] const MatchingQueue& matching_queue() const { return matching_queue_; }
+  [[nodiscard]] MatchingQueue& matching_queue() { return matching_queue_; }
   [[nodiscard]] std::size_t inbound_count() const { return inbound_.count(); }
   [[nodiscard]] std::int64_t held_bytes_peak() const { return held_bytes_peak_; }
 
@@ -64,16 +64,16 @@ class Receiver {
     std::int64_t missing_bytes = 0;
   };
 
-  void grant(Transfer& receive, Peer& peer, std::uint64_t message);
+  void cts(Transfer& receive, Peer& peer, std::uint64_t message);
   void tell_sender(Peer& peer, FrameType type, const Numbers& numbers);
   void give_credit_back(Peer& peer, std::int64_t cost);
-  void take_from_self(Arrival& arrival, Transfer* receive);
+  void take_from_self(UnexpectedMessage& unexpected, Transfer* receive);
   Link* link_reading(const Transfer& receive);
-  [[nodiscard]] bool still_coming_in(const Arrival& arrival) const;
+  [[nodiscard]] bool still_coming_in(const UnexpectedMessage& unexpected) const;
 
   Setup setup_;
-  Mailbox mailbox_;
-  Slots<Inbound> inbound_;
+  MatchingQueue matching_queue_;
+  HandleTable<Inbound> inbound_;
   TransportListener* listener_ = nullptr;
   std::int64_t held_bytes_peak_ = 0;
 };

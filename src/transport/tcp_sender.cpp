@@ -17,7 +17,7 @@ std::span<const std::byte> payload_of(const Transfer& transfer) {
 Link& Sender::open_link(Peer& peer, LinkKind kind, std::uint32_t stream) {
   const LinkPurpose purpose{
       .world = setup_.world, .from = setup_.rank, .to = peer.rank, .kind = kind, .stream = stream};
-  Link& link = setup_.wiring.open(purpose, peer.address);
+  Link& link = setup_.connections.open(purpose, peer.address);
   link.attached = true;
   return link;
 }
@@ -37,7 +37,7 @@ void Sender::send_eager(Peer& peer, Transfer& transfer) {
   peer.credit_bytes -= credit_cost(transfer.envelope.bytes);
   set_stage(transfer, Stage::sending);
   const std::span<const std::byte> payload = payload_of(transfer);
-  setup_.wiring.push(
+  setup_.connections.push(
       *peer.streams[0],
       {.head = encode_eager(transfer.envelope, payload, checksum()), .payload = payload, .transfer = &transfer});
 }
@@ -46,8 +46,8 @@ void Sender::announce(Peer& peer, Transfer& transfer) {
   set_stage(transfer, Stage::announced);
   const std::int64_t bytes = transfer.envelope.bytes;
   const std::uint64_t id = outbound_.add({.transfer = &transfer, .peer = peer.rank, .unwritten_bytes = bytes});
-  setup_.wiring.push(*peer.streams[0],
-                     {.head = encode_announce(transfer.envelope, id), .transfer = &transfer, .outbound = id});
+  setup_.connections.push(*peer.streams[0],
+                          {.head = encode_announce(transfer.envelope, id), .transfer = &transfer, .outbound = id});
   // Opened now, so that the bytes need not wait for the handshake once they are granted.
   while (peer.streams.size() <= static_cast<std::size_t>(setup_.options.streams)) {
     peer.streams.push_back(&open_link(peer, LinkKind::stream, static_cast<std::uint32_t>(peer.streams.size())));
@@ -59,12 +59,12 @@ Sender::Outbound* Sender::find(const Peer& peer, std::uint64_t id) {
   return outbound != nullptr && outbound->peer == peer.rank ? outbound : nullptr;
 }
 
-void Sender::granted(Peer& peer, const Numbers& numbers) {
+void Sender::cts_received(Peer& peer, const Numbers& numbers) {
   Outbound* const outbound = find(peer, numbers.first);
   if (outbound == nullptr) return;  // cancelled in the meantime: the abort is on its way
-  outbound->grant = numbers.second;
-  peer.granted.push_back(numbers.first);
-  for (std::size_t i = 1; i < peer.streams.size(); ++i) setup_.wiring.flush(*peer.streams[i]);
+  outbound->cts = numbers.second;
+  peer.cts_received.push_back(numbers.first);
+  for (std::size_t i = 1; i < peer.streams.size(); ++i) setup_.connections.flush(*peer.streams[i]);
 }
 
 void Sender::dropped(Peer& peer, const Numbers& numbers) {
@@ -83,19 +83,19 @@ void Sender::credited(Peer& peer, const Numbers& numbers) {
 }
 
 bool Sender::refill(Peer& peer, Link& link) {
-  while (!peer.granted.empty()) {
-    const std::uint64_t id = peer.granted.front();
+  while (!peer.cts_received.empty()) {
+    const std::uint64_t id = peer.cts_received.front();
     Outbound* const outbound = find(peer, id);
     const std::int64_t bytes = outbound != nullptr ? outbound->transfer->envelope.bytes : 0;
     if (outbound == nullptr || outbound->next_offset == bytes) {
-      peer.granted.erase(peer.granted.begin());
+      peer.cts_received.erase(peer.cts_received.begin());
       continue;
     }
     const std::int64_t offset = outbound->next_offset;
     const std::int64_t chunk_bytes = std::min(setup_.options.chunk_bytes, bytes - offset);
     const std::span<const std::byte> chunk{outbound->transfer->from + offset, static_cast<std::size_t>(chunk_bytes)};
     outbound->next_offset += chunk_bytes;
-    const Numbers numbers{.first = outbound->grant, .second = static_cast<std::uint64_t>(offset)};
+    const Numbers numbers{.first = outbound->cts, .second = static_cast<std::uint64_t>(offset)};
     link.output.push({.head = encode_data(numbers, chunk, checksum()),
                       .payload = chunk,
                       .transfer = outbound->transfer,
@@ -127,7 +127,8 @@ void Sender::cancel(Peer& peer, Transfer& transfer) {
   take_memory_back(peer, transfer);
   outbound_.remove(id);
   // Unless not even the announcement went out.
-  if (vanished == 0) setup_.wiring.push(*peer.streams[0], {.head = encode_numbers(FrameType::abort, {.first = id})});
+  if (vanished == 0)
+    setup_.connections.push(*peer.streams[0], {.head = encode_numbers(FrameType::abort, {.first = id})});
 }
 
 void Sender::take_memory_back(Peer& peer, const Transfer& transfer) {
@@ -154,7 +155,7 @@ void Sender::fail_all(Peer& peer) {
     fail(*outbound.transfer, peer.reason);
     outbound_.remove(number);
   });
-  peer.granted.clear();
+  peer.cts_received.clear();
 }
 
 }  // namespace tutti::transport

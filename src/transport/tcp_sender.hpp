@@ -9,7 +9,7 @@
 
 #include <tutti/transport.hpp>
 
-#include "transport/slots.hpp"
+#include "transport/handle_table.hpp"
 #include "transport/tcp_frames.hpp"
 #include "transport/tcp_options.hpp"
 #include "transport/tcp_peer.hpp"
@@ -22,7 +22,7 @@ class Sender {
     int rank;
     std::uint64_t world;
     const TcpOptions& options;
-    Wiring& wiring;
+    ConnectionManager& connections;
   };
   explicit Sender(const Setup& setup) : setup_(setup) {}
 
@@ -32,7 +32,7 @@ class Sender {
   void fail_all(Peer& peer);
 
   // Frames from the receiver.
-  void granted(Peer& peer, const Numbers& numbers);
+  void cts_received(Peer& peer, const Numbers& numbers);
   void dropped(Peer& peer, const Numbers& numbers);
   void credited(Peer& peer, const Numbers& numbers);
 
@@ -48,7 +48,7 @@ class Sender {
   struct Outbound {
     Transfer* transfer = nullptr;
     int peer = -1;
-    std::uint64_t grant = 0;
+    std::uint64_t cts = 0;
     std::int64_t next_offset = 0;      // what was cut into chunks so far
     std::int64_t unwritten_bytes = 0;  // what the kernel has not taken yet
   };
@@ -61,7 +61,7 @@ class Sender {
   [[nodiscard]] Checksum checksum() const { return setup_.options.payload_checksums ? Checksum::on : Checksum::off; }
 
   Setup setup_;
-  Slots<Outbound> outbound_;
+  HandleTable<Outbound> outbound_;
 };
 
 }  // namespace tutti::transport

@@ -1,4 +1,4 @@
-// tcp_test.cpp: what only sockets can get wrong: strangers, wrong secrets, damaged bytes, threads, forks.
+// tcp_test.cpp: what only sockets can get wrong: unauthenticated connections, wrong secrets, damaged bytes, threads, forks.
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/tcp.hpp"
 
@@ -39,15 +39,15 @@ struct PairOptions {
 // Two ranks over 127.0.0.1.
 struct Pair {
   explicit Pair(const PairOptions& options = {}) {
-    std::vector<wire::Listener> doors;
+    std::vector<wire::Listener> listening;
     for (int rank = 0; rank < 2; ++rank)
-      table.push_back(doors.emplace_back(open_listener(wire::Address::loopback())).address());
+      table.push_back(listening.emplace_back(open_listener(wire::Address::loopback())).address());
     for (int rank = 0; rank < 2; ++rank) {
       std::vector<wire::Address> seen = table;
       if (rank == 0 && options.relay_port != 0) seen[1] = seen[1].with_port(options.relay_port);
       ends.push_back(
           std::make_unique<TcpTransport>(TcpSetup{.rank = rank,
-                                                  .listener = std::move(doors[static_cast<std::size_t>(rank)]),
+                                                  .listener = std::move(listening[static_cast<std::size_t>(rank)]),
                                                   .table = seen,
                                                   .secret = secret_of(rank == 0 ? 1 : options.second_secret),
                                                   .clock = steady_clock(),
@@ -79,16 +79,16 @@ struct Pair {
   std::vector<std::unique_ptr<TcpTransport>> ends;
 };
 
-TEST(TcpTransport, strangers_and_noise_at_the_door_do_no_harm) {
+TEST(TcpTransport, unauthenticated_connections_and_noise_do_no_harm) {
   Pair pair({.tcp = {.handshake_timeout = 50ms, .half_open_max = 8}});
   Random random(3);
-  std::vector<UniqueFd> strangers;
+  std::vector<UniqueFd> unauthenticated;
   for (int i = 0; i < 40; ++i) {
-    UniqueFd stranger = wire::connect(pair.table[1], steady_clock().now() + 5s);
+    UniqueFd accepted = wire::connect(pair.table[1], steady_clock().now() + 5s);
     std::vector<std::byte> noise(random.below(3) * random.below(5000));
     for (std::byte& byte : noise) byte = static_cast<std::byte>(random());
-    wire::write_some(stranger.get(), noise);
-    if (i % 2 == 0) strangers.push_back(std::move(stranger));  // the others hang up at once
+    wire::write_some(accepted.get(), noise);
+    if (i % 2 == 0) unauthenticated.push_back(std::move(accepted));  // the others hang up at once
     EXPECT_LE(pair.ends[1]->statistics().half_open_count, 8u);
     pair.drive([] { return true; });
     pair.ends[1]->poll();
@@ -99,14 +99,14 @@ TEST(TcpTransport, strangers_and_noise_at_the_door_do_no_harm) {
   EXPECT_TRUE(pair.listeners[0].losses.empty() && pair.listeners[1].losses.empty());
 }
 
-TEST(TcpTransport, strangers_leave_a_program_with_few_descriptors_most_of_them) {
+TEST(TcpTransport, unauthenticated_connections_leave_a_program_with_few_descriptors_most_of_them) {
   Pair pair;
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit tight{.rlim_cur = 256, .rlim_max = before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &tight), 0);
-  std::vector<UniqueFd> strangers;
-  for (int i = 0; i < 60; ++i) strangers.push_back(wire::connect(pair.table[1], steady_clock().now() + 5s));
+  std::vector<UniqueFd> unauthenticated;
+  for (int i = 0; i < 60; ++i) unauthenticated.push_back(wire::connect(pair.table[1], steady_clock().now() + 5s));
   EXPECT_TRUE(pair.drive([&] { return pair.ends[1]->statistics().half_open_count == 32; })) << "an eighth";
   for (int i = 0; i < 10; ++i) pair.ends[1]->poll();
   EXPECT_EQ(pair.ends[1]->statistics().half_open_count, 32u);
@@ -118,8 +118,8 @@ TEST(TcpTransport, a_rank_that_is_out_of_descriptors_says_so) {
   const auto in_child = [] {
     std::string said;
     Pair pair({.log = Log(Log::Level::warn, "tutti[1]", [&](std::string_view line) { said += line; })});
-    const UniqueFd stranger = wire::connect(pair.table[1], steady_clock().now() + 5s);
-    const UniqueFd room(dup(stranger.get()));
+    const UniqueFd accepted = wire::connect(pair.table[1], steady_clock().now() + 5s);
+    const UniqueFd room(dup(accepted.get()));
     const auto count = static_cast<rlim_t>(room.get()) + 1;
     const rlimit tight{.rlim_cur = count, .rlim_max = count};
     const bool set = setrlimit(RLIMIT_NOFILE, &tight) == 0;
@@ -154,10 +154,10 @@ TEST(TcpTransport, a_rank_that_nobody_is_behind_is_lost) {
 class Relay {
  public:
   explicit Relay(std::size_t damage_at) : damage_at_(damage_at) {}
-  [[nodiscard]] std::uint16_t port() const { return door_.address().port(); }
+  [[nodiscard]] std::uint16_t port() const { return listener_socket_.address().port(); }
   void aim(const wire::Address& target) { target_ = target; }
   void pump() {
-    while (auto accepted = door_.accept()) {
+    while (auto accepted = listener_socket_.accept()) {
       lines_.push_back({std::move(accepted->socket), wire::connect(target_, steady_clock().now() + 5s)});
     }
     for (Line& line : lines_) {
@@ -185,7 +185,7 @@ class Relay {
     }
   }
 
-  wire::Listener door_{wire::Address::loopback()};
+  wire::Listener listener_socket_{wire::Address::loopback()};
   wire::Address target_;
   std::vector<Line> lines_;
   std::size_t damage_at_;
@@ -301,14 +301,14 @@ TEST(TcpTransport, nonsense_from_the_caller_is_refused) {
 // One thread per rank, each with its own endpoint, as in a program.
 TEST(TcpTransport, ranks_as_threads_exchange_messages_all_to_all) {
   constexpr int size = 4, rounds = 30;
-  std::vector<wire::Listener> doors;
+  std::vector<wire::Listener> listening;
   std::vector<wire::Address> table;
   for (int rank = 0; rank < size; ++rank)
-    table.push_back(doors.emplace_back(open_listener(wire::Address::loopback())).address());
+    table.push_back(listening.emplace_back(open_listener(wire::Address::loopback())).address());
   std::atomic<int> failures = 0;
   const auto program = [&](int rank) {
     TcpTransport transport({.rank = rank,
-                            .listener = std::move(doors[static_cast<std::size_t>(rank)]),
+                            .listener = std::move(listening[static_cast<std::size_t>(rank)]),
                             .table = table,
                             .secret = secret_of(1),
                             .clock = steady_clock(),

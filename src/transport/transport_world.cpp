@@ -140,7 +140,7 @@ class SimulatedWorld final : public TransportWorld {
 constexpr std::size_t margin_bytes = 64;
 constexpr auto margin_value = std::byte{0x5A};
 
-// Sanitizers make every step dear: noise, eight bytes at a time, which then repeats itself. The period is a prime, so that pieces
+// Sanitizers make every step dear: noise, eight bytes at a time, which then repeats itself. The period is a prime, so that fragments
 // that changed places, or came twice, are noticed.
 void write_pattern(std::span<std::byte> bytes, std::uint64_t seed) {
   constexpr std::size_t period = 8191;
@@ -159,15 +159,15 @@ void write_pattern(std::span<std::byte> bytes, std::uint64_t seed) {
 
 std::vector<std::unique_ptr<TcpTransport>> make_tcp_endpoints(int size, const wire::Address& address,
                                                               const TcpOptions& options) {
-  std::vector<wire::Listener> doors;
+  std::vector<wire::Listener> listening;
   std::vector<wire::Address> table;
-  for (int rank = 0; rank < size; ++rank) table.push_back(doors.emplace_back(open_listener(address)).address());
+  for (int rank = 0; rank < size; ++rank) table.push_back(listening.emplace_back(open_listener(address)).address());
   const wire::Secret secret = wire::make_secret();
   std::vector<std::unique_ptr<TcpTransport>> endpoints;
   for (int rank = 0; rank < size; ++rank) {
     endpoints.push_back(
         std::make_unique<TcpTransport>(TcpSetup{.rank = rank,
-                                                .listener = std::move(doors[static_cast<std::size_t>(rank)]),
+                                                .listener = std::move(listening[static_cast<std::size_t>(rank)]),
                                                 .table = table,
                                                 .secret = secret,
                                                 .clock = steady_clock(),
@@ -180,26 +180,26 @@ std::vector<std::unique_ptr<TcpTransport>> make_tcp_endpoints(int size, const wi
 std::vector<std::unique_ptr<HostTransport>> make_host_endpoints(int size, const HostWorldOptions& options) {
   std::vector<std::shared_ptr<shm::Arena>> arenas = options.arenas;
   std::vector<shm::ArenaAddress> addresses;
-  std::vector<std::uint64_t> boards;
+  std::vector<std::uint64_t> control_blocks;
   for (int rank = 0; rank < size; ++rank) {
     const auto index = static_cast<std::size_t>(rank);
     if (index == arenas.size()) arenas.push_back(std::make_shared<shm::Arena>(shm::ArenaOptions{.bytes = 64 << 20}));
     addresses.push_back(arenas[index]->address());
-    boards.push_back(lay_out_board(*arenas[index], size));
+    control_blocks.push_back(lay_out_control_block(*arenas[index], size));
   }
   auto inner = make_tcp_endpoints(size, wire::Address::loopback(), small_tcp);
   std::vector<std::unique_ptr<HostTransport>> endpoints;
   for (int rank = 0; rank < size; ++rank) {
-    std::vector<std::uint64_t> reached = boards;
+    std::vector<std::uint64_t> reached = control_blocks;
     for (int peer = 0; peer < size; ++peer) {
       if (peer / options.ranks_per_host != rank / options.ranks_per_host)
-        reached[static_cast<std::size_t>(peer)] = no_board;
+        reached[static_cast<std::size_t>(peer)] = no_control_block_offset;
     }
     const auto index = static_cast<std::size_t>(rank);
     endpoints.push_back(std::make_unique<HostTransport>(
-        HostSetup{.neighbours = std::make_shared<shm::Neighbours>(arenas[index], rank, addresses),
+        HostSetup{.local_peers = std::make_shared<shm::LocalPeers>(arenas[index], rank, addresses),
                   .inner = std::move(inner[index]),
-                  .boards = std::move(reached),
+                  .control_blocks = std::move(reached),
                   .clock = steady_clock(),
                   .options = options.host}));
   }
@@ -241,7 +241,7 @@ Parcel::Parcel(int peer, std::uint32_t tag, std::int64_t bytes)
   transfer->envelope.group = 3;
   transfer->envelope.epoch = 2;
   transfer->envelope.tag = tag;
-  transfer->envelope.lane = point_to_point_lane;
+  transfer->envelope.channel = point_to_point_channel;
   transfer->envelope.bytes = bytes;
 }
 
@@ -260,7 +260,7 @@ Parcel Parcel::from(int peer, std::uint32_t tag, std::int64_t bytes) {
 }
 
 Parcel& Parcel::of_call(std::uint64_t sequence, std::uint32_t phase) {
-  transfer->envelope.lane = collective_lane;
+  transfer->envelope.channel = collective_channel;
   transfer->envelope.signature.sequence = sequence;
   transfer->envelope.phase = phase;
   return *this;

@@ -14,7 +14,7 @@
 #include <tutti/transport.hpp>
 
 #include "transport/host.hpp"
-#include "transport/mailbox.hpp"
+#include "transport/matching_queue.hpp"
 #include "transport/tcp.hpp"
 
 namespace tutti::transport {
@@ -65,7 +65,7 @@ std::vector<std::unique_ptr<TcpTransport>> make_tcp_endpoints(int size, const wi
 inline constexpr HostOptions small_host{.eager_bytes_max = 4096,
                                         .credit_bytes = 64 << 10,
                                         .ring_bytes = 12 << 10,
-                                        .piece_bytes = 1000,
+                                        .fragment_bytes = 1000,
                                         .fetch_bytes_per_poll = 100'000};
 struct HostWorldOptions {
   HostOptions host = small_host;
@@ -85,7 +85,7 @@ class Parcel {
   // What to send: bytes that depend on the seed.
   static Parcel to(int peer, std::uint32_t tag, std::int64_t bytes, std::uint64_t seed = 0);
   static Parcel from(int peer, std::uint32_t tag, std::int64_t bytes);
-  // The same in the collective lane.
+  // The same in the collective channel.
   Parcel& of_call(std::uint64_t sequence, std::uint32_t phase = 0);
 
   [[nodiscard]] bool is_pending() const { return transfer->state == Transfer::State::pending; }

@@ -52,8 +52,8 @@ Transfer outcome(ssize_t result, bool zero_is_end) {
   return {.status = Transfer::Status::closed, .bytes = 0, .error = errno};
 }
 
-template <class Call>
-ssize_t retry_interrupted(Call call) {
+template <class Function>
+ssize_t retry_interrupted(Function call) {
   ssize_t result = call();
   while (result < 0 && errno == EINTR) result = call();
   return result;
@@ -109,7 +109,7 @@ std::string describe_system_error(int error) {
       text, getpid(), limit.rlim_cur);
 }
 
-std::size_t descriptors_for_strangers() {
+std::size_t descriptors_for_unauthenticated() {
   constexpr std::size_t fewest = 4;
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return fewest;

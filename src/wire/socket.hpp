@@ -76,7 +76,7 @@ std::string describe_system_error(int error);
 
 // How many descriptors strangers may hold: an eighth of what this process may have now, so that a program under a small
 // limit keeps its own.
-std::size_t descriptors_for_strangers();
+std::size_t descriptors_for_unauthenticated();
 
 // Doubles the soft limit on descriptors, as far as the hard limit goes. Whether there was room.
 bool raise_descriptor_limit();

@@ -116,7 +116,7 @@ TEST_F(BenchRun, MoreRanksOtherDtypesAndAPicture) {
   EXPECT_GT(fs::file_size(folder_ / "curves-2.svg"), 1000u);
 }
 
-TEST_F(BenchRun, MemoryThatNeighboursReadIsMeasuredToo) {
+TEST_F(BenchRun, MemoryThatLocalPeersReadIsMeasuredToo) {
   const Result result = bench("all_reduce all_to_all --sizes 8,64K --memory empty --repeats 1 --json " + json_path());
   ASSERT_EQ(result.status, 0) << result.output;
   ASSERT_EQ(rows().size(), 4u) << result.output;

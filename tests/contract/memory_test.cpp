@@ -19,9 +19,9 @@ TEST(MemoryInCommon, ComesBackAfterTheGroupsItWasUsedInAreGone) {
       for (std::size_t round = 0; round < rounds; ++round) {
         Buffer<float> array = world.empty<float>(elements);
         seen.insert(array.data());
-        Group twin = world.split(0);
+        Group duplicate = world.split(0);
         std::ranges::fill(array, 1.0F);
-        twin.all_reduce(array);
+        duplicate.all_reduce(array);
         ASSERT_EQ(array[elements - 1], static_cast<float>(size));
       }
       EXPECT_LT(seen.size(), rounds / 2) << "nearly every array lies in memory of its own";

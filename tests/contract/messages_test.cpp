@@ -146,16 +146,16 @@ TEST_P(Messages, ThatNobodyAwaitsYetWaitForTheirReceive) {
 
 TEST_P(Messages, OfDifferentGroupsAreNotMixedUp) {
   on_every_rank([](Group& world) {
-    Group twin = world.split(0);
-    std::array<int, 1> in_world{1}, in_twin{2}, from_world{}, from_twin{};
+    Group duplicate = world.split(0);
+    std::array<int, 1> in_world{1}, in_duplicate{2}, from_world{}, from_duplicate{};
     Work first = world.isend(in_world, next(world));
-    Work second = twin.isend(in_twin, next(twin));
-    twin.recv(from_twin, previous(twin));
+    Work second = duplicate.isend(in_duplicate, next(duplicate));
+    duplicate.recv(from_duplicate, previous(duplicate));
     world.recv(from_world, previous(world));
     first.wait();
     second.wait();
     EXPECT_EQ(from_world[0], 1);
-    EXPECT_EQ(from_twin[0], 2);
+    EXPECT_EQ(from_duplicate[0], 2);
   });
 }
 

@@ -30,14 +30,14 @@ class Draw {
 
   Program program() {
     draw_frame();
-    std::vector<Call> common;
+    std::vector<ProgramCall> common;
     for (int i = 0; i < call_count_; ++i) common.push_back(draw_call());
     if (many_ && random_.chance(0.5)) {  // all alike: what one call brings may be taken for another's
-      for (Call& call : common) call.what = common[0].what;
+      for (ProgramCall& call : common) call.what = common[0].what;
     }
     program_.calls.resize(static_cast<std::size_t>(program_.size));
     for (int rank = 0; rank < program_.size; ++rank) {
-      for (const Call& call : common) {
+      for (const ProgramCall& call : common) {
         if (is_member(rank, call.group)) calls_of(rank).push_back(with_own_choices(call));
       }
     }
@@ -71,7 +71,7 @@ class Draw {
   [[nodiscard]] bool is_member(int rank, int group) const {
     return std::ranges::count(program_.groups[static_cast<std::size_t>(group)], rank) > 0;
   }
-  std::vector<Call>& calls_of(int rank) { return program_.calls[static_cast<std::size_t>(rank)]; }
+  std::vector<ProgramCall>& calls_of(int rank) { return program_.calls[static_cast<std::size_t>(rank)]; }
   template <class T>
   T one_of(std::span<const T> values) {
     return one_of_by(random_, values);
@@ -97,14 +97,14 @@ class Draw {
     return what;
   }
 
-  Call draw_call() {
+  ProgramCall draw_call() {
     const bool only = program_.style == Style::one_group;
     const int groups = static_cast<int>(program_.groups.size());
     return {.group = only ? groups - 1 : static_cast<int>(random_.below(program_.groups.size())), .what = draw_case()};
   }
 
   // What each rank may choose for itself without a difference.
-  Call with_own_choices(Call call) {
+  ProgramCall with_own_choices(ProgramCall call) {
     call.what.asynchronous = program_.style == Style::posted || random_.chance(many_ ? 0.98 : 0.5);
     Case inside = call.what;
     inside.in_place = true;
@@ -128,7 +128,7 @@ class Draw {
   }
 
   void mutate(int rank, std::uint64_t kind, Random& random) {
-    std::vector<Call>& calls = calls_of(rank);
+    std::vector<ProgramCall>& calls = calls_of(rank);
     if (calls.empty()) return;
     const std::size_t at = random.chance(program_.closes ? 0.2 : 0.6) ? calls.size() - 1 : random.below(calls.size());
     // The styles in which ranks must enter the same number of calls know replacements and swaps only.
@@ -143,7 +143,7 @@ class Draw {
         return;
       }
       case 7: {
-        Call extra = with_own_choices({.group = calls[at].group, .what = draw_case()});
+        ProgramCall extra = with_own_choices({.group = calls[at].group, .what = draw_case()});
         note(rank, fmt::format("has an extra call {} ({})", at, describe(extra.what)));
         calls.insert(calls.begin() + static_cast<std::ptrdiff_t>(at_end ? at + 1 : at), extra);
         return;
@@ -153,13 +153,13 @@ class Draw {
     }
   }
 
-  void swap(int rank, std::vector<Call>& calls, std::size_t a, std::size_t b) {
+  void swap(int rank, std::vector<ProgramCall>& calls, std::size_t a, std::size_t b) {
     if (b >= calls.size() || calls[a].group != calls[b].group) return;
     std::swap(calls[a], calls[b]);
     note(rank, fmt::format("calls {} and {} in the other order", a, b));
   }
 
-  void change_group(int rank, Call& call, std::size_t at) {
+  void change_group(int rank, ProgramCall& call, std::size_t at) {
     for (int group = 0; group < static_cast<int>(program_.groups.size()); ++group) {
       if (program_.style != Style::posted || group == call.group || !is_member(rank, group)) continue;
       note(rank, fmt::format("call {} on group {} instead of {}", at, group, call.group));
@@ -170,7 +170,7 @@ class Draw {
 
   // A call that only its root knows all about, or whose sizes each rank brings, is changed in verb and root only: anything else
   // is no difference, or a quarrel with the array that the caller has ready.
-  void change_call(int rank, Call& call, std::size_t at, std::uint64_t field, Random& random) {
+  void change_call(int rank, ProgramCall& call, std::size_t at, std::uint64_t field, Random& random) {
     const Case before = call.what;
     const auto size = static_cast<int>(program_.groups[static_cast<std::size_t>(call.group)].size());
     for (int attempt = 0; attempt < 40; ++attempt) {
@@ -206,7 +206,7 @@ class Draw {
   }
 
   void draw_pauses() {
-    for (const std::vector<Call>& calls : program_.calls) {
+    for (const std::vector<ProgramCall>& calls : program_.calls) {
       const std::chrono::milliseconds length(random_.chance(0.3) ? random_.between(1, 40) : 0);
       program_.pauses.push_back({.before = random_.below(calls.size() + 1), .length = length});
     }
@@ -214,9 +214,9 @@ class Draw {
 
   // By the call's number on its group: two calls that trade places and are alike bring the same data, so that nothing differs.
   void set_seeds() {
-    for (std::vector<Call>& calls : program_.calls) {
+    for (std::vector<ProgramCall>& calls : program_.calls) {
       std::vector<std::uint64_t> numbers(program_.groups.size());
-      for (Call& call : calls) {
+      for (ProgramCall& call : calls) {
         const auto group = static_cast<std::uint64_t>(call.group);
         call.what.seed = Hash().add(program_.seed).add(group).add(numbers[group]++).value();
       }

@@ -49,7 +49,7 @@ class Player {
     Work work{};
   };
 
-  void make(const Call& call) {
+  void make(const ProgramCall& call) {
     const auto at = static_cast<std::size_t>(call.group);
     const std::size_t number = numbers_[at]++;
     Ending& ending = endings_[at];

@@ -12,7 +12,7 @@ using contract::Sizing;
 
 std::vector<Case> calls_on(const Program& program, int rank, int group) {
   std::vector<Case> calls;
-  for (const Call& call : program.calls[static_cast<std::size_t>(rank)]) {
+  for (const ProgramCall& call : program.calls[static_cast<std::size_t>(rank)]) {
     if (call.group == group) calls.push_back(call.what);
   }
   return calls;
@@ -63,7 +63,7 @@ std::string describe(const Program& program) {
     text += fmt::format("  rank {}: {} calls, {} ms of pause before call {}\n", rank, calls.size(),
                         program.pauses[rank].length.count(), program.pauses[rank].before);
     if (calls.size() > 40) continue;
-    for (const Call& call : calls) text += fmt::format("    group {}: {}\n", call.group, describe(call.what));
+    for (const ProgramCall& call : calls) text += fmt::format("    group {}: {}\n", call.group, describe(call.what));
   }
   return text;
 }

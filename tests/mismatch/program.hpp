@@ -13,7 +13,7 @@
 
 namespace tutti::mismatch {
 
-struct Call {
+struct ProgramCall {
   int group = 0;  // index into Program::groups
   contract::Case what{};
 };
@@ -43,9 +43,9 @@ struct Program {
   /// Ends with two closing calls (a small all_reduce) per group. The second can only end well where every rank's first did, so a difference shows on
   /// every rank as an error. Without them a rank may leave before it hears of the difference.
   bool closes = true;
-  std::vector<std::vector<Call>> calls{};  // by rank
-  std::vector<Pause> pauses{};             // by rank
-  std::vector<std::string> mutations{};    // in words
+  std::vector<std::vector<ProgramCall>> calls{};  // by rank
+  std::vector<Pause> pauses{};                    // by rank
+  std::vector<std::string> mutations{};           // in words
 };
 
 Program draw_program(std::uint64_t seed);

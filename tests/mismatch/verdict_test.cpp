@@ -47,7 +47,7 @@ TEST(Draw, ReachesEveryVerbStyleAndKindOfMutation) {
   for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
     const Program program = draw_program(seed);
     styles.insert(program.style);
-    for (const Call& call : program.calls[0]) verbs.insert(call.what.verb);
+    for (const ProgramCall& call : program.calls[0]) verbs.insert(call.what.verb);
     most_works = std::max(most_works, static_cast<std::size_t>(program.works_max));
     bool differs = false;
     for (int group = 0; group < static_cast<int>(program.groups.size()); ++group) {

@@ -48,18 +48,18 @@ def test_a_refusal_on_one_rank_is_told_to_the_others(rank, size, x):
     assert tutti.all_reduce(1) == size
 
 
-def test_mixed_frameworks_in_one_nest_are_refused(size):
+def test_mixed_frameworks_in_one_tree_are_refused(size):
     torch = pytest.importorskip("torch")
     with raises(r"torch array at \['b'\]|numpy array at \['a'\]"):
         tutti.all_reduce({"a": np.ones(2), "b": torch.ones(2)})
     assert tutti.all_reduce(1) == size
 
 
-def test_a_nest_that_contains_itself_is_refused(size):
-    nest = [np.ones(1)]
-    nest.append(nest)
+def test_a_tree_that_contains_itself_is_refused(size):
+    tree = [np.ones(1)]
+    tree.append(tree)
     with raises("contain itself"):
-        tutti.all_reduce(nest)
+        tutti.all_reduce(tree)
     assert tutti.all_reduce(1) == size
 
 
@@ -77,10 +77,10 @@ def test_an_out_that_does_not_fit_is_refused(size):
     backing = np.ones(9, "float32")
     with raises("overlap"):
         tutti.all_reduce(backing[:6], out=backing[3:])
-    nest = {"a": x, "b": x.copy()}
+    tree = {"a": x, "b": x.copy()}
     for out in ({"a": x.copy()}, [x, x], {"a": x.copy(), "b": np.ones(6, "float32")}):
         with raises("out|shape"):
-            tutti.all_reduce(nest, out=out)
+            tutti.all_reduce(tree, out=out)
     assert tutti.all_reduce(1) == size
 
 

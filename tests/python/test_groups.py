@@ -152,8 +152,8 @@ def test_pmap_axes_and_arguments(rank, size):
     ref.assert_equal(result["y"], x * w + w)
     whole = tutti.pmap(lambda x, w: x * w.sum(), in_axes=(0, None))(x, w)
     ref.assert_equal(whole, x * w.sum())
-    nest = tutti.pmap(lambda pair: pair[0] + pair[1])((w, w))
-    ref.assert_equal(nest, 2 * w)
+    tree = tutti.pmap(lambda pair: pair[0] + pair[1])((w, w))
+    ref.assert_equal(tree, 2 * w)
     stacked = tutti.pmap(lambda x: x.sum(0), out_axes=None)(np.ones((size, 3)))
     ref.assert_equal(stacked, np.ones((size, 3)))
 

@@ -78,10 +78,10 @@ def test_messages(rank, size):
     assert isinstance(received, jax.Array) and (received == left).all()
 
 
-def test_nests(rank, size):
-    nest = {"w": jnp.full((2, 3), rank + 1.0), "b": [jnp.ones(4), (jnp.asarray(rank), None)]}
-    result = tutti.all_reduce(nest)
-    assert jax.tree.structure(result) == jax.tree.structure(nest)
+def test_trees(rank, size):
+    tree = {"w": jnp.full((2, 3), rank + 1.0), "b": [jnp.ones(4), (jnp.asarray(rank), None)]}
+    result = tutti.all_reduce(tree)
+    assert jax.tree.structure(result) == jax.tree.structure(tree)
     assert (result["w"] == size * (size + 1) / 2).all() and result["b"][1][0] == size * (size - 1) / 2
 
 

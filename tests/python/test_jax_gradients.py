@@ -129,13 +129,13 @@ def test_gradients_through_scan_cond_checkpoint_and_vmap(rank, size):
     check_gradients(lambda inputs: {"x": loss(inputs["x"])}, {"x": x}, rank, size)
 
 
-def test_gradients_of_nests(rank, size):
-    def loss(nest):
-        nest = tutti.all_reduce(jax.tree.map(jnp.sin, nest), op="mean")
-        return (nest["w"] ** 2).sum() + nest["b"][0].sum()
+def test_gradients_of_trees(rank, size):
+    def loss(tree):
+        tree = tutti.all_reduce(jax.tree.map(jnp.sin, tree), op="mean")
+        return (tree["w"] ** 2).sum() + tree["b"][0].sum()
 
-    nest = {"w": jnp.full((2, 2), rank + 1.0), "b": (jnp.ones(3),)}
-    gradient = jax.jit(jax.grad(loss))(nest)
+    tree = {"w": jnp.full((2, 2), rank + 1.0), "b": (jnp.ones(3),)}
+    gradient = jax.jit(jax.grad(loss))(tree)
     mean = np.mean([np.sin(other + 1.0) for other in range(size)])
     np.testing.assert_allclose(np.asarray(gradient["w"]), 2 * mean * np.cos(rank + 1.0), rtol=1e-12)
     np.testing.assert_allclose(np.asarray(gradient["b"][0]), np.cos(1.0), rtol=1e-12)

@@ -107,10 +107,10 @@ def test_inner_jit_and_fori_loop(rank, size):
     np.testing.assert_allclose(np.asarray(result), (size - 1) / 2 + 50)
 
 
-def test_nests_under_jit(rank, size):
-    nest = {"w": jnp.full((2, 3), rank + 1.0), "b": [jnp.ones(4, jnp.float32), (jnp.asarray(rank), None)]}
-    result = jax.jit(tutti.all_reduce)(nest)
-    assert jax.tree.structure(result) == jax.tree.structure(nest)
+def test_trees_under_jit(rank, size):
+    tree = {"w": jnp.full((2, 3), rank + 1.0), "b": [jnp.ones(4, jnp.float32), (jnp.asarray(rank), None)]}
+    result = jax.jit(tutti.all_reduce)(tree)
+    assert jax.tree.structure(result) == jax.tree.structure(tree)
     assert (result["w"] == size * (size + 1) / 2).all() and result["b"][1][0] == size * (size - 1) / 2
 
 

@@ -331,7 +331,7 @@ def test_numbers_scalars_and_subclasses_come_back_as_their_kind(rank, size):
     assert tutti.all_reduce(rank, async_op=True).wait() == total
 
 
-def test_memory_that_neighbours_read(world, rank, size):
+def test_memory_that_local_peers_read(world, rank, size):
     x = tutti.empty((3, 5), "float32", like=np)
     assert type(x) is np.ndarray and x.shape == (3, 5) and x.dtype == np.float32
     x[...] = rank

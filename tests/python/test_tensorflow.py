@@ -78,7 +78,7 @@ def test_a_result_goes_on_living_without_its_memory_being_copied(world, rank, si
         assert result.numpy()[0] == i * size and tf.reduce_sum(result).numpy() == 1000 * i * size
 
 
-def test_nests_of_tensors(world, rank, size):
+def test_trees_of_tensors(world, rank, size):
     tree = {"w": tf.ones([2, 2]), "b": [tf.Variable([1.0]), tf.constant(3)], "n": None}
     result = tutti.all_reduce(tree)
     assert result["w"].numpy().tolist() == [[size] * 2] * 2

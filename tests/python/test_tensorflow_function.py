@@ -111,7 +111,7 @@ def test_two_groups_in_one_function(world, rank, size):
     assert (everybody.numpy(), mine.numpy()) == (size, row.size) and gathered.shape == [row.size]
 
 
-def test_dtypes_and_nests(world, rank, size):
+def test_dtypes_and_trees(world, rank, size):
     @tf.function
     def run(tree):
         return tutti.all_reduce(tree)

@@ -69,7 +69,7 @@ def test_a_tie_lets_no_infinity_through(world):
 
 
 @WAYS
-def test_gradients_through_nests_and_variables(wrap, world, rank, size):
+def test_gradients_through_trees_and_variables(wrap, world, rank, size):
     w, b = tf.Variable([[1.0, 2.0]]), tf.Variable(3.0)
 
     def loss():

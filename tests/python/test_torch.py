@@ -203,9 +203,9 @@ def test_parameters_and_subclasses_give_plain_tensors(rank, size):
         same(tutti.all_reduce(numbers(rank), async_op=True).wait(), sum(of_all(size)))
 
 
-def test_nests_of_tensors_come_back_as_they_went_in(rank, size):
-    nest = {"w": numbers(rank), "b": [numbers(rank, (2,)).float(), (torch.tensor(rank),)]}
-    got = tutti.all_reduce(nest)
+def test_trees_of_tensors_come_back_as_they_went_in(rank, size):
+    tree = {"w": numbers(rank), "b": [numbers(rank, (2,)).float(), (torch.tensor(rank),)]}
+    got = tutti.all_reduce(tree)
     same(got["w"], sum(of_all(size)))
     same(got["b"][0], sum(of_all(size, (2,))))
     assert got["b"][0].dtype is torch.float32

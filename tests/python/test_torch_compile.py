@@ -151,11 +151,11 @@ def test_gradients_only_in_backward(rank, size, ran):
     assert ran == ["all_reduce"]
 
 
-def test_nests_and_groups_and_methods(world, rank, size, ran):
-    def function(nest, group):
-        first = group.all_reduce(nest)
-        pair = tutti.all_reduce(Pair(nest["b"], [nest["a"]]), group=group)
-        return first, pair, world.all_gather((nest["a"], nest["b"]))
+def test_trees_and_groups_and_methods(world, rank, size, ran):
+    def function(tree, group):
+        first = group.all_reduce(tree)
+        pair = tutti.all_reduce(Pair(tree["b"], [tree["a"]]), group=group)
+        return first, pair, world.all_gather((tree["a"], tree["b"]))
 
     a, b = input_of(rank, (2,)), input_of(rank, (3,))
     first, pair, gathered = compiled(function)({"b": b, "a": a}, world)

@@ -131,7 +131,7 @@ class Checker {
     if (truth_.is_suspect(rank) || truth_.is_out_of_touch(reporter)) return true;
     return std::ranges::any_of(history_.calls, [&](const Record& each) {
       if (each.rank != reporter || each.group != group) return false;
-      const Call& call = script.calls[each.call];
+      const ScenarioCall& call = script.calls[each.call];
       const bool this_one = text.is_message ? call.message && call.concerns(named)
                                             : !call.message && script.sequence_of(each.call) == text.sequence;
       return this_one && truth_.had_not_called(group, each.call, rank, each.deadline);
@@ -158,7 +158,7 @@ class Checker {
       wrong(fmt::format("failed in a way that cannot be: {}", creation.cause.text));
     }
     if (truth_.is_out_of_touch(creation.rank)) return;  // it may not have heard of those that joined
-    for (const int rank : creation.cause.blamed) {
+    for (const int rank : creation.cause.culprits) {
       if (!truth_.is_suspect(rank))
         wrong(fmt::format("rank {} is blamed, which joined: {}", rank, creation.cause.text));
     }

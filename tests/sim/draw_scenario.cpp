@@ -71,7 +71,7 @@ GroupScript draw_script(Random& random, std::vector<int> members, Duration timeo
   const std::vector<std::int64_t> small = {0, 1, 2, 3, 7, 16, 33}, large = {100, 257}, huge = {1500};
   for (int i = 0; i < count; ++i) {
     const auto& lengths = random.chance(0.75) ? small : size <= 5 && random.chance(0.3) ? huge : large;
-    Call call{.collective = contract::some_calls(1, lengths, random.next()).front().call};
+    ScenarioCall call{.collective = contract::some_calls(1, lengths, random.next()).front().call};
     if (size > 1 && random.chance(0.35))
       call.message = draw_message(random, size, 1000 + static_cast<std::uint32_t>(i));
     script.calls.push_back(std::move(call));
@@ -105,8 +105,8 @@ Fault draw_fault_at(Random& random, int size) {
 }
 
 // Something that is not what the others call, in a way that any rank can see.
-Call draw_other(Random& random, const Call& call) {
-  Call other = call;
+ScenarioCall draw_other(Random& random, const ScenarioCall& call) {
+  ScenarioCall other = call;
   if (other.message) {
     other.message->count += 3;
     return other;
@@ -134,7 +134,7 @@ std::optional<Deviation> draw_deviation(Random& random, const std::vector<GroupS
   deviation.group = random.below(groups.size());
   const GroupScript& script = groups[deviation.group];
   deviation.call = random.below(script.calls.size());
-  const Call& call = script.calls[deviation.call];
+  const ScenarioCall& call = script.calls[deviation.call];
   deviation.rank = script.members[random.below(script.members.size())];
   const bool refusable = !call.message && call.collective.verb != Verb::barrier;
   if (deviation.kind == Deviation::Kind::refusal && !refusable) return {};

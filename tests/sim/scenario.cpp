@@ -24,10 +24,10 @@ Duration GroupScript::thinking_time(std::size_t call, int world_rank) const {
 
 std::uint64_t GroupScript::sequence_of(std::size_t call) const {
   return static_cast<std::uint64_t>(std::count_if(calls.begin(), calls.begin() + static_cast<std::ptrdiff_t>(call),
-                                                  [](const Call& each) { return !each.message; }));
+                                                  [](const ScenarioCall& each) { return !each.message; }));
 }
 
-std::string describe(const Call& call) {
+std::string describe(const ScenarioCall& call) {
   if (!call.message) return contract::describe(call.collective);
   const Message& m = *call.message;
   return fmt::format("message {} × {} from rank {} to rank {} with tag {}{}", name_of(m.dtype), m.count, m.from, m.to,

@@ -24,7 +24,7 @@ struct Message {
   std::uint64_t seed = 0;
 };
 
-struct Call {
+struct ScenarioCall {
   contract::Case collective{};
   std::optional<Message> message{};  // instead
 
@@ -32,12 +32,12 @@ struct Call {
     return !message || message->from == rank_in_group || message->to == rank_in_group;
   }
 };
-std::string describe(const Call& call);
+std::string describe(const ScenarioCall& call);
 
 // A group and the calls that all its members make, in this order.
 struct GroupScript {
   std::vector<int> members;  // ranks in the world, in the group's order; the first script is the world's
-  std::vector<Call> calls;
+  std::vector<ScenarioCall> calls;
   int window = 1;  // so many calls a rank has under way at once
   Duration timeout{};
   Duration thinking_max{};  // a rank may take so long before a call
@@ -61,8 +61,8 @@ struct Deviation {
   };
   Kind kind = Kind::mismatch;
   std::size_t group = 0, call = 0;
-  int rank = 0;                   // in the world
-  std::optional<Call> instead{};  // mismatch
+  int rank = 0;                           // in the world
+  std::optional<ScenarioCall> instead{};  // mismatch
 };
 inline constexpr int deviation_kind_count = 5;
 std::string describe(const Deviation& deviation);

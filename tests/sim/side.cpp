@@ -6,7 +6,7 @@
 
 namespace tutti::sim {
 
-Side::Side(const Call& call, int rank, int size) : rank_(rank), message_(call.message) {
+Side::Side(const ScenarioCall& call, int rank, int size) : rank_(rank), message_(call.message) {
   if (!message_) {
     part_ = std::make_unique<contract::Part>(call.collective, rank, size);
     return;

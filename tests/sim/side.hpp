@@ -15,7 +15,7 @@ namespace tutti::sim {
 // Stays where it is: requests point into it.
 class Side {
  public:
-  Side(const Call& call, int rank, int size);
+  Side(const ScenarioCall& call, int rank, int size);
 
   [[nodiscard]] Request request() { return part_->request(); }
   [[nodiscard]] GroupCore::Message message(Duration timeout);

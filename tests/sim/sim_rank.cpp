@@ -145,7 +145,7 @@ bool SimRank::collect(Course& course) {
 bool SimRank::make_calls(Course& course) {
   bool moved = false;
   while (course.core && !course.stopped && course.next < course.script->calls.size()) {
-    const Call& call = course.script->calls[course.next];
+    const ScenarioCall& call = course.script->calls[course.next];
     if (call.concerns(course.core->facts().rank)) {
       if (std::ssize(course.under_way) >= course.script->window || now() < course.next_at) return moved;
       if (deviate(course)) return true;
@@ -199,7 +199,7 @@ void SimRank::make_call(Course& course) {
   record.started = now();
   record.deadline = record.started + script.timeout;
   const Deviation* other = deviation(course, Deviation::Kind::mismatch);
-  const Call& call = other != nullptr ? *other->instead : script.calls[course.next];
+  const ScenarioCall& call = other != nullptr ? *other->instead : script.calls[course.next];
   record.side = std::make_unique<Side>(call, course.core->facts().rank, course.core->facts().size);
   try {
     const auto operation = start(course, record);

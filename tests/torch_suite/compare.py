@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 
-def last_words(result: dict) -> str:
+def output_tail(result: dict) -> str:
     """The line of the text that says most."""
     lines = [line for line in result["text"].strip().split("\n") if line.strip()]
     errors = [line for line in lines if not line.startswith((" ", "Traceback", "rank ")) and ":" in line]
@@ -24,7 +24,7 @@ def main(first: str, second: str) -> None:
         only = [test for test in passed if other[test]["outcome"] != "passed"]
         print(f"\npassed by {name} only: {len(only)}")
         for test in only:
-            print(f"  {test}: {other[test]['outcome']}: {last_words(other[test])}")
+            print(f"  {test}: {other[test]['outcome']}: {output_tail(other[test])}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-# rank.py: one rank of a crew that runs PyTorch's tests one after the other, told by run.py over a pipe.
+# rank.py: one rank of a pool that runs PyTorch's tests one after the other, told by run.py over a pipe.
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch starts new processes for every test, each of which imports torch again; a crew does so once. Each test gets a
+"""PyTorch starts new processes for every test, each of which imports torch again; a pool does so once. Each test gets a
 process group, temporary folders and an environment of its own all the same.
 """
 

@@ -14,7 +14,7 @@ import time
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
-from crew import Crew
+from pool import RankPool
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TEST_SECONDS = 120
@@ -37,28 +37,28 @@ def summary(outcomes: list[dict]) -> dict:
 
 
 class Runner:
-    """Runs tests with a crew, and with a new one where a test has spoiled it."""
+    """Runs tests with a pool, and with a new one where a test has spoiled it."""
 
     def __init__(self, arguments) -> None:
-        self._start = lambda: Crew(arguments.backend, arguments.ranks, arguments.log)
-        self._crew = self._start()
-        self.tests = [test for test in self._crew.tests if re.search(arguments.only, test)]
+        self._start = lambda: RankPool(arguments.backend, arguments.ranks, arguments.log)
+        self._pool = self._start()
+        self.tests = [test for test in self._pool.tests if re.search(arguments.only, test)]
 
     def renew(self) -> None:
-        self._crew.end()
-        self._crew = self._start()
+        self._pool.end()
+        self._pool = self._start()
 
     def run(self, test: str) -> dict:
-        if not self._crew.is_usable:
+        if not self._pool.is_usable:
             self.renew()
         begin = time.monotonic()
-        result = summary(self._crew.run(test, TEST_SECONDS)) | {"seconds": time.monotonic() - begin}
+        result = summary(self._pool.run(test, TEST_SECONDS)) | {"seconds": time.monotonic() - begin}
         if result["outcome"] != "skipped":
             print(f"{result['outcome']:7} {result['seconds']:5.1f} s  {test}", flush=True)
         return result
 
     def end(self) -> None:
-        self._crew.end()
+        self._pool.end()
 
 
 def run_all(arguments, known: dict[str, str]) -> dict[str, dict]:

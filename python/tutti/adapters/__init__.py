@@ -46,7 +46,7 @@ _ARRAYS = {
 }
 _NUMBERS = (bool, int, float, complex)
 _TEXTS = (str, bytes)
-NEST = "nest"
+TREE = "nest"
 NOTHING = "nothing"
 TEXT = "text"
 
@@ -91,12 +91,12 @@ def _classify(value: Any) -> str | None:
         return "dlpack"
     # isinstance, not issubclass: TensorFlow's tracked dicts are proxies
     if isinstance(value, (list, tuple, dict)) or dataclasses.is_dataclass(cls) or _is_pytree(value):
-        return NEST
+        return TREE
     return "dlpack" if _has_buffer(value) else None
 
 
 def kind_of(value: Any) -> str | None:
-    """The name of the adapter; or NEST, NOTHING (None), TEXT; or None for what Tutti cannot send."""
+    """The name of the adapter; or TREE, NOTHING (None), TEXT; or None for what Tutti cannot send."""
     cls = type(value)
     if cls in _kinds:
         return _kinds[cls]
@@ -114,7 +114,7 @@ def get(kind: str) -> ModuleType:
 
 
 def refuse(value: Any, where: str = "", verb: str = "") -> InvalidArgument:
-    """The error for something that is no array, saying where in a nest it is and what would be taken."""
+    """The error for something that is no array, saying where in a tree it is and what would be taken."""
     place = f" at {where}" if where else ""
     prefix = f"{verb}: " if verb else ""
     what = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
@@ -146,6 +146,6 @@ def is_traced(value: Any) -> bool:
 def adapter_of(value: Any, where: str = "", verb: str = "") -> ModuleType:
     """The adapter that serves this array; raises InvalidArgument for anything that is none."""
     kind = kind_of(value)
-    if kind is None or kind is TEXT or kind is NOTHING or kind is NEST:
+    if kind is None or kind is TEXT or kind is NOTHING or kind is TREE:
         raise refuse(value, where, verb)
     return get(kind)

@@ -13,7 +13,7 @@ from .. import _native
 from .._errors import InvalidArgument, Unsupported
 from ..jax import eager, fused, primitive
 
-_native.serve_nests([type(jnp.zeros(()))], allows=fused.may_be_fused, run=fused.run)
+_native.serve_trees([type(jnp.zeros(()))], allows=fused.may_be_fused, run=fused.run)
 
 overlaps = False  # inside a program its calls come one after the other
 

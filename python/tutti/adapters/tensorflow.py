@@ -33,7 +33,7 @@ def _tensors(results: list[np.ndarray], like: list) -> list:
     return [_memory.tensor_of(result) for result in results]
 
 
-_native.serve_nests([type(tf.constant(0))], allows=_may_be_fused, views=_views, finish=_tensors)
+_native.serve_trees([type(tf.constant(0))], allows=_may_be_fused, views=_views, finish=_tensors)
 
 
 @tf.autograph.experimental.do_not_convert
@@ -115,8 +115,8 @@ def _no_message(verb: str) -> Unsupported:
 
 
 def tie(loss: Any, y: Any) -> tf.Tensor:
-    """The loss, for whose gradient the tensors of the nest y count as used: theirs is zero."""
-    return _operation.tie(tf.convert_to_tensor(loss), *(tf.convert_to_tensor(result) for result in tf.nest.flatten(y)))
+    """The loss, for whose gradient the tensors of the tree y count as used: theirs is zero."""
+    return _operation.tie(tf.convert_to_tensor(loss), *(tf.convert_to_tensor(result) for result in tf.tree.flatten(y)))
 
 
 def empty(shape: tuple[int, ...], dtype: str, group: Any) -> Any:

@@ -17,7 +17,7 @@ from ..torch.verbs import apply, refuse_gradients  # noqa: F401
 
 for _type in (torch.Tensor, torch.nn.Parameter):
     _native.serve(_type, apply)
-_native.serve_nests([torch.Tensor, torch.nn.Parameter], makes=torch.Tensor, allows=may_be_fused)
+_native.serve_trees([torch.Tensor, torch.nn.Parameter], makes=torch.Tensor, allows=may_be_fused)
 
 overlaps = True  # several calls may be under way at once
 

@@ -1,7 +1,7 @@
-# fused.py: nests of JAX arrays that exist already: packed, sent and unpacked by one program.
+# fused.py: trees of JAX arrays that exist already: packed, sent and unpacked by one program.
 # SPDX-License-Identifier: Apache-2.0
 """Making a JAX array takes JAX tens of microseconds, and a program with many results not much longer than one with a
-few. So the arrays of a nest go through a program, which is compiled once per structure. It runs while its caller waits,
+few. So the arrays of a tree go through a program, which is compiled once per structure. It runs while its caller waits,
 on the caller's own group: ranks need not agree on who packs by program."""
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def _program(call: Any, messages: tuple[tuple[int, ...], ...], group: int, timeo
         results: list[Any] = [None] * len(leaves)
         for places in messages:
             parts = [leaves[place] for place in places]
-            for place, result in zip(places, _run_message(parts), strict=True):
+            for place, result in zip(places, _run_fused_message(parts), strict=True):
                 results[place] = result
         return results
 
-    def _run_message(parts: list) -> list:
+    def _run_fused_message(parts: list) -> list:
         packed = parts[0] if len(parts) == 1 else jnp.concatenate([jnp.ravel(part) for part in parts])
         result = primitive.run(packed, call, group, packed.shape, timeout=timeout, awaited=True)
         if len(parts) == 1:

@@ -22,7 +22,7 @@ from .._errors import InvalidArgument
 from .._runs import layouts
 
 
-def conjugate(x: Any, forward: Callable[[Any], Any], backward: Callable[[Any], Any]) -> Any:
+def custom_vjp(x: Any, forward: Callable[[Any], Any], backward: Callable[[Any], Any]) -> Any:
     """y = forward(x), with backward(gradient of y) for the gradient of x."""
 
     @jax.custom_vjp

@@ -113,9 +113,9 @@ def run_in_graph(
     if call.learns_sizes:
         name = "recv_sizes=" if call.verb == "all_to_all" else "sizes="
         raise InvalidArgument(f"{call.verb}: inside tf.function the sizes of all ranks must be given with {name}")
-    twin = group.twin()
+    duplicate = group.duplicate()
     (result,) = _in_order(
-        lambda source, differentiated: [_run(call, source, twin, timeout, part, bool(differentiated))],
+        lambda source, differentiated: [_run(call, source, duplicate, timeout, part, bool(differentiated))],
         call.verb,
         [x, differentiated],
         [x.dtype],
@@ -133,8 +133,8 @@ def barrier(group: Any = None, timeout: float | None = None) -> None:
         group.run(call, None, timeout=timeout)
         return
     refuse_graph(call.verb)
-    twin = group.twin()
-    _in_order(lambda: twin.run(call, None, timeout=timeout) or [], call.verb, [], [])
+    duplicate = group.duplicate()
+    _in_order(lambda: duplicate.run(call, None, timeout=timeout) or [], call.verb, [], [])
 
 
 def _in_order(run: Callable[..., list], verb: str, inputs: list[tf.Tensor], dtypes: list[tf.DType]) -> list[tf.Tensor]:
@@ -173,10 +173,10 @@ def _last_before() -> list[tf.Operation]:
 
 
 def _run(
-    call: Any, source: np.ndarray, twin: Any, timeout: float | None, part: bool, differentiated: bool
+    call: Any, source: np.ndarray, duplicate: Any, timeout: float | None, part: bool, differentiated: bool
 ) -> np.ndarray:
-    out = fresh(source.shape if part else output_shape(call, source, twin), source.dtype)
-    twin.run(call, None if part else source, out, differentiated=differentiated, timeout=timeout)
+    out = fresh(source.shape if part else output_shape(call, source, duplicate), source.dtype)
+    duplicate.run(call, None if part else source, out, differentiated=differentiated, timeout=timeout)
     return out
 
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from .. import _native
 from .._errors import InvalidArgument, Unsupported
-from .._runs import Layout, layouts
+from .._runs import RunLayout, layouts
 from .training import broadcast_variables, dense
 
 # Each element of a variable is stepped by itself: they may be cut anywhere.
@@ -65,7 +65,7 @@ class _Runs:
     def __init__(self, clip_norm: float | None, group: Any):
         self.clip_norm, self.group = clip_norm, group
         self.whole: list[Any] = []
-        self.layouts: dict[str, Layout] = {}
+        self.layouts: dict[str, RunLayout] = {}
         self.own: list[Any] = []  # variables, one per dtype; the optimiser's state is of these
 
     def cut(self, variables: Any) -> None:
@@ -80,7 +80,7 @@ class _Runs:
             pairs = zip(self.layouts, self.values(), strict=True)
             self.own = [keras.Variable(value, dtype=dtype, name=f"run_of_{dtype}") for dtype, value in pairs]
 
-    def _flat(self, values: list, layout: Layout) -> tf.Tensor:
+    def _flat(self, values: list, layout: RunLayout) -> tf.Tensor:
         return tf.concat([tf.reshape(tf.convert_to_tensor(values[place]), [-1]) for place in layout.places], 0)
 
     def values(self) -> list[tf.Tensor]:

@@ -132,7 +132,7 @@ def _run_fused(leaves: list, run: Any) -> list:
 
 
 def _flatten(verb: str, x: Any, leaves: list) -> None:
-    """The tensors of a nest in the order of its sorted keys, the same on every rank."""
+    """The tensors of a tree in the order of its sorted keys, the same on every rank."""
     if isinstance(x, torch.Tensor):
         leaves.append(x)
     elif isinstance(x, dict):
@@ -146,7 +146,7 @@ def _flatten(verb: str, x: Any, leaves: list) -> None:
 
 
 def _rebuild(x: Any, results: list) -> Any:
-    """The same nest with the results, which it takes from the front of the list."""
+    """The same tree with the results, which it takes from the front of the list."""
     if isinstance(x, torch.Tensor):
         return results.pop(0)
     if isinstance(x, dict):
@@ -219,13 +219,13 @@ def tie(loss, *results):
 def _refused(verb: str) -> Any:
     text = f"{verb}: has no result that a compiled program could order it by; call it outside of torch.compile"
 
-    def twin(*args, **options):
+    def counterpart(*args, **options):
         return refuse("unsupported", text)
 
-    return twin
+    return counterpart
 
 
-_TWINS = (all_reduce, reduce, broadcast, all_gather, gather, reduce_scatter, scatter, all_to_all, scan, exscan, permute,
+_COUNTERPARTS = (all_reduce, reduce, broadcast, all_gather, gather, reduce_scatter, scatter, all_to_all, scan, exscan, permute,
           sendrecv)
 _REFUSED = ("barrier", "send", "recv", "isend", "irecv")
 _FACTS = ("id", "rank", "size", "members", "backend")
@@ -246,8 +246,8 @@ def _register() -> None:
         setattr(Group, name, _constant_fact(Group.__dict__[name]))
     torch._dynamo.assume_constant_result(_lifecycle.world)
     torch.compiler.substitute_in_graph(_tie.tie)(tie)
-    for twin in _TWINS:
-        torch.compiler.substitute_in_graph(getattr(_verbs, twin.__name__))(twin)  # also compares the signatures
+    for counterpart in _COUNTERPARTS:
+        torch.compiler.substitute_in_graph(getattr(_verbs, counterpart.__name__))(counterpart)  # also compares the signatures
     for name in _REFUSED:
         torch.compiler.substitute_in_graph(getattr(_verbs, name), skip_signature_check=True)(_refused(name))
 

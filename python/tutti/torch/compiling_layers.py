@@ -12,13 +12,13 @@ import torch
 import torch._dynamo
 from torch.fx.experimental.symbolic_shapes import guard_scalar
 
-from .. import _frames, _native, _pmap, _verbs
+from .. import _array_ops, _native, _pmap, _verbs
 from .. import model_parallel as mp
 from .._dispatch import group_or_world
 from .._parallel_layers import own_range as _own_range
 from .compiling import refuse, trace_errors
 
-_FRAME = _frames.TorchFrame()
+_TORCH_OPS = _array_ops.TorchOps()
 
 
 @torch._dynamo.assume_constant_result
@@ -150,12 +150,12 @@ def gather(x, dim=-1, *, total=None, group=None):
     return _Gather.apply(x, axis, sizes, members)
 
 
-def frame_of(x, what):
-    return _FRAME
+def array_ops_of(x, what):
+    return _TORCH_OPS
 
 
 def _cut(value: Any, axis: int, name: str, members: int, cuts: list) -> Any:
-    """The same for nests as in eager code; `cuts` learns how the first tensor was cut."""
+    """The same for trees as in eager code; `cuts` learns how the first tensor was cut."""
     if isinstance(value, dict):
         return {key: _cut(part, axis, f"{name}[{key!r}]", members, cuts) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
@@ -206,11 +206,11 @@ def share_work(fn, axes, named_axes, out_axes, group, args, kwargs):
 
 def register() -> None:
     """Tells the tracer; after compiling.py has told it of the verbs."""
-    for ours, twin in ((mp._copy, copy), (mp._reduce, reduce), (mp._scatter, scatter), (mp._gather, gather)):
-        torch.compiler.substitute_in_graph(ours, skip_signature_check=True)(twin)
+    for ours, counterpart in ((mp._copy, copy), (mp._reduce, reduce), (mp._scatter, scatter), (mp._gather, gather)):
+        torch.compiler.substitute_in_graph(ours, skip_signature_check=True)(counterpart)
     torch.compiler.substitute_in_graph(mp.members_of)(members_of)
     torch.compiler.substitute_in_graph(_own_range)(own_range)
-    torch.compiler.substitute_in_graph(_frames.frame_of)(frame_of)
+    torch.compiler.substitute_in_graph(_array_ops.array_ops_of)(array_ops_of)
     torch.compiler.substitute_in_graph(_pmap.share_work)(share_work)
     for constant in (mp.rank, mp.world_size, mp.group_size, mp.is_initialized):
         torch._dynamo.assume_constant_result(constant)

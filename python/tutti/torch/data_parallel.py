@@ -12,7 +12,7 @@ from torch import nn
 
 from .. import _native
 from .._errors import InvalidArgument
-from ._alike import check_alike
+from ._same_tensors import check_same_tensors
 from ._bucket import BYTES_MAX, FIRST_BYTES_MAX, Bucket, broadcast_tensors, check_on_cpu, make_buckets
 from .compression import Hook, hook_from
 from .timeline import Timeline
@@ -59,7 +59,7 @@ class DataParallel(nn.Module):
         if not self._parameters_used:
             raise InvalidArgument("DataParallel: no parameter of the module requires a gradient")
         check_on_cpu(self._parameters_used, "DataParallel")
-        check_alike("DataParallel", [*module.named_parameters(), *module.named_buffers()], self.group)
+        check_same_tensors("DataParallel", [*module.named_parameters(), *module.named_buffers()], self.group)
         self.synchronize()
         self._order = list(range(len(self._parameters_used) - 1, -1, -1))
         self._is_reordered = False
@@ -234,7 +234,7 @@ class _Join:
         self.model = model
         self.root = 0  # the first rank that still computes
 
-    def _roll_call(self, is_active: bool) -> list[int]:
+    def _active_ranks(self, is_active: bool) -> list[int]:
         group = self.model.group
         flags = np.empty(group.size, np.uint8)
         group.run(_ALL_GATHER, np.array([is_active], np.uint8), flags)
@@ -243,7 +243,7 @@ class _Join:
         return active
 
     def announce(self) -> None:
-        active = self._roll_call(True)
+        active = self._active_ranks(True)
         self.model._factor = 1 / len(active)
 
     def __enter__(self) -> "_Join":
@@ -252,7 +252,7 @@ class _Join:
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         try:
-            while kind is None and self._roll_call(False):
+            while kind is None and self._active_ranks(False):
                 self.model.shadow()
             if kind is None:
                 self.model.synchronize(self.root)

@@ -25,7 +25,7 @@ from torch.distributed import distributed_c10d as c10d
 
 from .. import _native
 from .._errors import InvalidArgument
-from . import process_group_meeting as meeting
+from . import process_group_rendezvous as meeting
 from .memory import from_array
 from .process_group_barrier import monitored_barrier
 from .process_group_collectives import Collectives
@@ -48,7 +48,7 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
         self.group = group
         self.set_timeout(timeout)
         self._store = store
-        self._door = threading.Lock()  # a Tutti group takes calls from one thread at a time
+        self._call_lock = threading.Lock()  # a Tutti group takes calls from one thread at a time
         self._name = ""
         self._description = ""
         self._barriers = 0
@@ -131,7 +131,7 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
 
     @shown_to_modes
     def send(self, tensors: Sequence[torch.Tensor], dst: int, tag: int = 0) -> Work:
-        with self._recorded("send", tensors), self._door:
+        with self._recorded("send", tensors), self._call_lock:
             flat = Flat(tensors)
             return Work([self.group.start_send(flat.array, dst, tag, timeout=self._seconds)], list(tensors))
 
@@ -144,7 +144,7 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
         return self._receive("recvAnySource", tensors, None, tag)
 
     def _receive(self, name: str, tensors: Sequence[torch.Tensor], src: int | None, tag: int) -> Work:
-        with self._recorded(name, tensors), self._door:
+        with self._recorded(name, tensors), self._call_lock:
             flat = Flat(tensors, filled=False)
             part = self.group.start_recv(flat.array, src, tag, timeout=self._seconds)
             return Work([part], list(tensors), flat.restore if flat.is_staged else None)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import torch.distributed as dist
 
 from .._errors import Timeout
-from .process_group_meeting import MeetingStore
+from .process_group_rendezvous import RendezvousStore
 
 if TYPE_CHECKING:
     from .process_group import ProcessGroup
@@ -23,7 +23,7 @@ _PASSED = b"passed"
 
 def monitored_barrier(group: ProcessGroup, place: dist.Store, timeout: timedelta, wait_all_ranks: bool) -> None:
     """`place`: keys of this barrier alone. The texts are those that users of gloo look for."""
-    store = MeetingStore(place)
+    store = RendezvousStore(place)
     limit = time.monotonic() + timeout.total_seconds()
     if group.rank() == 0:
         missing = _wait_for_others(store, group.size(), limit, wait_all_ranks)
@@ -39,7 +39,7 @@ def monitored_barrier(group: ProcessGroup, place: dist.Store, timeout: timedelta
         )
 
 
-def _wait_for_others(store: MeetingStore, size: int, limit: float, wait_all_ranks: bool) -> list[int]:
+def _wait_for_others(store: RendezvousStore, size: int, limit: float, wait_all_ranks: bool) -> list[int]:
     missing = []
     for rank in range(1, size):
         if store.get(str(rank), max(limit - time.monotonic(), 0)) is None:

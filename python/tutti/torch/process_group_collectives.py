@@ -64,7 +64,7 @@ class Step:
 
 
 class Collectives(ShownToModes):
-    """What ProcessGroup is, as far as collectives go. `group`, `_door` and `_seconds` come from there."""
+    """What ProcessGroup is, as far as collectives go. `group`, `_call_lock` and `_seconds` come from there."""
 
     group: _native.Group
 
@@ -83,7 +83,7 @@ class Collectives(ShownToModes):
             except Timeout as error:
                 raise explained(error) from None
             return Ended(result)
-        with self._door:
+        with self._call_lock:
             parts = [self.group.start(step.call, *step.arrays, timeout=seconds) for step in steps]
         work = Work(parts, result, (lambda: [step.end() for step in ending] and None) if ending else None)
         if not options.is_async:

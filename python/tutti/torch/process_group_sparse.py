@@ -23,7 +23,7 @@ def start_sparse_all_reduce(process_group: ProcessGroup, tensor: torch.Tensor, o
     is_mean = options.op == "mean" and (tensor.is_floating_point() or tensor.is_complex())
     if options.op != "sum" and not is_mean:
         raise InvalidArgument(f"backend tutti: all_reduce of sparse tensors adds them up; {options.op} is not possible")
-    with process_group._recorded("all_reduce", [tensor]), process_group._door:
+    with process_group._recorded("all_reduce", [tensor]), process_group._call_lock:
         total = SparseSum(tensor, process_group.group, options.seconds or process_group._seconds)
 
     def settle() -> list[torch.Tensor]:

@@ -108,7 +108,7 @@ def _new_result(call: Any, x: torch.Tensor, group: Any) -> torch.Tensor:
 
 
 def may_be_fused(leaves: list[torch.Tensor]) -> bool:
-    """Whether the tensors of a nest are what lies in memory, and nobody records or differentiates what is done with
+    """Whether the tensors of a tree are what lies in memory, and nobody records or differentiates what is done with
     them."""
     if _modes() or _transforms_are_active() or (torch.is_grad_enabled() and any(map(_requires_grad, leaves))):
         return False

@@ -10,7 +10,7 @@ import torch
 
 from .. import _native
 from .._errors import InvalidArgument, Unsupported
-from .._nest import Flat, hash_of
+from .._tree import Flat, hash_of
 from .._works import Works
 from .memory import NAMES, from_array
 from .running import refused
@@ -78,7 +78,7 @@ def _what_is_wrong(call: Any, x: torch.Tensor, out: Any) -> Exception | None:
 
 
 def reduce_leaves(call: Any, flat: Flat, group: Any, timeout: Any) -> Any:
-    """The call on a nest with sparse tensors in it: those one by one, the rest together."""
+    """The call on a tree with sparse tensors in it: those one by one, the rest together."""
     results = list(flat.leaves)
     dense = [place for place, leaf in enumerate(flat.leaves) if not is_sparse(leaf)]
     together = _native.apply(call, [flat.leaves[place] for place in dense], None, group, False, timeout) if dense else []

@@ -23,7 +23,7 @@ from .. import model_parallel as mp
 from .._errors import InvalidArgument
 
 
-class _Conjugate(torch.autograd.Function):
+class _CustomVjp(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, forward: Any, backward: Any) -> torch.Tensor:
         ctx.backward_of = backward
@@ -34,9 +34,9 @@ class _Conjugate(torch.autograd.Function):
         return ctx.backward_of(gradient), None, None
 
 
-def conjugate(x: torch.Tensor, forward: Any, backward: Any) -> torch.Tensor:
+def custom_vjp(x: torch.Tensor, forward: Any, backward: Any) -> torch.Tensor:
     """y = forward(x), with backward(gradient of y) for the gradient of x; backward may be differentiated in turn."""
-    return _Conjugate.apply(x, forward, backward)
+    return _CustomVjp.apply(x, forward, backward)
 
 
 def _cut(whole: torch.Tensor, axis: int, group: Any) -> torch.Tensor:

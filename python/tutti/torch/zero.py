@@ -13,7 +13,7 @@ from torch import nn
 from .. import _native
 from .._errors import InvalidArgument
 from . import _amp
-from ._alike import check_alike
+from ._same_tensors import check_same_tensors
 from ._bucket import broadcast_tensors, check_on_cpu, shared_memory
 from ._chunk import Chunk, make_chunks
 from ._inner_optimizer import ELEMENT_WISE, checked_name
@@ -78,7 +78,7 @@ class ZeroOptimizer(torch.optim.Optimizer):
         self.element_wise = name in ELEMENT_WISE if element_wise is None else element_wise
         parameters = [p for outer in self.param_groups for p in outer["params"] if p.requires_grad]
         check_on_cpu(parameters, "ZeroOptimizer")
-        check_alike("ZeroOptimizer", self._named(parameters), self.group)
+        check_same_tensors("ZeroOptimizer", self._named(parameters), self.group)
         self._averages = not all(getattr(p, "tutti_averaged", False) for p in parameters)
         broadcast_tensors(parameters, self.group)
         self._groups = [

@@ -19,7 +19,7 @@ calls = {
     "large": lambda: tutti.all_reduce(np.ones(1 << 20)),
     "recv": lambda: tutti.recv(np.ones(3), src=1),
     "wait": lambda: tutti.barrier(async_op=True).wait(),
-    "nest": lambda: tutti.all_reduce({"a": np.ones(3), "b": np.ones(2, "float32")}),
+    "tree": lambda: tutti.all_reduce({"a": np.ones(3), "b": np.ones(2, "float32")}),
     "split": lambda: world.split(0),
 }
 if world.rank == 0:

@@ -1,0 +1,77 @@
+// direct.hpp: large arrays are read, and in arenas written, where they lie.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A *buffer exchange* comes first: everyone tells where its arrays are. From all of that everyone concludes alike whether the call goes
+// directly, and how:
+//   copies        what a rank takes of another is read in place: mapped if it lies in an arena, by process_vm_readv otherwise
+//   reductions    if all inputs and outputs lie in arenas, everyone reduces a slice of all inputs and writes it to all outputs
+//                 (push): each input is read once, each output written once; reduce_scatter only reads
+// Then everyone does its part, and the call ends when all are through. Peers write arena memory only.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/aligned_buffer.hpp"
+#include "engine/executor.hpp"
+#include "intranode/shared_segment.hpp"
+#include "intranode/transfer_schedule.hpp"
+#include "plan/shared_limits.hpp"
+
+namespace tutti::intranode {
+
+/// What a rank tells at the buffer exchange; fits into an inline slot.
+struct BufferInfo {
+  std::uint64_t input = 0;          // address in its process
+  std::uint64_t output = 0;         // likewise
+  std::uint64_t input_offset = 0;   // in its arena, plus 1; 0: not there
+  std::uint64_t output_offset = 0;  // likewise
+  std::uint64_t in_place = 0;
+  std::uint64_t streams = 0;  // its result is best taken out of slots, and written past the caches
+};
+static_assert(sizeof(BufferInfo) <= inline_bytes);
+
+/// Whether a call is large enough to meet for: the same on all ranks.
+struct Reach {
+  bool cross_memory = false;  // every member may read every other's memory
+  SharedLimits limits{};
+};
+bool is_worth_exchanging(const Spec& spec, std::int64_t element_bytes, const Reach& reach);
+
+BufferInfo buffer_info_of(const ExecutionStart& start, SharedSegment& segment, std::uint64_t seq, bool streams);
+
+enum class DirectWay : std::uint8_t { none, copy, push };
+
+/// What the arrays permit: the same on all ranks.
+DirectWay direct_way(const Spec& spec, std::int64_t element_bytes, const std::vector<BufferInfo>& all,
+                     const Reach& reach);
+
+class Direct {
+ public:
+  void begin(const ExecutionStart& start, DirectWay way, const std::vector<BufferInfo>& all, SharedSegment& segment,
+             std::int64_t stream_bytes_min);
+  [[nodiscard]] DirectWay way() const { return way_; }
+  /// This rank's part, in one go.
+  void carry_out();
+
+ private:
+  void copy_from(int peer, std::int64_t begin, std::int64_t count, std::byte* to) const;
+  [[nodiscard]] std::byte* input_of(int rank, std::int64_t begin, std::int64_t count) const;
+  [[nodiscard]] std::byte* output_of(int rank, std::int64_t begin, std::int64_t count) const;
+  void copy_blocks() const;
+  void push_slice();
+  void reduce_own_block();
+  void reduce(std::byte* to, std::int64_t begin, std::int64_t count);
+
+  const ExecutionStart* start_ = nullptr;
+  const Spec* spec_ = nullptr;
+  const std::vector<BufferInfo>* all_ = nullptr;
+  SharedSegment* segment_ = nullptr;
+  std::int64_t element_ = 1;
+  DirectWay way_ = DirectWay::none;
+  std::vector<const void*> operands_;
+  bool streams_ = false;
+  AlignedBuffer result_;  // a piece of it on its way past the caches
+};
+
+}  // namespace tutti::intranode

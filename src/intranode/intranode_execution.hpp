@@ -1,0 +1,136 @@
+// intranode_execution.hpp: one collective of a group, with what each of its parts asks of the protocol. For intranode_group.cpp.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "intranode/intranode_group.hpp"
+
+namespace tutti::intranode {
+
+class IntranodeGroup::IntranodeExecution final : public Execution {
+ public:
+  enum class Stage : std::uint8_t { waiting, done, gone };
+
+  explicit IntranodeExecution(IntranodeGroup& home) : group(home) {}
+
+  bool poll() override {
+    if (stage == Stage::waiting && group.progress()) group.parts_.segment->notify_all_members();
+    return stage == Stage::done;
+  }
+  void cancel() override {
+    if (stage == Stage::waiting) group.skip(*this);
+    stage = Stage::gone;
+  }
+  [[nodiscard]] std::string_view how() const override {
+    return part == Part::direct ? "arrays in place over shared memory" : name_of(schedule);
+  }
+  [[nodiscard]] int steps_done() const override {
+    if (stage == Stage::done) return step_count();
+    return is_oldest() ? static_cast<int>(group.steps_.rounds_consumed()) : 0;
+  }
+  [[nodiscard]] int step_count() const override { return static_cast<int>(schedule.rounds); }
+  void add_waiting_for(std::vector<int>& ranks) const override {
+    if (stage != Stage::waiting) return;
+    // Whoever keeps the oldest keeps all of them.
+    const auto add = [&](int peer) {
+      if (std::find(ranks.begin(), ranks.end(), peer) == ranks.end()) ranks.push_back(peer);
+    };
+    if (!group.begun_) return;
+    const IntranodeExecution& oldest = *group.oldest_;
+    if (oldest.part == Part::slots) {
+      group.steps_.visit_awaited(oldest.slot_work, add);
+    } else {
+      group.steps_.visit_awaited(oldest.exchange_work, add);
+    }
+  }
+  [[nodiscard]] bool is_oldest() const { return group.oldest_ == this; }
+
+  // What Steps asks for, in each part; and on first contact the look at a peer's signature.
+  struct SlotWork : SlotCopier {
+    explicit SlotWork(IntranodeExecution& owner) : execution(owner) {}
+    void publish(std::int64_t round, int slot) {
+      SlotCopier::publish(round, slot);
+      if (round == 0) execution.group.write_header(execution);
+    }
+    void check_peer(int peer, int) { execution.group.check_peer(execution, peer); }
+    IntranodeExecution& execution;
+  };
+  // What fits into inline slots. The same for one round, with less to ask.
+  struct ShortWork {
+    [[nodiscard]] int consume_sources() const { return execution.slot_work.consume_sources(); }
+    [[nodiscard]] int consume_source(int i) const { return execution.slot_work.consume_source(i); }
+    void check_peer(int peer, int) { execution.group.check_peer(execution, peer); }
+    void publish(std::int64_t, int) {
+      execution.slot_work.publish_inline(execution.group.header_of(execution.group.parts_.rank).payload);
+      execution.group.write_header(execution);
+    }
+    void consume(std::int64_t, int, int peer) {
+      execution.slot_work.consume_inline(execution.group.header_of(peer).payload, peer);
+    }
+    void finish(std::int64_t, int) { execution.slot_work.finish(0, 0); }
+    IntranodeExecution& execution;
+  };
+  // A part without slots: of all (a buffer exchange), or of nobody.
+  struct ExchangeWork {
+    [[nodiscard]] static int reduce_sources() { return 0; }
+    [[nodiscard]] static int reduce_source(int) { return -1; }
+    static void reduce_back(std::int64_t, int) {}
+    [[nodiscard]] int consume_sources() const { return exchanged ? 0 : execution.start.spec->size - 1; }
+    [[nodiscard]] int consume_source(int i) const {
+      return next_but(i, execution.start.spec->rank, execution.start.spec->size);
+    }
+    static bool expects(int, std::int64_t) { return true; }
+    void check_peer(int peer, int) { execution.group.check_peer(execution, peer); }
+    void publish(std::int64_t, int) {
+      // Whoever waits for this line looks at it all the time: it is written in one go.
+      const BufferInfo here =
+          exchanged ? BufferInfo{}
+                    : buffer_info_of(execution.start, *execution.group.parts_.segment, execution.last_seq(),
+                                     execution.slot_work.streams(execution.start.input, execution.start.output));
+      execution.group.write_header(execution);
+      if (exchanged) return;
+      std::memcpy(execution.group.header_of(execution.start.spec->rank).payload, &here, sizeof here);
+      execution.buffers[static_cast<std::size_t>(execution.start.spec->rank)] = here;
+    }
+    void consume(std::int64_t, int, int peer) {
+      std::memcpy(&execution.buffers[static_cast<std::size_t>(peer)], execution.group.header_of(peer).payload,
+                  sizeof(BufferInfo));
+    }
+    void finish(std::int64_t, int) {
+      if (exchanged) execution.direct.carry_out();
+    }
+    IntranodeExecution& execution;
+    bool exchanged = false;
+  };
+
+  enum class Part : std::uint8_t { exchange, slots, direct };
+  [[nodiscard]] RunNumber number() const { return {identity.first, identity.signature.sequence, identity.turn}; }
+  [[nodiscard]] SequenceNumber last_seq() const {
+    return identity.first + (part == Part::exchange ? 1 : 0) + schedule.span - 1;
+  }
+
+  IntranodeGroup& group;
+  Stage stage = Stage::gone;
+  Part part = Part::slots;
+  bool exchanges_buffers = false;     // its first part is a buffer exchange
+  bool is_single = false;             // its part with slots or inline slots is: one round, not reduced back
+  bool expects_next = false;          // the next one's first lines have to come back
+  std::int64_t prefetched_lines = 0;  // of the inline slot that is awaited
+  int spins_per_prefetch = 1;
+  ExecutionStart start;
+  TransferSchedule schedule;
+  Identity identity;
+  Run run;  // of its part with slots or inline slots; whether it alternates is found out each time
+  std::vector<BufferInfo> buffers;
+  Direct direct;
+  SlotWork slot_work{*this};
+  ShortWork short_work{*this};
+  ExchangeWork exchange_work{*this};
+};
+
+}  // namespace tutti::intranode

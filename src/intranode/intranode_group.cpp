@@ -1,0 +1,355 @@
+// intranode_group.cpp: collectives of ranks that share a host, carried out in their common memory.
+// SPDX-License-Identifier: Apache-2.0
+#include "intranode/intranode_group.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "intranode/intranode_execution.hpp"
+#include "intranode/settled_limits.hpp"
+#include "intranode/slot_copier_hot.hpp"
+
+namespace tutti::intranode {
+namespace {
+
+// Some hundred nanoseconds: what a cache line takes to come over, with room. Pointless if whoever is awaited needs this core.
+constexpr int spins_per_poll = 64;
+
+/// Of a message in an inline slot.
+std::int64_t lines_after_first(std::int64_t bytes) {
+  return (std::max(bytes - first_line_bytes, std::int64_t{0}) + line_bytes - 1) / line_bytes;
+}
+
+}  // namespace
+
+IntranodeGroup::IntranodeGroup(const Parts& parts) : parts_(parts) {
+  parts_.limits = settled(parts.limits, parts.size);
+  std::byte* block = parts_.segment->allocate(ControlBlock::bytes(parts_.limits, parts_.size));
+  own_ = new (block) ControlBlock();
+}
+
+IntranodeGroup::~IntranodeGroup() { parts_.segment->free(reinterpret_cast<std::byte*>(own_)); }
+
+std::uint64_t IntranodeGroup::control_block_offset() const {
+  return parts_.segment->offset_of(reinterpret_cast<std::byte*>(own_));
+}
+
+void IntranodeGroup::connect(const std::vector<std::uint64_t>& offsets, bool for_oversubscribed) {
+  if (for_oversubscribed) parts_.limits = intranode::for_oversubscribed(parts_.limits);
+  std::vector<Flags<Native>*> flags;
+  std::vector<const Native::LongWord*> consumed;
+  places_.clear();
+  for (int rank = 0; rank < parts_.size; ++rank) {
+    auto* control_block =
+        rank == parts_.rank
+            ? own_
+            : reinterpret_cast<ControlBlock*>(parts_.segment->at(rank, offsets[static_cast<std::size_t>(rank)],
+                                                                 ControlBlock::bytes(parts_.limits, parts_.size)));
+    Place place{.control_block = control_block};
+    for (int i = 0; i < ControlBlock::slot_count(parts_.size); ++i)
+      place.slots[i] = control_block->slot(i, parts_.limits);
+    places_.push_back(place);
+    flags.push_back(&control_block->flags);
+    consumed.push_back(&control_block->flags.consumed.seq);
+  }
+  for (int rank = 0; parts_.size == 2 && rank < 2; ++rank) {  // they may alternate
+    const Place& other = places_[static_cast<std::size_t>(1 - rank)];
+    std::copy_n(other.slots + Native::slots, Native::slots,
+                places_[static_cast<std::size_t>(rank)].slots + 2 * Native::slots);
+  }
+  parts_.segment->connected(std::move(consumed));
+  steps_ = Steps<Native>(parts_.rank, std::move(flags));
+}
+
+// It is told where it is looked up: the others' control blocks may be gone by then, and one's own is not.
+void IntranodeGroup::depart() {
+  parts_.segment->departing();
+  for (int rank = 0; rank < static_cast<int>(places_.size()); ++rank) {
+    if (rank != parts_.rank)
+      places_[static_cast<std::size_t>(rank)].control_block->departed.fetch_add(1, std::memory_order_acq_rel);
+  }
+}
+
+// The same numbers on every member: they come from the call, and from the order of executions within it.
+inline void IntranodeGroup::identify(IntranodeExecution& execution) {
+  const std::uint64_t sequence = execution.start.signature.sequence;
+  const bool is_first = sequence != sequence_;  // of its call
+  const std::uint64_t step = is_first ? 1 : next_step_;
+  const std::uint64_t before = is_first ? 0 : executions_of_call_;
+  if (step + execution.schedule.span + 1 >= (std::uint64_t{1} << step_bits)) [[unlikely]]
+    reject_round_count(execution);
+  execution.identity.first = (sequence << step_bits) + step;
+  execution.identity.turn = sequence + before;
+  execution.identity.signature.sequence = sequence;
+  execution.identity.signature.history = execution.start.signature.history;
+  execution.run.alternates = execution.schedule.alternates && is_first;
+  const unsigned parts = execution.exchanges_buffers ? 2 : 1;
+  sequence_ = sequence;
+  next_step_ = step + execution.schedule.span + parts - 1;
+  executions_of_call_ = before + parts;
+}
+
+void IntranodeGroup::reject_round_count(const IntranodeExecution& execution) {
+  throw Error(fmt::format("{}: {} pieces are more than one call may have; use larger slots in shared memory",
+                          describe(execution.start.signature), execution.schedule.rounds));
+}
+
+Execution& IntranodeGroup::start(const ExecutionStart& start) {
+  if (idle_.empty()) {
+    executions_.push_back(std::make_unique<IntranodeExecution>(*this));
+    idle_.push_back(executions_.back().get());
+  }
+  IntranodeExecution& execution = *idle_.back();
+  std::replace(logged_.begin(), logged_.end(), static_cast<const IntranodeExecution*>(&execution),
+               static_cast<const IntranodeExecution*>(nullptr));
+  const auto element = static_cast<std::int64_t>(size_of(start.dtype));
+  execution.start = start;
+  execution.schedule = schedule_of(*start.spec, element, parts_.limits);
+  if (static_cast<std::uint64_t>(execution.schedule.rounds) > execution.schedule.span) reject_round_count(execution);
+  execution.exchanges_buffers = is_worth_exchanging(*start.spec, element, reach());
+  execution.identity.phase = start.phase;
+  execution.identity.signature = start.signature;
+  execution.identity.digest = digest_of(start.signature, start.phase);
+  execution.slot_work.prepare(execution.start, execution.schedule, places_, parts_.limits);
+  const TransferSchedule& m = execution.schedule;
+  execution.run = {.span = m.span,
+                   .rounds = m.rounds,
+                   .publishes = m.publishes,
+                   .in_slots = !m.is_inline,
+                   .hears_all = m.reduces_back || execution.slot_work.consume_sources() == parts_.size - 1,
+                   .reduces_back = m.reduces_back};
+  execution.is_single = m.rounds == 1 && !m.reduces_back;
+  execution.expects_next = !m.reduces_back && (!m.is_inline || parts_.size > 2);
+  const bool prefetches = execution.schedule.is_inline && parts_.size == 2;
+  execution.prefetched_lines = prefetches ? lines_after_first(execution.slot_work.first_message_bytes()) : 0;
+  execution.spins_per_prefetch = execution.prefetched_lines > 2 ? static_cast<int>(execution.prefetched_lines) : 1;
+  enqueue(execution);
+  idle_.pop_back();
+  return execution;
+}
+
+// A message of one round that nothing is before takes a straight way: if it is short, it is on it for less time than a cache line.
+bool IntranodeGroup::run_again(Execution& ended, const Signature& numbered, const std::byte* input, std::byte* output) {
+  auto& execution = static_cast<IntranodeExecution&>(ended);
+  execution.start.signature.sequence = numbered.sequence;
+  execution.start.signature.history = numbered.history;
+  execution.start.input = input;
+  execution.start.output = output;
+  enqueue(execution);
+  bool published = false;
+  if (execution.is_single && !execution.exchanges_buffers && oldest_ == &execution) {
+    begin_slots(execution);
+    if (spin(execution, [&] { return advance_single(execution); })) end_oldest();
+    published = steps_.take_notify_due();
+  } else {
+    published = progress();
+  }
+  const bool done = execution.stage == IntranodeExecution::Stage::done;
+  if (published && !done) parts_.segment->notify_all_members();
+  return done;
+}
+
+inline void IntranodeGroup::enqueue(IntranodeExecution& execution) {
+  execution.part = execution.exchanges_buffers ? IntranodeExecution::Part::exchange : IntranodeExecution::Part::slots;
+  identify(execution);
+  execution.stage = IntranodeExecution::Stage::waiting;
+  if (oldest_ == nullptr) {
+    oldest_ = &execution;
+  } else {
+    later_.push_back(&execution);
+  }
+}
+
+inline void IntranodeGroup::dequeue_oldest() {
+  begun_ = false;
+  oldest_ = later_.empty() ? nullptr : later_.front();
+  if (oldest_ != nullptr) later_.erase(later_.begin());
+}
+
+void IntranodeGroup::release(Execution& execution) { idle_.push_back(static_cast<IntranodeExecution*>(&execution)); }
+
+// Where the same execution was written down some turns ago, there is nothing new but its number.
+inline void IntranodeGroup::log_signature(IntranodeExecution& execution) {
+  const IntranodeExecution*& logged = logged_[execution.identity.turn % logged_.size()];
+  if (logged == &execution) return own_->log.renumber(execution.identity.turn, execution.identity.first);
+  own_->log.write(execution.identity);
+  logged = &execution;
+}
+
+inline void IntranodeGroup::begin(IntranodeExecution& execution) {
+  if (execution.part == IntranodeExecution::Part::slots) return begin_slots(execution);
+  begun_ = true;
+  log_signature(execution);
+  execution.buffers.resize(places_.size());
+  execution.exchange_work.exchanged = execution.part == IntranodeExecution::Part::direct;
+  const bool exchange = execution.part == IntranodeExecution::Part::exchange;
+  steps_.begin(execution.number(), {.span = exchange ? 1 : execution.schedule.span,
+                                    .rounds = 1,
+                                    .publishes = exchange,
+                                    .in_slots = false,
+                                    .hears_all = exchange,
+                                    .after_exchange = !exchange});
+}
+
+inline void IntranodeGroup::begin_slots(IntranodeExecution& execution) {
+  begun_ = true;
+  log_signature(execution);
+  steps_.begin(execution.number(), execution.run);
+  execution.slot_work.begin(execution.start.input, execution.start.output, steps_.inline_slot());
+}
+
+// The buffer exchange is over: everyone knows the same, and concludes the same.
+void IntranodeGroup::continue_after_exchange(IntranodeExecution& execution) {
+  const auto element = static_cast<std::int64_t>(size_of(execution.start.dtype));
+  const DirectWay way = direct_way(*execution.start.spec, element, execution.buffers, reach());
+  execution.direct.begin(execution.start, way, execution.buffers, *parts_.segment, parts_.limits.stream_bytes_min);
+  execution.part = way == DirectWay::none ? IntranodeExecution::Part::slots : IntranodeExecution::Part::direct;
+  ++execution.identity.first;
+  ++execution.identity.turn;
+  begin(execution);
+}
+
+inline bool IntranodeGroup::advance_single(IntranodeExecution& execution) {
+  return execution.schedule.is_inline ? steps_.advance_single<false>(execution.short_work)
+                                      : steps_.advance_single<true>(execution.slot_work);
+}
+
+inline bool IntranodeGroup::advance(IntranodeExecution& execution) {
+  switch (execution.part) {
+    case IntranodeExecution::Part::slots:
+      return execution.is_single ? advance_single(execution) : steps_.advance(execution.slot_work);
+    case IntranodeExecution::Part::direct: return steps_.advance(execution.exchange_work) && steps_.is_over();
+    case IntranodeExecution::Part::exchange: break;
+  }
+  if (!steps_.advance(execution.exchange_work)) return false;
+  continue_after_exchange(execution);
+  return advance(execution);
+}
+
+// Until the execution is done, or for as long as it is worth to look.
+template <class Advance>
+inline bool IntranodeGroup::spin(IntranodeExecution& execution, Advance advance_execution) {
+  const int spins_max = parts_.oversubscribed ? 1 : spins_per_poll;
+  try {
+    for (int spins = 0, prefetch_at = 0; spins < spins_max; ++spins) {
+      if (advance_execution()) return true;
+      if (steps_.moved()) spins = prefetch_at = 0;
+      if (execution.prefetched_lines == 0 || spins < prefetch_at) continue;
+      prefetch_awaited(execution);
+      prefetch_at += execution.spins_per_prefetch;
+    }
+  } catch (...) {
+    parts_.segment->notify_all_members();  // what was said before the failure is still to be heard
+    throw;
+  }
+  return false;
+}
+
+// Whether something was published for which nobody has rung yet.
+bool IntranodeGroup::progress() {
+  while (oldest_ != nullptr) {
+    if (!begun_) begin(*oldest_);
+    if (!spin(*oldest_, [this] { return advance(*oldest_); })) break;
+    end_oldest();
+  }
+  return steps_.take_notify_due();
+}
+
+inline void IntranodeGroup::end_oldest() {
+  IntranodeExecution& execution = *oldest_;
+  execution.stage = IntranodeExecution::Stage::done;
+  dequeue_oldest();
+  if (execution.expects_next) expect_next(execution);
+}
+
+// A call like this one, most likely: the lines of the slot that it will write first have been read by others since they were
+// written last, and take as long to come back as a message to go. Roots may take turns, so whether this rank left anything in
+// this call does not matter. Of an inline slot only the second line, if several wait for it: they look at the first already, and would take
+// it away again.
+inline void IntranodeGroup::expect_next(const IntranodeExecution& execution) {
+  constexpr std::int64_t lines_max = 8;
+  if (execution.schedule.is_inline) {
+    Native::InlineHeader& next = own_->flags.inline_slots[(execution.identity.turn + 1) % Native::inline_slots].header;
+    const bool has_second = execution.slot_work.first_message_bytes() > first_line_bytes;
+    if (has_second) shm::expect_write(next.payload + first_line_bytes);
+    return;
+  }
+  std::byte* const slot = places_[static_cast<std::size_t>(parts_.rank)]
+                              .slots[Steps<Native>::place_of(execution.identity.turn + 1, 0, execution.run.alternates)];
+  const std::int64_t bytes = std::min(execution.slot_work.first_message_bytes(), lines_max * line_bytes);
+  for (std::int64_t at = 0; at < bytes; at += line_bytes) shm::expect_write(slot + at);
+}
+
+// Of two ranks, the one that waits has all lines of the other's inline slot in its cache, as they were when it read them last. To look at
+// them disturbs nobody until they are written; and then they come together, not one after the other. While the other writes many
+// of them, a look may take one away that is not full yet: so they are looked at less often.
+inline void IntranodeGroup::prefetch_awaited(const IntranodeExecution& execution) const {
+  const ControlBlock& other = *places_[static_cast<std::size_t>(1 - parts_.rank)].control_block;
+  const auto* const inline_slot = reinterpret_cast<const std::byte*>(&other.flags.inline_slots[steps_.inline_slot()]);
+  for (std::int64_t line = 1; line <= execution.prefetched_lines; ++line)
+    __builtin_prefetch(inline_slot + line * line_bytes);
+}
+
+// What this rank's inline slot says beside the sequence number.
+inline void IntranodeGroup::write_header(const IntranodeExecution& execution) {
+  Native::InlineHeader& header = header_of(parts_.rank);
+  header.digest = execution.identity.digest;
+  header.history = execution.identity.signature.history;
+}
+
+inline Native::InlineHeader& IntranodeGroup::header_of(int rank) const { return steps_.inline_slot_of(rank).header; }
+
+// First contact with a peer in an execution: it is in the same round 0, so its inline slot is ours to read.
+inline void IntranodeGroup::check_peer(const IntranodeExecution& execution, int peer) {
+  const Native::InlineHeader& theirs = header_of(peer);
+  if (theirs.digest != execution.identity.digest) compare(peer, execution.identity);
+  if (theirs.history != execution.identity.signature.history) [[unlikely]]
+    compare_histories(peer, execution.identity, theirs.history);
+}
+
+/// Throws if the peer's signature of that execution is another. An execution that it left out is no reason.
+void IntranodeGroup::compare(int peer, const Identity& mine) const {
+  const auto found = places_[static_cast<std::size_t>(peer)].control_block->log.read(mine);
+  if (!found || (found->signature.is_same_call(mine.signature) && found->phase == mine.phase)) return;
+  throw SignatureDiffers(fmt::format("rank {} asked for {}, rank {} for {}", parts_.rank, describe(mine.signature),
+                                     peer, describe(found->signature)),
+                         peer, found->signature);
+}
+
+// The first of the executions that both still have in their logs is named; an older one is the group's to find.
+void IntranodeGroup::compare_histories(int peer, const Identity& mine, std::uint32_t theirs) const {
+  if (histories_agree(mine.signature.history, theirs)) return;
+  constexpr std::uint64_t kept = SignatureLog::entry_count;
+  for (std::uint64_t turn = mine.turn - std::min(mine.turn, kept - 1); turn < mine.turn; ++turn) {
+    const SequenceNumber seq = own_->log.seq_at(turn);
+    Identity before{.first = seq, .turn = turn};
+    before.signature.sequence = seq >> step_bits;
+    const auto own = own_->log.read(before);
+    if (seq == 0 || !own) continue;
+    before.phase = own->phase;
+    before.signature = own->signature;
+    compare(peer, before);
+  }
+  Signature differing = mine.signature;
+  differing.history = theirs;
+  throw SignatureDiffers(
+      fmt::format("ranks {} and {} made different calls before {}", parts_.rank, peer, describe(mine.signature)), peer,
+      differing);
+}
+
+void IntranodeGroup::skip(IntranodeExecution& execution) {
+  if (execution.is_oldest()) {
+    if (begun_) {
+      steps_.abandon();
+      parts_.segment->notify_all_members();
+    }
+    dequeue_oldest();
+  } else {
+    later_.erase(std::find(later_.begin(), later_.end(), &execution));
+  }
+}
+
+}  // namespace tutti::intranode

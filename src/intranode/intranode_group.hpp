@@ -1,0 +1,106 @@
+// intranode_group.hpp: collectives of ranks that share a host, carried out in their common memory.
+// SPDX-License-Identifier: Apache-2.0
+//
+// One group for each group (or for the members of one host in a larger group). A member's *control block* lies in its own memory and is
+// written by it alone; the others read it. Executions are carried out one after the other, in the order in which they were started,
+// which is the same on every member. Ended executions are used again: a repeated call allocates nothing.
+//
+// Thread rule: one thread at a time. Nothing blocks.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <tutti/error.hpp>
+
+#include "engine/executor.hpp"
+#include "intranode/direct.hpp"
+#include "intranode/shared_segment.hpp"
+#include "intranode/slot_copier.hpp"
+#include "intranode/steps.hpp"
+
+namespace tutti::intranode {
+
+class IntranodeGroup {
+ public:
+  struct Parts {
+    SharedSegment* segment = nullptr;  // outlives the group
+    int rank = 0;
+    int size = 1;
+    bool cross_memory = false;    // every member may read every other's memory: agreed
+    bool oversubscribed = false;  // more ranks than cores
+    SharedLimits limits{};        // the same on every member
+  };
+  /// Takes this member's control block. Throws Error when memory runs out.
+  explicit IntranodeGroup(const Parts& parts);
+  /// The control block goes back to the shared segment: only when no peer uses it any more (see is_vacant).
+  ~IntranodeGroup();
+  IntranodeGroup(const IntranodeGroup&) = delete;
+  IntranodeGroup& operator=(const IntranodeGroup&) = delete;
+
+  /// Where this member's control block lies, for the others.
+  [[nodiscard]] std::uint64_t control_block_offset() const;
+  /// One offset per member. Before the first execution. `for_oversubscribed`: some of them share cores, as all of them know.
+  void connect(const std::vector<std::uint64_t>& offsets, bool for_oversubscribed = false);
+
+  /// The spec counts members; every member starts the same executions in the same order, or leaves some out.
+  Execution& start(const ExecutionStart& start);
+  /// An execution that is done and was not released, once more, for a call that differs in its number and its arrays only; and all that
+  /// can be done of it now. True if it is done again: then those who sleep have yet to be woken.
+  bool run_again(Execution& ended, const Signature& numbered, const std::byte* input, std::byte* output);
+  /// Only after poll() returned true or cancel().
+  void release(Execution& execution);
+  /// The last thing that this member does: it will not touch the others' control blocks any more. No execution is under way.
+  void depart();
+  /// Whether all others have departed.
+  [[nodiscard]] bool is_vacant() const {
+    return places_.empty() || own_->departed.load(std::memory_order_acquire) == parts_.size - 1;
+  }
+
+ private:
+  class IntranodeExecution;
+  friend class IntranodeExecution;
+
+  // Inline in intranode_group.cpp: a small call passes through all of them.
+  inline void enqueue(IntranodeExecution& execution);
+  inline void dequeue_oldest();
+  inline void identify(IntranodeExecution& execution);
+  [[noreturn]] static void reject_round_count(const IntranodeExecution& execution);
+  inline void log_signature(IntranodeExecution& execution);
+  inline void begin(IntranodeExecution& execution);
+  inline void begin_slots(IntranodeExecution& execution);
+  void continue_after_exchange(IntranodeExecution& execution);
+  inline bool advance(IntranodeExecution& execution);
+  inline bool advance_single(IntranodeExecution& execution);
+  template <class Advance>
+  inline bool spin(IntranodeExecution& execution, Advance advance_execution);
+  inline void end_oldest();
+  bool progress();
+  inline void expect_next(const IntranodeExecution& execution);
+  inline void prefetch_awaited(const IntranodeExecution& execution) const;
+  [[nodiscard]] Reach reach() const { return {.cross_memory = parts_.cross_memory, .limits = parts_.limits}; }
+  [[nodiscard]] inline Native::InlineHeader& header_of(int rank) const;
+  inline void write_header(const IntranodeExecution& execution);
+  inline void check_peer(const IntranodeExecution& execution, int peer);
+  void compare(int peer, const Identity& mine) const;
+  void compare_histories(int peer, const Identity& mine, std::uint32_t theirs) const;
+  void skip(IntranodeExecution& execution);
+
+  Parts parts_;
+  ControlBlock* own_ = nullptr;
+  std::vector<Place> places_;
+  Steps<Native> steps_;
+  std::vector<std::unique_ptr<IntranodeExecution>> executions_;  // all that were ever made
+  std::vector<IntranodeExecution*> idle_;
+  IntranodeExecution* oldest_ = nullptr;                                       // it alone moves
+  std::vector<IntranodeExecution*> later_;                                     // those behind it
+  bool begun_ = false;                                                         // the oldest
+  std::array<const IntranodeExecution*, SignatureLog::entry_count> logged_{};  // whose signatures are in the log
+  // Numbering.
+  std::uint64_t sequence_ = 0;
+  std::uint64_t next_step_ = 1, executions_of_call_ = 0;
+};
+
+}  // namespace tutti::intranode

@@ -1,0 +1,148 @@
+// slot_copier.cpp: moves the bytes of one execution between the caller's arrays and the slots.
+// SPDX-License-Identifier: Apache-2.0
+#include "intranode/slot_copier.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "intranode/slot_copier_hot.hpp"
+#include "kernel/kernel.hpp"
+#include "kernel/stream.hpp"
+
+namespace tutti::intranode {
+
+void SlotCopier::prepare(const ExecutionStart& start, const TransferSchedule& schedule,
+                         const std::vector<Place>& places, const SharedLimits& limits) {
+  start_ = start;
+  spec_ = start.spec;
+  move_ = schedule;
+  places_ = &places;
+  const Spec& spec = *spec_;
+  element_ = static_cast<std::int64_t>(size_of(start.dtype));
+  source_count_ = move_.sources == Sources::none    ? 0
+                  : move_.sources == Sources::one   ? 1
+                  : move_.sources == Sources::lower ? spec.rank
+                                                    : spec.size - 1;
+  private_counts_ = joins_ = zeros_ = false;
+  own_from_ = own_to_ = own_count_ = 0;
+  message_count_ = output_count_ = spec.count;
+  switch (spec.verb) {
+    case Verb::broadcast: own_count_ = spec.rank == spec.root ? spec.count : 0; break;
+    case Verb::permute: prepare_permute(); break;
+    case Verb::all_gather:
+    case Verb::gather:
+    case Verb::scatter:
+    case Verb::reduce_scatter:
+    case Verb::all_to_all: prepare_blocks(); break;
+    default: break;
+  }
+  inline_from_ = 0;
+  inline_bytes_ = message_count_ * element_;
+  if (move_.in_blocks && spec.size == 2) {
+    inline_from_ = sent_blocks_.offset(1 - spec.rank) * element_;
+    inline_bytes_ = sent_blocks_.count(1 - spec.rank) * element_;
+  }
+  adds_few_floats_ = move_.is_inline && start.dtype == DType::float32 && start.op == Op::Kind::sum;
+  adds_floats_of_two_ = adds_few_floats_ && move_.consume_action == ConsumeAction::reduce && move_.reduce_ranks == 2 &&
+                        spec.size == 2 && !move_.in_blocks && !move_.reduces_back && !spec.finish;
+  may_stream_ = move_.consume_action != ConsumeAction::nothing && is_long(limits);
+}
+
+bool SlotCopier::is_long(const SharedLimits& limits) const {
+  if (spec_->verb == Verb::broadcast) return false;
+  const std::int64_t consumed = joins_ ? received_blocks_.offset(spec_->size) : output_count_;
+  return consumed * element_ >=
+         (spec_->verb == Verb::gather ? limits.stream_gather_bytes_min : limits.stream_bytes_min);
+}
+
+void SlotCopier::prepare_permute() {
+  zeros_ = move_.sources == Sources::none;
+  for (const auto& [from, to] : spec_->pairs) {
+    if (from != spec_->rank || to != spec_->rank) continue;
+    own_count_ = spec_->count;
+    zeros_ = false;
+  }
+}
+
+void SlotCopier::prepare_blocks() {
+  const Spec& spec = *spec_;
+  const bool personal = spec.verb == Verb::all_to_all;
+  private_counts_ = personal && !spec.counts.empty();
+  sent_blocks_.assign(spec.counts, spec.count);
+  received_blocks_.assign(personal ? spec.recv_counts : spec.counts, spec.count);
+  joins_ = personal || spec.verb == Verb::all_gather || spec.verb == Verb::gather;
+  message_count_ = output_count_ = sent_blocks_.count(spec.rank);
+  const bool keeps_own = spec.verb != Verb::reduce_scatter && (!has_root(spec.verb) || spec.rank == spec.root);
+  if (!keeps_own) return;
+  if (move_.in_blocks) own_from_ = sent_blocks_.offset(spec.rank);
+  if (joins_) own_to_ = received_blocks_.offset(spec.rank);
+  own_count_ = sent_blocks_.count(spec.rank);
+}
+
+const std::byte* SlotCopier::copy_of_sent(const std::byte* input) {
+  // What arrives would run over what has yet to leave.
+  const std::int64_t bytes = sent_blocks_.offset(spec_->size) * element_;
+  std::byte* sent = sent_.reserve(static_cast<std::size_t>(bytes));
+  copy_bytes(sent, input, bytes);
+  return sent;
+}
+
+void SlotCopier::copy_streaming(std::byte* to, const std::byte* from, std::int64_t bytes) {
+  kernel::copy_streaming(to, from, static_cast<std::size_t>(bytes));
+}
+
+void SlotCopier::copy_own(std::int64_t round) const {
+  const Part own = part(own_count_, round);
+  copy_out(start_.output + (own_to_ + own.begin) * element_, start_.input + (own_from_ + own.begin) * element_,
+           own.count * element_);
+}
+
+void SlotCopier::publish_blocks(std::int64_t round, std::byte* message) const {
+  for (int i = 1; i < spec_->size; ++i) {
+    const int peer = (spec_->rank + i) % spec_->size;
+    const Part piece = part(sent_blocks_.count(peer), round);
+    const std::byte* const from = start_.input + (sent_blocks_.offset(peer) + piece.begin) * element_;
+    copy_bytes(message + peer * move_.stride, from, piece.count * element_);
+  }
+}
+
+/// `piece` of the arrays, which starts at `slot_offset` bytes in the slots.
+void SlotCopier::reduce_to(std::byte* to, Part piece, std::int64_t slot_offset, int slot) {
+  if (piece.count == 0) return;
+  operands_.clear();
+  for (int rank = 0; rank < move_.reduce_ranks; ++rank) {
+    operands_.push_back(rank == spec_->rank ? start_.input + piece.begin * element_
+                                            : message_of(rank, slot) + slot_offset);
+  }
+  if (operands_.empty()) {
+    kernel::fill_identity(start_.op, start_.dtype, to, piece.count);  // exscan, rank 0
+    return;
+  }
+  if (operands_.size() == 1) {
+    if (to != operands_[0]) std::memcpy(to, operands_[0], static_cast<std::size_t>(piece.count * element_));
+  } else if (streams_ && !move_.reduces_back && !spec_->finish) {
+    stream_reduction(to, piece.count);
+    return;
+  } else if (adds_few_floats_) {
+    add_floats(to, static_cast<const std::byte*>(operands_[0]), piece.count, [this](auto& sum, std::int64_t at) {
+      for (std::size_t i = 1; i < operands_.size(); ++i) add_to(sum, static_cast<const std::byte*>(operands_[i]) + at);
+    });
+  } else {
+    kernel::reduce_many(start_.op, start_.dtype, to, operands_, piece.count);
+  }
+  if (spec_->finish) kernel::divide(start_.dtype, to, to, start_.divisor, piece.count);
+}
+
+void SlotCopier::stream_reduction(std::byte* to, std::int64_t count) {
+  std::byte* result = result_.reserve(worked_bytes);
+  const std::int64_t piece = worked_bytes / element_;
+  for (std::int64_t done = 0; done < count; done += piece) {
+    const std::int64_t now = std::min(piece, count - done);
+    kernel::reduce_many(start_.op, start_.dtype, result, operands_, now);
+    kernel::copy_streaming(to + done * element_, result, static_cast<std::size_t>(now * element_));
+    for (const void*& operand : operands_) operand = static_cast<const std::byte*>(operand) + now * element_;
+  }
+}
+
+}  // namespace tutti::intranode
