@@ -95,10 +95,9 @@ class Transport {
   /// `looks` times, or if others are under way. Nothing has happened then, and recv() goes the usual way.
   virtual bool try_recv(Transfer& /*transfer*/, int /*looks*/) { return false; }
   virtual void cancel(Transfer& transfer) = 0;  // → idle; what arrives for it later is discarded
-  /// Whether a pending receive has found its message, whose bytes are still to come.
-  [[nodiscard]] virtual bool is_arriving(const Transfer& /*receive*/) const { return false; }
-  /// Puts a message back that this receive, which is done, has got: the next receive like it finds the message first.
-  virtual void give_back(const Transfer& /*receive*/) {}
+  /// A receive that is pending or done → idle, and the message that it has found is not lost: the next receive like it gets that
+  /// message first. Bytes that are still to come arrive in memory of the transport. Throws std::bad_alloc, and has done nothing then.
+  virtual void give_back(Transfer& receive) = 0;
   /// Forgets what arrived for this group and was never received (a call that was given up, a group that is gone).
   virtual void forget(std::uint64_t group, std::uint64_t up_to_sequence) = 0;
 

@@ -162,21 +162,12 @@ bool wait_for(Started& started, TimePoint limit) {
 
 namespace {
 
-// An exception leaves the call, and the arrays are the caller's again. A message that is just arriving is waited for, and kept for
-// the next receive.
+// An exception leaves the call, and the arrays are the caller's again.
 void interrupt(Started& started) {
-  constexpr Duration arriving_limit = std::chrono::seconds(2);
   const WithoutGil release;
   GroupCore& core = started.member->core();
   if (core.runtime().is_forked()) return;
-  for (const auto& operation : started.operations) {
-    if (!core.interrupt(*operation, GroupCore::Arriving::wait)) {
-      const TimePoint limit = core.runtime().clock().now() + arriving_limit;
-      core.runtime().drive([&] { return operation->ended(); }, limit);
-      static_cast<void>(core.interrupt(*operation, GroupCore::Arriving::drop));
-    }
-    core.give_back(*operation);
-  }
+  for (const auto& operation : started.operations) core.interrupt(*operation);
 }
 
 }  // namespace

@@ -105,13 +105,9 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   };
   Exchange run_exchange(const Message* sent, const Message* received);
   void abort(std::string_view reason);
-  /// The caller leaves this call by an exception. When this returns true, the call has ended and its memory is not touched any more: a
-  /// message is withdrawn, a collective breaks the group. False for a message that is just arriving: wait until it has ended. With
-  /// Arriving::drop such a message is lost, and with it the group.
-  enum class Arriving : std::uint8_t { wait, drop };
-  [[nodiscard]] bool interrupt(Operation& operation, Arriving arriving);
-  /// After interrupt(): a message that the call did receive is put back in front of those that nobody has received yet.
-  void give_back(Operation& operation);
+  /// The caller leaves this call by an exception. When this returns, the call has ended and its memory is not touched any more: a
+  /// collective breaks the group; a send is withdrawn; a message that was received, or is arriving, is kept for the next receive.
+  void interrupt(Operation& operation);
   /// This rank takes no part in the group's next call, for reasons that its caller found: the call takes its number here, and
   /// the others raise Aborted with the reason instead of waiting.
   void decline(const std::string& reason);
@@ -237,6 +233,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   }
   void went_wrong(Operation& operation, const std::exception_ptr& thrown);
   void advance_message(Operation& operation);
+  bool give_message_back(Operation& operation);
   void finish_receive(Operation& operation);
   void end(Operation& operation, std::exception_ptr error);
   void say_unfinished(const Operation& operation, const std::exception_ptr& error) const;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <new>
 
 #include <tutti/error.hpp>
 
@@ -68,28 +69,31 @@ std::exception_ptr GroupCore::error_for(const control::Cause& cause, const Opera
   return std::make_exception_ptr(Aborted(what));
 }
 
-bool GroupCore::interrupt(Operation& operation, Arriving arriving) {
+void GroupCore::interrupt(Operation& operation) {
   const auto guard = runtime_->lock();
-  if (operation.ended()) return true;
-  const bool is_arriving = operation.request.verb == Verb::recv &&
-                           operation.transfer.state == Transfer::State::pending &&
-                           runtime_->transport().is_arriving(operation.transfer);
-  if (is_arriving && arriving == Arriving::wait) return false;
+  const bool is_withdrawn = operation.is_message() && give_message_back(operation);
+  if (operation.ended()) return;
   const std::string text = fmt::format("rank {} was interrupted in {}", facts_.rank, call_text(operation));
-  if (is_arriving || !operation.is_message()) {
+  if (!is_withdrawn) {
     request_abort({.kind = control::Cause::Kind::aborted,
                    .culprits = {facts_.world_of[static_cast<std::size_t>(facts_.rank)]},
                    .sequence = operation.request.signature.sequence,
                    .text = text});
   }
   if (!operation.ended()) end(operation, std::make_exception_ptr(Aborted(fmt::format("{}: {}", who(), text))));
-  return true;
 }
 
-void GroupCore::give_back(Operation& operation) {
-  const auto guard = runtime_->lock();
-  const bool has_message = operation.request.verb == Verb::recv && operation.transfer.state == Transfer::State::done;
-  if (has_message && !broken_) runtime_->transport().give_back(operation.transfer);
+// False if the message that was arriving is lost, for want of memory.
+bool GroupCore::give_message_back(Operation& operation) {
+  const Transfer::State state = operation.transfer.state;
+  const bool may_have_one = state == Transfer::State::pending || state == Transfer::State::done;
+  if (operation.request.verb != Verb::recv || !may_have_one || broken_) return true;
+  try {
+    runtime_->transport().give_back(operation.transfer);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 // Nobody can wait for them any more, and what they would receive is of no use to a rank that leaves.

@@ -44,6 +44,11 @@ void AloneTransport::cancel(Transfer& transfer) {
   transfer.state = Transfer::State::idle;
 }
 
+void AloneTransport::give_back(Transfer& receive) {
+  if (receive.state == Transfer::State::done) matching_queue_.give_back(receive);
+  cancel(receive);
+}
+
 void AloneTransport::forget(std::uint64_t group, std::uint64_t up_to_sequence) {
   for (UnexpectedMessage* unexpected = matching_queue_.forget(group, up_to_sequence); unexpected != nullptr;) {
     UnexpectedMessage* next = unexpected->next;

@@ -23,6 +23,7 @@ class AloneTransport final : public Transport {
   void send(Transfer& transfer) override;
   void recv(Transfer& transfer) override;
   void cancel(Transfer& transfer) override;
+  void give_back(Transfer& receive) override;
   void forget(std::uint64_t group, std::uint64_t up_to_sequence) override;
   void post(int, std::span<const std::byte>) override {}
   void attach(int) override {}

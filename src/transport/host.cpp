@@ -199,7 +199,15 @@ void HostTransport::cancel(Transfer& transfer) {
   transfer.handle = nullptr;
 }
 
-void HostTransport::give_back(const Transfer& receive) { matching_queue_.give_back(receive); }
+void HostTransport::give_back(Transfer& receive) {
+  if (receive.state == Transfer::State::pending && stage_of(receive) == Stage::posted) return cancel(receive);
+  Peer* const peer = local_peer(receive.peer);
+  const auto [match, rest] = matching_queue_.give_back(receive);
+  if (peer != nullptr && match.receive != nullptr && !match.from_anyone) receiver_.count_posted(-1);
+  if (rest != nullptr) peer != nullptr ? receiver_.replace(*peer, receive, *rest) : inner_->replace(receive, *rest);
+  receive.state = Transfer::State::idle;
+  receive.handle = nullptr;
+}
 
 void HostTransport::discard(UnexpectedMessage& unexpected) {
   local_peer(unexpected.peer) != nullptr ? receiver_.discard(unexpected) : inner_->discard(unexpected);

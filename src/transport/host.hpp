@@ -53,8 +53,7 @@ class HostTransport final : public Transport, private TransportListener {
   void recv(Transfer& transfer) override;
   bool try_recv(Transfer& transfer, int spins) override;
   void cancel(Transfer& transfer) override;
-  [[nodiscard]] bool is_arriving(const Transfer& receive) const override { return stage_of(receive) == Stage::taken; }
-  void give_back(const Transfer& receive) override;
+  void give_back(Transfer& receive) override;
   void forget(std::uint64_t group, std::uint64_t up_to_sequence) override;
   void post(int peer, std::span<const std::byte> message) override;
   void attach(int peer) override;

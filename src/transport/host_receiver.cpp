@@ -240,7 +240,19 @@ void Receiver::discard(UnexpectedMessage& unexpected) {
   }
 }
 
+void Receiver::replace(Peer& peer, const Transfer& receive, Transfer& by) {
+  Current& current = peer.current;
+  if (current.kind == Current::Kind::receive && current.receive == &receive) {
+    current.receive = &by;
+  } else if (current.kind == Current::Kind::unexpected && current.unexpected->claimed == &receive) {
+    current.unexpected->claimed = &by;
+  } else if (const auto found = std::ranges::find(inbound_, &receive, &Inbound::receive); found != inbound_.end()) {
+    found->receive = &by;
+  }
+}
+
 void Receiver::cancel_taken(Peer& peer, Transfer& receive) {
+  if (setup_.matching_queue.cancel_used_again(receive)) return;
   Current& current = peer.current;
   if (current.kind == Current::Kind::receive && current.receive == &receive) {
     current.kind = Current::Kind::discard;

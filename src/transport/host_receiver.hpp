@@ -44,6 +44,8 @@ class Receiver {
   void discard(UnexpectedMessage& unexpected);
   // A receive that was matched, and is not done yet.
   void cancel_taken(Peer& peer, Transfer& receive);
+  // Another receive gets the bytes of the message that this one has found.
+  void replace(Peer& peer, const Transfer& receive, Transfer& by);
 
   // Opens the peer's ring to this rank, if there is one by now. MalformedMessage if it cannot be one.
   bool discover(Peer& peer);

@@ -179,17 +179,58 @@ UnexpectedMessage& MatchingQueue::take_entry(int peer, const Envelope& envelope)
   return unexpected;
 }
 
-void MatchingQueue::give_back(const Transfer& receive) {
+MatchingQueue::GivenBack MatchingQueue::give_back(const Transfer& receive) {
+  UnexpectedMessage* unexpected = used_again_by(receive);
+  GivenBack given{};
+  if (unexpected == nullptr) {
+    unexpected = &take_copy(receive);
+    given.rest = unexpected->rest.get();
+  }
+  unexpected->claimed = nullptr;
+  given.match = match(unexpected->peer, unexpected->envelope);
+  switch (given.match.fit) {
+    case Fit::none: unexpected_.add_first(key_of(*unexpected), *unexpected); break;
+    case Fit::taken: use_again(*unexpected, given.match.receive); break;
+    case Fit::wrong_size:
+      given.match.receive->handle = nullptr;
+      use_again(*unexpected, nullptr);
+      break;
+  }
+  return given;
+}
+
+// All bytes are copied, because those that have come may lie anywhere in the message.
+UnexpectedMessage& MatchingQueue::take_copy(const Transfer& receive) {
   UnexpectedMessage& unexpected = take_entry(receive.peer, receive.envelope);
+  const std::int64_t bytes = receive.envelope.bytes;
+  try {
+    std::byte* const room = make_room(unexpected);
+    if (receive.state == Transfer::State::pending) {
+      unexpected.rest = std::make_unique<Transfer>(Transfer{.envelope = receive.envelope,
+                                                            .peer = receive.peer,
+                                                            .to = room,
+                                                            .state = Transfer::State::pending,
+                                                            .watcher = this,
+                                                            .handle = receive.handle});
+    }
+    if (bytes > 0) std::memcpy(room, receive.to, static_cast<std::size_t>(bytes));
+  } catch (...) {
+    recycle(unexpected);
+    throw;
+  }
   unexpected.was_received = true;
-  unexpected.arrived_bytes = receive.envelope.bytes;
-  std::byte* const room = make_room(unexpected);
-  if (receive.envelope.bytes > 0) std::memcpy(room, receive.to, static_cast<std::size_t>(receive.envelope.bytes));
-  unexpected_.add_first(key_of(unexpected), unexpected);
+  unexpected.arrived_bytes = unexpected.rest ? 0 : bytes;
+  return unexpected;
 }
 
 bool MatchingQueue::use_again(UnexpectedMessage& unexpected, Transfer* receive) {
   if (!unexpected.was_received) return false;
+  if (unexpected.rest && unexpected.rest->state == Transfer::State::pending) {
+    unexpected.is_unwanted = receive == nullptr;
+    unexpected.claimed = receive;
+    if (receive != nullptr) set_stage(*receive, Stage::taken);
+    return true;
+  }
   if (receive != nullptr) {
     const auto bytes = static_cast<std::size_t>(unexpected.envelope.bytes);
     if (bytes > 0) std::memcpy(receive->to, unexpected.payload.get(), bytes);
@@ -197,6 +238,39 @@ bool MatchingQueue::use_again(UnexpectedMessage& unexpected, Transfer* receive) 
   }
   recycle(unexpected);
   return true;
+}
+
+bool MatchingQueue::cancel_used_again(const Transfer& receive) {
+  UnexpectedMessage* const unexpected = used_again_by(receive);
+  if (unexpected == nullptr) return false;
+  unexpected->claimed = nullptr;
+  unexpected->is_unwanted = true;
+  return true;
+}
+
+UnexpectedMessage* MatchingQueue::used_again_by(const Transfer& receive) const {
+  const auto found = std::ranges::find_if(
+      entries_, [&](const auto& entry) { return entry->rest != nullptr && entry->claimed == &receive; });
+  return found == entries_.end() ? nullptr : found->get();
+}
+
+// The rest of a message that was given back has come, or will never come.
+void MatchingQueue::is_over(Transfer& rest) {
+  UnexpectedMessage& unexpected =
+      **std::ranges::find_if(entries_, [&](const auto& entry) { return entry->rest.get() == &rest; });
+  const bool is_whole = rest.state == Transfer::State::done;
+  Transfer* const receive = std::exchange(unexpected.claimed, nullptr);
+  if (is_whole) unexpected.arrived_bytes = unexpected.envelope.bytes;
+  if (receive == nullptr && !unexpected.is_unwanted) {
+    if (is_whole) return;  // it stays until somebody receives it
+    forget(unexpected);
+  }
+  if (is_whole && receive != nullptr) {
+    use_again(unexpected, receive);
+    return;
+  }
+  if (receive != nullptr) fail(*receive, rest.error);
+  recycle(unexpected);
 }
 
 std::byte* MatchingQueue::make_room(UnexpectedMessage& unexpected) {

@@ -31,6 +31,9 @@ struct UnexpectedMessage {
   std::unique_ptr<std::byte[]> payload{};
   std::int64_t room_bytes = 0;  // of `payload`, see MatchingQueue::make_room
   bool was_received = false;    // and given back: its sender has its credit already
+  // Of a message that was given back before all of it had come: receives the rest, into `payload`.
+  std::unique_ptr<Transfer> rest{};
+  bool is_unwanted = false;  // the rest is still to come, and is thrown away
   UnexpectedMessage* next =
       nullptr;  // the links belong to whoever holds it: the matching queue, or the chain it was handed out in
   UnexpectedMessage* previous = nullptr;
@@ -71,7 +74,7 @@ class Bins {
 //  2. Point-to-point channel: by (group, epoch, tag) and peer or any_peer; messages in the order they came in, receives in the
 //     order they were posted.
 //  3. Nothing is allocated when the receive was posted first; unexpected messages come out of a pool.
-class MatchingQueue {
+class MatchingQueue final : private TransferWatcher {
  public:
   enum class Fit : std::uint8_t {
     none,        // no receive was posted for it: keep() it, or drop it
@@ -93,10 +96,17 @@ class MatchingQueue {
   Match match(int peer, const Envelope& envelope);
   // Keeps a message that nobody asked for yet. The entry stays valid until post() or a forget hands it out.
   UnexpectedMessage& keep(int peer, const Envelope& envelope);
-  // Keeps a copy of a message that this receive got, before all others like it.
-  void give_back(const Transfer& receive);
+  struct GivenBack {
+    Match match;               // a receive that was posted for such a message, and gets this one
+    Transfer* rest = nullptr;  // takes the receive's place at the transport, for bytes that are still to come
+  };
+  // A receive that has found its message is given up. The message goes to a receive that was posted for such a one, or is
+  // kept before all others like it.
+  GivenBack give_back(const Transfer& receive);
   // Hands a message that was given back to another receive, or to nobody. False for any other one.
   bool use_again(UnexpectedMessage& unexpected, Transfer* receive);
+  // Cancels a receive that waits for the rest of a message that was given back. False for any other one.
+  bool cancel_used_again(const Transfer& receive);
   // Payload memory for the whole message; it counts in held_bytes() until the entry is recycled.
   std::byte* make_room(UnexpectedMessage& unexpected);
 
@@ -131,7 +141,10 @@ class MatchingQueue {
 
  private:
   Fit settle(Transfer& receive, int peer, const Envelope& envelope) const;
+  void is_over(Transfer& rest) override;
+  [[nodiscard]] UnexpectedMessage* used_again_by(const Transfer& receive) const;
   UnexpectedMessage& take_entry(int peer, const Envelope& envelope);
+  UnexpectedMessage& take_copy(const Transfer& receive);
 
   int rank_;
   Bins<Transfer> posted_;

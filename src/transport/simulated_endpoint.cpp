@@ -73,6 +73,7 @@ void SimulatedEndpoint::recv(Transfer& transfer) {
   }
   UnexpectedMessage& unexpected = *found.unexpected;
   if (found.fit == MatchingQueue::Fit::wrong_size) return drop(unexpected);
+  if (matching_queue_.use_again(unexpected, &transfer)) return;
   if (unexpected.announced) {
     expect_fragments(transfer, unexpected.peer, unexpected.id);
     return matching_queue_.recycle(unexpected);
@@ -92,11 +93,21 @@ void SimulatedEndpoint::cancel(Transfer& transfer) {
       take_back(std::shared_ptr(sending->second));
     } else if (receiving != receivings_.end()) {
       receiving->second.transfer = nullptr;
-    } else {
+    } else if (!matching_queue_.cancel_used_again(transfer)) {
       matching_queue_.withdraw(transfer);
     }
   }
   transfer.state = Transfer::State::idle;
+}
+
+void SimulatedEndpoint::give_back(Transfer& receive) {
+  const auto receiving = std::find_if(receivings_.begin(), receivings_.end(),
+                                      [&](const auto& entry) { return entry.second.transfer == &receive; });
+  const bool is_pending = receive.state == Transfer::State::pending;
+  if (is_pending && receiving == receivings_.end() && receive.handle == nullptr) return cancel(receive);
+  if (Transfer* const rest = matching_queue_.give_back(receive).rest) receiving->second.transfer = rest;
+  receive.state = Transfer::State::idle;
+  receive.handle = nullptr;
 }
 
 // What has not left yet never leaves; a receiver that knows of the message is told that it will not come. The packet that

@@ -49,6 +49,7 @@ class SimulatedEndpoint final : public Transport {
   void send(Transfer& transfer) override;
   void recv(Transfer& transfer) override;
   void cancel(Transfer& transfer) override;
+  void give_back(Transfer& receive) override;
   void forget(std::uint64_t group, std::uint64_t up_to_sequence) override;
   void post(int peer, std::span<const std::byte> message) override;
   void attach(int peer) override;

@@ -148,6 +148,7 @@ void SimulatedEndpoint::on_gone(int peer, const std::string& reason) {
 }
 
 void SimulatedEndpoint::drop(UnexpectedMessage& unexpected) {
+  if (matching_queue_.use_again(unexpected, nullptr)) return;
   withdrawn_.erase({unexpected.peer, unexpected.id});
   if (unexpected.announced) {
     answer(Packet::Kind::reject, unexpected.peer, unexpected.id);

@@ -107,7 +107,12 @@ void TcpTransport::cancel(Transfer& transfer) {
   transfer.handle = nullptr;
 }
 
-void TcpTransport::give_back(const Transfer& receive) { receiver_.matching_queue().give_back(receive); }
+void TcpTransport::give_back(Transfer& receive) {
+  if (receive.state == Transfer::State::pending && stage_of(receive) == Stage::posted) return cancel(receive);
+  if (Transfer* const rest = receiver_.matching_queue().give_back(receive).rest) receiver_.replace(receive, *rest);
+  receive.state = Transfer::State::idle;
+  receive.handle = nullptr;
+}
 
 void TcpTransport::forget(std::uint64_t group, std::uint64_t up_to_sequence) {
   receiver_.forget(group, up_to_sequence);

@@ -55,8 +55,7 @@ class TcpTransport final : public Transport, private LinkOwner {
   // A receive that no message had reached yet leaves no trace; the bytes of one that was under way are thrown away. A
   // send whose receive was granted fails that receive.
   void cancel(Transfer& transfer) override;
-  [[nodiscard]] bool is_arriving(const Transfer& receive) const override { return stage_of(receive) == Stage::taken; }
-  void give_back(const Transfer& receive) override;
+  void give_back(Transfer& receive) override;
   // every_sequence (matching_queue.hpp) stands for a group that is gone.
   void forget(std::uint64_t group, std::uint64_t up_to_sequence) override;
   void post(int peer, std::span<const std::byte> message) override;
@@ -84,6 +83,7 @@ class TcpTransport final : public Transport, private LinkOwner {
   [[nodiscard]] MatchingQueue& matching_queue() { return receiver_.matching_queue(); }
   void use(UnexpectedMessage& unexpected, Transfer& receive) { receiver_.use(unexpected, receive); }
   void discard(UnexpectedMessage& unexpected) { receiver_.discard(unexpected); }
+  void replace(const Transfer& receive, Transfer& by) { receiver_.replace(receive, by); }
   // Told of a peer that is lost or has said goodbye, before its transfers fail.
   using Departure = std::function<void(int peer, const std::string& reason)>;
   void on_departure(Departure departure) { departure_ = std::move(departure); }

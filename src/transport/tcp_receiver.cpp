@@ -84,6 +84,7 @@ void Receiver::cts(Transfer& receive, Peer& peer, std::uint64_t message) {
 
 void Receiver::cancel(Transfer& transfer) {
   if (stage_of(transfer) == Stage::posted) return matching_queue_.withdraw(transfer);
+  if (matching_queue_.cancel_used_again(transfer)) return;
   if (Link* const link = link_reading(transfer)) {
     Incoming& incoming = link->incoming;
     if (incoming.kind == Incoming::Kind::receive) {
@@ -98,6 +99,17 @@ void Receiver::cancel(Transfer& transfer) {
   // Its bytes find no grant any more and are thrown away.
   inbound_.for_each([&](std::uint64_t number, const Inbound& inbound) {
     if (inbound.receive == &transfer) inbound_.remove(number);
+  });
+}
+
+void Receiver::replace(const Transfer& receive, Transfer& by) {
+  if (Link* const link = link_reading(receive)) {
+    Incoming& incoming = link->incoming;
+    (incoming.kind == Incoming::Kind::receive ? incoming.receive : incoming.unexpected->claimed) = &by;
+    return;
+  }
+  inbound_.for_each([&](std::uint64_t, Inbound& inbound) {
+    if (inbound.receive == &receive) inbound.receive = &by;
   });
 }
 

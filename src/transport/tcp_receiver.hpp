@@ -30,6 +30,8 @@ class Receiver {
 
   void recv(Transfer& transfer);
   void cancel(Transfer& transfer);
+  // Another receive gets the bytes of the message that this one has found.
+  void replace(const Transfer& receive, Transfer& by);
   void forget(std::uint64_t group, std::uint64_t up_to_sequence);
   // All receives that only a peer that is gone could have served, and what it had only announced.
   void fail_all(Peer& peer);

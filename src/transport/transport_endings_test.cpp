@@ -86,6 +86,95 @@ TEST_P(TransportEndings, a_cancelled_receive_leaves_its_memory_alone_at_every_st
   EXPECT_TRUE(world->listeners[0].losses.empty() && world->listeners[1].losses.empty());
 }
 
+TEST_P(TransportEndings, a_receive_that_is_given_up_leaves_its_message_to_the_next_one_at_every_stage) {
+  auto world = connected_world();
+  std::uint32_t tag = 10;
+  for (const std::int64_t bytes : cancel_sizes) {
+    for (int stage = 0; stage < 16; ++stage, ++tag) {
+      Parcel out = Parcel::to(1, tag, bytes, 7), after = Parcel::to(1, tag, bytes, 8);
+      Parcel first = Parcel::from(0, tag, bytes), second = Parcel::from(0, tag, bytes);
+      Parcel third = Parcel::from(stage % 3 == 0 ? any_peer : 0, tag, bytes), last = Parcel::from(0, tag, bytes);
+      world->at(1).recv(*first.transfer);
+      world->at(0).send(*out.transfer);
+      world->at(0).send(*after.transfer);
+      for (int step = 0; step < stage / 2; ++step) world->step();
+      world->at(1).give_back(*first.transfer);
+      EXPECT_EQ(first.transfer->state, Transfer::State::idle);
+      first.fill(std::byte{0xAA});
+      if (stage % 2 == 1) {  // given up again, by the one that waits for the rest
+        world->at(1).recv(*second.transfer);
+        for (int step = 0; step < stage / 6; ++step) world->step();
+        world->at(1).give_back(*second.transfer);
+        second.fill(std::byte{0xBB});
+      }
+      if (stage % 4 < 2) world->settle();
+      world->at(1).recv(*third.transfer);
+      world->at(1).recv(*last.transfer);
+      ASSERT_TRUE(world->drive([&] { return !third.is_pending() && !last.is_pending() && !out.is_pending(); }))
+          << bytes << " bytes, stage " << stage;
+      EXPECT_TRUE(third.is_done() && third.holds(7)) << bytes << " bytes, stage " << stage << third.transfer->error;
+      EXPECT_TRUE(last.is_done() && last.holds(8)) << bytes << " bytes, stage " << stage << last.transfer->error;
+      EXPECT_TRUE(first.is_all(std::byte{0xAA})) << bytes << " bytes, stage " << stage;
+      EXPECT_TRUE(stage % 2 == 0 || second.is_all(std::byte{0xBB})) << bytes << " bytes, stage " << stage;
+      ASSERT_TRUE(world->drive([&] { return after.is_done(); }));
+    }
+  }
+  EXPECT_EQ(world->held_bytes(1), 0);
+  expect_good_order(*world);
+}
+
+TEST_P(TransportEndings, a_message_that_is_given_back_goes_to_a_receive_that_waits_for_such_a_one) {
+  auto world = connected_world();
+  std::uint32_t tag = 10;
+  for (const std::int64_t bytes : cancel_sizes) {
+    for (int stage = 0; stage < 12; ++stage, ++tag) {
+      Parcel out = Parcel::to(1, tag, bytes, 7);
+      Parcel first = Parcel::from(0, tag, bytes), second = Parcel::from(stage % 2 == 0 ? any_peer : 0, tag, bytes);
+      world->at(1).recv(*first.transfer);
+      world->at(1).recv(*second.transfer);
+      world->at(0).send(*out.transfer);
+      for (int step = 0; step < stage; ++step) world->step();
+      world->at(1).give_back(*first.transfer);
+      ASSERT_TRUE(world->drive([&] { return !second.is_pending(); })) << bytes << " bytes, stage " << stage;
+      EXPECT_TRUE(second.is_done() && second.holds(7)) << bytes << " bytes, stage " << stage;
+      ASSERT_TRUE(world->drive([&] { return out.is_done(); }));
+    }
+  }
+  EXPECT_EQ(world->held_bytes(1), 0);
+  expect_good_order(*world);
+}
+
+TEST_P(TransportEndings, the_rest_of_a_message_that_was_given_back_may_never_come_or_never_be_wanted) {
+  constexpr std::int64_t bytes = 5'000'000;
+  enum class End { cancelled, forgotten, taken_back, lost, lost_while_waiting };
+  for (const End end : {End::cancelled, End::forgotten, End::taken_back, End::lost, End::lost_while_waiting}) {
+    for (const int steps : {2, 4, 8}) {
+      auto world = connected_world();
+      Parcel out = Parcel::to(1, 5, bytes, 7), first = Parcel::from(0, 5, bytes), second = Parcel::from(0, 5, bytes);
+      world->at(1).recv(*first.transfer);
+      world->at(0).send(*out.transfer);
+      for (int step = 0; step < steps; ++step) world->step();
+      world->at(1).give_back(*first.transfer);
+      const bool waits = end == End::cancelled || end == End::lost_while_waiting;
+      if (waits) world->at(1).recv(*second.transfer);
+      if (end == End::cancelled) world->at(1).cancel(*second.transfer);
+      if (end == End::forgotten) world->at(1).forget(out.transfer->envelope.group, every_sequence);
+      if (end == End::taken_back) world->at(0).cancel(*out.transfer);
+      if (end == End::lost || end == End::lost_while_waiting) world->kill(0);
+      world->settle();
+      if (end == End::lost_while_waiting) {
+        ASSERT_TRUE(world->drive([&] { return !second.is_pending(); }));
+      }
+      EXPECT_TRUE(second.is_done() || second.is_all(std::byte{0}) || second.has_failed());
+      EXPECT_TRUE(!second.is_done() || second.holds(7));
+      if (end == End::cancelled || end == End::forgotten) {
+        EXPECT_EQ(world->held_bytes(1), 0) << static_cast<int>(end) << ", " << steps << " steps";
+        expect_good_order(*world);
+      }
+    }
+  }
+}
+
 TEST_P(TransportEndings, forget_drops_what_a_call_left_behind_and_nothing_else) {
   auto world = connected_world();
   std::vector<Parcel> out;

@@ -90,6 +90,7 @@ class FiberTransport final : public Transport {
   void send(Transfer& transfer) override { endpoint_.send(transfer); }
   void recv(Transfer& transfer) override { endpoint_.recv(transfer); }
   void cancel(Transfer& transfer) override { endpoint_.cancel(transfer); }
+  void give_back(Transfer& receive) override { endpoint_.give_back(receive); }
   void forget(std::uint64_t group, std::uint64_t up_to) override { endpoint_.forget(group, up_to); }
   void post(int peer, std::span<const std::byte> message) override { endpoint_.post(peer, message); }
   void attach(int peer) override { endpoint_.attach(peer); }
