@@ -98,7 +98,7 @@ struct Saying {
       say(fmt::format("[{}]", nb::cast<std::string>(nb::repr(each.key))));
       tell(each.value, each.first);
     }
-    say(")");
+    say("}");
   }
 };
 

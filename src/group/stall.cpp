@@ -144,8 +144,16 @@ StallAnswer decode_answer(std::span<const std::byte> bytes) {
 }
 
 void StallMap::note(int rank, const StallAnswer& answer, TimePoint now) {
-  answers_[{answer.sequence, rank}] = {answer, now};
+  TimedAnswer& noted = answers_[{answer.sequence, rank}];
+  noted.answer = answer;
+  noted.at = now;
+  if (const auto asked = unanswered_.extract({answer.sequence, rank}))
+    noted.delay = std::max(noted.delay, now - asked.mapped());
   note_site(rank, answer.sequence, answer.site);
+}
+
+void StallMap::note_asked(int rank, std::uint64_t sequence, TimePoint now) {
+  unanswered_.try_emplace({sequence, rank}, now);
 }
 
 void StallMap::note_site(int rank, std::uint64_t sequence, const std::string& site) {
@@ -161,6 +169,7 @@ void StallMap::forget_before(std::uint64_t sequence) {
   answers_.erase(answers_.begin(), answers_.lower_bound({sequence, -1}));
   sites_.erase(sites_.begin(), sites_.lower_bound({sequence, -1}));
   questions_.erase(questions_.begin(), questions_.lower_bound({sequence, -1}));
+  unanswered_.erase(unanswered_.begin(), unanswered_.lower_bound({sequence, -1}));
 }
 
 StallMap::Standing StallMap::standing(int rank, std::uint64_t sequence, TimePoint now, Duration stale) const {
@@ -213,20 +222,20 @@ StallMap::Waits StallMap::waits(const Wait& wait, TimePoint now, Duration stale)
   return waits;
 }
 
-// An intranode group is innermost if nobody in it waits for anyone outside of it. Of ranks that wait for each other, the one that is least far
+// A cycle is innermost if nobody in it waits for anyone outside of it. Of ranks that wait for each other, the one that is least far
 // holds up the others, not they it. −1 if nobody waits for another rank.
 int StallMap::least_far(const Wait& wait, const Waits& waits) const {
   std::map<int, std::set<int>> reached;
   for (const auto& [rank, others] : waits) reached[rank] = reachable(waits, rank);
   int result = -1;
-  double least = 2;
+  std::pair<double, Duration> least{2, Duration(0)};
   for (const auto& [rank, others] : reached) {
     const auto comes_back = [&, from = rank](int other) { return reached[other].contains(from); };
     if (rank == wait.self || others.empty() || !std::all_of(others.begin(), others.end(), comes_back)) continue;
-    const StallAnswer& answer = answers_.at({wait.sequence, rank}).answer;
-    const double share = static_cast<double>(answer.step) / std::max(1, answer.step_count);
-    if (share < least) {
-      least = share;
+    const auto& [answer, at, delay] = answers_.at({wait.sequence, rank});
+    const std::pair far{static_cast<double>(answer.step) / std::max(1, answer.step_count), -delay};
+    if (far < least) {
+      least = far;
       result = rank;
     }
   }
@@ -252,7 +261,7 @@ std::vector<int> StallMap::ends(const Wait& wait, TimePoint now, Duration stale)
 std::string StallMap::describe(int rank, std::uint64_t sequence, TimePoint now, Duration stale) const {
   const auto found = answers_.find({sequence, rank});
   if (found == answers_.end()) return "does not answer";
-  const auto& [answer, at] = found->second;
+  const auto& [answer, at, delay] = found->second;
   if (now - at > stale) return fmt::format("last answered {} ago", format_duration(now - at));
   const std::string elsewhere =
       answer.elsewhere.empty() ? "is in no call" : fmt::format("waits in {}", answer.elsewhere);

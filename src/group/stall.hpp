@@ -82,12 +82,15 @@ class StallMap {
   /// Whether the rank waits in the call as well, as far as is known: it was asked, and answered or had its time to.
   enum class Standing : std::uint8_t { unknown, asked, waits, does_not_wait };
   [[nodiscard]] Standing standing(int rank, std::uint64_t sequence, TimePoint now, Duration stale) const;
+  /// The rank is asked about the call. How long it takes to answer counts where nothing else tells ranks apart.
+  void note_asked(int rank, std::uint64_t sequence, TimePoint now);
   void note_question(int rank, std::uint64_t sequence, TimePoint now);
   /// All calls before this one have ended.
   void forget_before(std::uint64_t sequence);
   /// Follows the chains of waiting from what rank `self` waits for in call `sequence`. Returns the ranks at their ends, sorted; answers
   /// older than `stale` count as none. A rank that waits for one that has finished the call is an end itself: what it waits for
-  /// was sent. Where ranks wait for each other in an intranode group, the one of the innermost intranode group that is least far stands for it.
+  /// was sent. Where ranks wait for each other in a cycle, the one of the innermost cycle that is least far stands for it, and of those equally
+  /// far the one that takes longest to answer.
   struct Wait {
     int self = 0;
     std::span<const int> waiting_for;
@@ -115,10 +118,12 @@ class StallMap {
   struct TimedAnswer {
     StallAnswer answer;
     TimePoint at;
+    Duration delay{};  // the longest that the rank took to answer about this call
   };
   std::map<std::pair<std::uint64_t, int>, std::string> sites_;
-  std::map<std::pair<std::uint64_t, int>, TimePoint> questions_;  // whether they wait as well
-  std::map<std::pair<std::uint64_t, int>, TimedAnswer> answers_;  // by call and rank: several calls may be under way
+  std::map<std::pair<std::uint64_t, int>, TimePoint> questions_;   // whether they wait as well
+  std::map<std::pair<std::uint64_t, int>, TimePoint> unanswered_;  // since when
+  std::map<std::pair<std::uint64_t, int>, TimedAnswer> answers_;   // by call and rank: several calls may be under way
 };
 
 }  // namespace tutti

@@ -120,6 +120,18 @@ TEST(Stall, WhoeverWaitsForARankThatIsThroughHoldsUpTheOthers) {
   EXPECT_THAT(ends(map, {1}), ElementsAre(2));
 }
 
+TEST(Stall, OfRanksThatAreEquallyFarTheOneThatTakesLongestToAnswerHoldsUpTheOthers) {
+  StallMap map;
+  for (const int rank : {1, 2, 3}) map.note_asked(rank, 7, start - 1s);
+  map.note(1, waiting_for({2, 3}), start - 990ms);
+  map.note(2, waiting_for({1, 3}), start - 990ms);
+  map.note_asked(3, 7, start - 800ms);  // again, before it answers
+  map.note(3, waiting_for({1, 2}), start - 600ms);
+  map.note_asked(3, 7, start - 500ms);
+  map.note(3, waiting_for({1, 2}), start - 500ms);
+  EXPECT_THAT(ends(map, {1, 2, 3}), ElementsAre(3));
+}
+
 TEST(Stall, AnswersAboutOneCallDoNotHideThoseAboutAnother) {
   StallMap map;
   StallAnswer other = waiting_for({5});

@@ -90,10 +90,11 @@ void GroupCore::watch_oldest(TimePoint now) {
     watched_since_ = std::max(operation.started_at, looked_at_);
   }
   const Duration waited = now - watched_since_;
-  if (waited < probe_after) return;
   const Duration last_question = std::clamp(operation.timeout / 4, last_question_min, last_question_max);
+  // Also one that has just become the oldest: it has waited behind others, and its time is over as well.
   const bool last_time = earliest_deadline_ - now < last_question && now - operation.probed_at >= last_question;
-  if (now - operation.probed_at < until_next_probe(waited) && !last_time) return;
+  const bool is_time = waited >= probe_after && now - operation.probed_at >= until_next_probe(waited);
+  if (!is_time && !last_time) return;
   operation.probed_at = now;
   const Progress where = progress_of(operation);
   probe(operation, where, last_time ? last_probes_max : probes_max);
@@ -143,6 +144,7 @@ void GroupCore::ask(int rank, const Operation& operation) {
   signature.sequence = stall_key(operation);
   const auto bytes =
       encode(StallProbe{.group = facts_.id, .epoch = facts_.epoch, .signature = signature, .site = operation.site});
+  stalls_.note_asked(rank, signature.sequence, runtime_->clock().now());
   runtime_->control().probe(facts_.world_of[static_cast<std::size_t>(rank)], bytes);
 }
 

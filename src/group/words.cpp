@@ -34,7 +34,7 @@ std::string GroupCore::call_text(const Operation& operation) const {
 }
 
 std::string details_of(const Request& request) {
-  if (const std::string tree = structure_words(request.structure); !tree.empty()) return " of the tree " + tree;
+  if (const std::string tree = structure_words(request.structure); !tree.empty()) return " of " + tree;
   const View& any = request.input.present() ? request.input : request.output;
   if (!any.present()) return {};
   std::string text = fmt::format(" of shape ({})", fmt::join(any.shape(), ", "));
