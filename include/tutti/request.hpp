@@ -32,9 +32,11 @@ struct Signature {
   static constexpr std::uint8_t uneven = 1;          // sizes differ by rank and are checked pairwise
   static constexpr std::uint8_t differentiated = 2;  // the call takes part in differentiation
   static constexpr std::uint8_t sizes_follow = 4;    // a size-exchange phase goes first
-  /// The low bits of `history` are the digest of the calls; the high bits tell which calls were rejected by some rank.
-  static constexpr int history_bits = 22;
-  static constexpr std::uint32_t unknown_history = 0xffffffffu << history_bits;
+  /// In `history`: as long as no call was refused, 31 bits of the digest of all calls before. Afterwards this bit is set, and 16 bits of
+  /// digest follow 15 bits that tell which calls were refused.
+  static constexpr std::uint32_t some_refused = 0x80000000u;
+  static constexpr int history_bits = 31, history_bits_refused = 16;
+  static constexpr std::uint32_t unknown_history = 0xffffffffu << history_bits_refused;
 
   /// The same call, whatever calls came before it.
   [[nodiscard]] constexpr bool is_same_call(const Signature& other) const {
@@ -48,8 +50,10 @@ static_assert(sizeof(Signature) == 32);
 /// False if two ranks are known to have made different calls before. A rank that has not heard of a rejected call yet
 /// cannot tell, and the answer is true.
 constexpr bool histories_agree(std::uint32_t a, std::uint32_t b) {
-  const bool comparable = a >> Signature::history_bits == b >> Signature::history_bits;
-  return a == b || !comparable || a >> Signature::history_bits == Signature::unknown_history >> Signature::history_bits;
+  if (a == b || ((a ^ b) & Signature::some_refused) != 0) return true;
+  if ((a & Signature::some_refused) == 0) return false;
+  constexpr int bits = Signature::history_bits_refused;
+  return a >> bits != b >> bits || a >> bits == Signature::unknown_history >> bits;
 }
 
 constexpr bool operator==(const Signature& a, const Signature& b) {

@@ -13,6 +13,7 @@
 
 #include "bindings/bind.hpp"
 #include "bindings/convert.hpp"
+#include "group/structure_words.hpp"
 #include "parallel/adjoint.hpp"
 #include "parallel/call.hpp"
 
@@ -91,6 +92,9 @@ void bind_op(nb::module_& m) {
       "The sum of `factor` times each rank's contribution.");
   m.def(
       "op", [](nb::handle value) { return op_from(value); }, nb::arg("name"));
+  m.def(
+      "note_structure", [](std::uint64_t hash, const std::string& words) { note_structure(hash, words); },
+      nb::arg("hash"), nb::arg("words"), "What a call's `structure` stands for, for messages about trees that differ.");
 }
 
 void bind_adjoint(nb::module_& m) {

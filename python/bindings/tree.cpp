@@ -99,7 +99,7 @@ struct Saying {
       say(fmt::format("[{}]", nb::cast<std::string>(nb::repr(each.key))));
       tell(each.value, each.first);
     }
-    say(")");
+    say("}");
   }
 };
 

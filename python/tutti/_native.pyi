@@ -32,6 +32,9 @@ def premul(factor: float) -> Op:
 
 def op(name: str | Op) -> Op: ...
 
+def note_structure(hash: int, words: str) -> None:
+    """What a call's `structure` stands for, for messages about trees that differ."""
+
 class Adjoint:
     """How gradients flow back through a call."""
 

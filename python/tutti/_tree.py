@@ -14,11 +14,12 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from . import adapters
+from . import _native, adapters
 from ._errors import InvalidArgument
 
 _DEPTH_MAX = 64
 _LEAF = object()
+_CLOSING = {"{": "}", "(": ")", "<": ">", "*": "*"}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -141,7 +142,7 @@ class _Flattening:
         for name, part in zip(names, parts, strict=True):
             self.words.append(name)
             nodes.append(self.take(part, path + name, depth))
-        self.words.append(")")
+        self.words.append(_CLOSING[mark])
         return _Node(build, tuple(nodes))
 
 
@@ -155,4 +156,6 @@ def flatten(value: Any, verb: str, describe: Callable[[Any, str], str] = lambda 
 @functools.lru_cache(maxsize=4096)
 def hash_of(text: str) -> int:
     """A number for a structure, the same in every process; never 0, which means "no tree"."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") >> 1 | 1
+    number = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") >> 1 | 1
+    _native.note_structure(number, text)  # ranks whose trees differ are told in these words
+    return number

@@ -146,7 +146,13 @@ class Control {
 
   [[nodiscard]] bool has_left(int rank) const { return left_.contains(rank); }
   [[nodiscard]] bool is_lost(int rank) const { return lost_.contains(rank); }
-  // The cause reported by on_lost; nullptr for a rank that is not lost.
+  // Whether an answer of this rank may still come: it is neither lost nor gone, as far as is known, and nor is this one.
+  [[nodiscard]] bool may_answer(int rank) const {
+    return !silenced() && !lost_.contains(rank) && !parted_.contains(rank);
+  }
+  // Whether somebody accuses the rank, and it is not decided yet.
+  [[nodiscard]] bool is_accused(int rank) const { return !silenced() && verdicts_.is_accused(rank); }
+  // The cause told by on_lost; nullptr for a rank that is not lost.
   [[nodiscard]] const Cause* loss(int rank) const;
   // The ranks this one has control links to, for reports.
   [[nodiscard]] std::vector<int> adjacent_ranks() const { return links_.peers(); }

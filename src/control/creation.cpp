@@ -31,6 +31,13 @@ std::string list_of(const std::vector<int>& ranks, std::size_t count) {
   return shown < count ? fmt::format("{}, … and {} more", text, count - shown) : text;
 }
 
+Cause gave_up_earlier(int rank) {
+  return {.kind = Cause::Kind::timeout,
+          .culprits = {rank},
+          .sequence = 0,
+          .text = fmt::format("rank {} no longer waited for the group to be made", rank)};
+}
+
 }  // namespace
 
 std::shared_ptr<const Creation> Creations::start(TimePoint now, CreationRequest request) {
@@ -84,6 +91,7 @@ void Creations::make(const CreationName& name, Led& led) {
   led.blob = own.request.blob;
   const std::vector<int> members = own.request.members;  // a copy: our own part ends `own`
   const Made made{name, led.group, led.blob};
+  untaken_.emplace(name, TimePoint::max());
   for (const int member : members) {
     if (member != rank_) outside_.send(member, made);
   }
@@ -96,7 +104,11 @@ void Creations::on_missing(const Missing& message) {
 
 void Creations::on_made(int from, const Made& made) {
   const auto own = own_.find(made.name);
-  if (own == own_.end()) return;  // given up, which the lowest member knows or will know
+  if (own == own_.end()) {  // told again: the lowest member has not heard how this ended here
+    if (from == rank_) return;
+    if (!given_up_.contains(made.name)) return outside_.send(from, Taken{made.name});
+    return outside_.send(from, GaveUp{made.name, gave_up_earlier(rank_)});
+  }
   Creation& creation = *own->second.creation;
   creation.group = made.group;
   creation.blob = made.blob;
@@ -106,12 +118,32 @@ void Creations::on_made(int from, const Made& made) {
   outside_.send(from, Taken{made.name});
 }
 
-void Creations::on_taken(int from, const Taken& taken) {
-  const auto led = led_.find(taken.name);
-  if (led == led_.end() || led->second.group == 0 || !led->second.taken.insert(from).second) return;
-  if (led->second.taken.size() < led->second.member_count) return;
-  led->second.blob.clear();
-  retire(taken.name);
+void Creations::on_taken(int from, const Taken& taken) { take(from, taken.name); }
+
+// Once all have the group, or never will, nobody waits for them.
+void Creations::take(int member, const CreationName& name) {
+  const auto found = led_.find(name);
+  if (found == led_.end() || found->second.group == 0) return;
+  Led& led = found->second;
+  const bool is_listed = std::ranges::find(led.members, member) != led.members.end();
+  if ((!is_listed && led.members.size() == led.member_count) || !led.taken.insert(member).second) return;
+  if (led.taken.size() < led.member_count) return;
+  led.blob.clear();
+  untaken_.erase(name);
+  retire(name);
+}
+
+// Made, or the answer to it, may have been lost with a rank on its way.
+void Creations::repeat_made(TimePoint now) {
+  for (auto& [name, at] : untaken_) {
+    const Led& led = led_.at(name);
+    if (now >= at) {
+      for (const int member : led.members) {
+        if (!led.taken.contains(member)) outside_.send(member, Made{name, led.group, led.blob});
+      }
+    }
+    if (now >= at || at == TimePoint::max()) at = now + 5 * retry_;
+  }
 }
 
 void Creations::on_gave_up(int from, const GaveUp& message) {
@@ -119,6 +151,7 @@ void Creations::on_gave_up(int from, const GaveUp& message) {
   if (led.failed) return;
   if (led.group == 0) return fail_led(message.name, led, message.cause);
   if (!led.taken.contains(from)) outside_.abort_group(led.group, message.cause);
+  take(from, message.name);
 }
 
 void Creations::on_called_off(const CalledOff& message) {
@@ -150,8 +183,11 @@ void Creations::end_own(const CreationName& name, const Cause& cause) {
 
 // This rank gives up, and the other members must not wait for it.
 void Creations::give_up(const CreationName& name, const Cause& cause) {
+  constexpr std::size_t given_up_max = 1024;
   const int lowest = own_.at(name).lowest;
   end_own(name, cause);
+  given_up_.insert(name);
+  if (given_up_.size() > given_up_max) given_up_.erase(given_up_.begin());
   if (lowest == rank_) return on_gave_up(rank_, {name, cause});
   outside_.send(lowest, GaveUp{name, cause});
 }
@@ -175,9 +211,9 @@ void Creations::remove_rank(int rank, const Cause& cause) {
   for (const CreationName& name : affected) {
     if (own_.contains(name)) fail_without(name, rank, cause);
   }
-  for (auto& [name, led] : led_) {
-    if (led.group != 0) led.taken.insert(rank);  // nobody to wait for
-  }
+  affected.clear();
+  for (const auto& [name, at] : untaken_) affected.push_back(name);
+  for (const CreationName& name : affected) take(rank, name);  // nobody to wait for
 }
 
 // Only the leader knows whether it had joined.
@@ -206,13 +242,6 @@ void Creations::leave(const Cause& cause) {
   for (const CreationName& name : open) {
     if (own_.contains(name)) give_up(name, cause);
   }
-}
-
-bool Creations::has_untaken() const {
-  return std::ranges::any_of(led_, [](const auto& entry) {
-    const Led& led = entry.second;
-    return led.group != 0 && !led.failed && led.taken.size() < led.member_count;
-  });
 }
 
 Cause Creations::missing(const CreationName& name, const Led& led) const {
@@ -268,12 +297,14 @@ bool Creations::poll(TimePoint now) {
       join(name, own->second, now);
     }
   }
+  repeat_made(now);
   return !due.empty();
 }
 
 TimePoint Creations::next_timer() const {
   TimePoint next = TimePoint::max();
   for (const auto& [name, own] : own_) next = std::min({next, own.request.deadline, own.next_join});
+  for (const auto& [name, at] : untaken_) next = std::min(next, at);
   return next;
 }
 

@@ -68,8 +68,8 @@ class Creations {
   void member_left(int rank, const Cause& cause);
   // This rank leaves: it joins no further groups.
   void leave(const Cause& cause);
-  // Groups that this rank has made and that not all members know of.
-  [[nodiscard]] bool has_untaken() const;
+  // Groups that this rank has made and that not all members have heard of.
+  [[nodiscard]] bool has_untaken() const { return !untaken_.empty(); }
   bool poll(TimePoint now);
   [[nodiscard]] TimePoint next_timer() const;
 
@@ -105,6 +105,8 @@ class Creations {
   [[nodiscard]] Cause missing(const CreationName& name, const Led& led) const;
   [[nodiscard]] Cause too_late(const CreationName& name, const Own& own) const;
   void retire(const CreationName& name);
+  void take(int member, const CreationName& name);
+  void repeat_made(TimePoint now);
 
   int rank_;
   Random random_;
@@ -113,9 +115,11 @@ class Creations {
   std::map<std::uint64_t, std::uint64_t> started_;  // by list: how many
   std::map<CreationName, Own> own_;
   std::map<CreationName, Led> led_;
-  std::optional<Cause> leaving_;      // this rank
-  std::set<int> has_left_;            // others
-  std::deque<CreationName> retired_;  // led, and over; kept for latecomers, up to a number
+  std::map<CreationName, TimePoint> untaken_;  // led, made, and not taken by all: when they are told again
+  std::set<CreationName> given_up_;            // by this rank, lately
+  std::optional<Cause> leaving_;               // this rank
+  std::set<int> has_left_;                     // others
+  std::deque<CreationName> retired_;           // led, and over; kept for latecomers, up to a number
 };
 
 }  // namespace tutti::control

@@ -195,6 +195,75 @@ TEST(Creation, survives_the_loss_of_a_rank_on_the_way) {
   }
 }
 
+/// The lowest of two members, and what it sends to the other.
+struct Leader {
+  std::vector<RoutedBody> sent{};
+  Creations creations{0,
+                      Random(1),
+                      200ms,
+                      {.send = [this](int, RoutedBody body) { sent.push_back(std::move(body)); },
+                       .abort_group = [](std::uint64_t, const Cause&) {},
+                       .gone = [](int) -> const Cause* { return nullptr; }}};
+  TimePoint now{};
+  Handle handle = creations.start(now, {.members = {0, 1}});
+  CreationName name{};
+  explicit Leader(const CreationName& started) : name(started) {
+    creations.on_join(1, {.name = name, .member_count = 2, .members = {0, 1}});
+  }
+};
+
+/// The name of the first creation with these members, as the member itself says it.
+CreationName name_of_first() {
+  CreationName name;
+  Creations member(1, Random(1), 200ms,
+                   {.send = [&](int, RoutedBody body) { name = std::get<Join>(body).name; },
+                    .abort_group = {},
+                    .gone = [](int) -> const Cause* { return nullptr; }});
+  (void)member.start(TimePoint{}, {.members = {0, 1}});
+  return name;
+}
+
+TEST(Creation, that_a_member_has_not_confirmed_is_told_to_it_again_until_it_does) {
+  Leader leader(name_of_first());
+  ASSERT_EQ(leader.handle->state, State::ready);
+  ASSERT_EQ(leader.sent.size(), 1u);
+  leader.creations.poll(leader.now);
+  EXPECT_TRUE(leader.creations.has_untaken());
+  leader.creations.poll(leader.now += 2s);
+  leader.creations.poll(leader.now += 2s);
+  EXPECT_EQ(leader.sent.size(), 3u) << "the word, or the confirmation, may have been lost";
+  leader.creations.on_taken(5, {leader.name});
+  EXPECT_TRUE(leader.creations.has_untaken()) << "rank 5 is no member";
+  leader.creations.on_taken(1, {leader.name});
+  EXPECT_FALSE(leader.creations.has_untaken());
+}
+
+TEST(Creation, that_a_member_gave_up_when_it_was_made_holds_nobody_up) {
+  Leader leader(name_of_first());
+  leader.creations.on_gave_up(1, {leader.name, {}});
+  EXPECT_FALSE(leader.creations.has_untaken());
+}
+
+TEST(Creation, that_was_taken_or_given_up_is_confirmed_as_often_as_it_is_told) {
+  std::vector<RoutedBody> sent;
+  Creations member(1, Random(1), 200ms,
+                   {.send = [&](int, RoutedBody body) { sent.push_back(std::move(body)); },
+                    .abort_group = {},
+                    .gone = [](int) -> const Cause* { return nullptr; }});
+  const Handle taken = member.start(TimePoint{}, {.members = {0, 1}, .key = 1});
+  const CreationName first = std::get<Join>(sent[0]).name;
+  for (int times = 0; times < 2; ++times) {
+    member.on_made(0, {first, 77, {}});
+    EXPECT_TRUE(std::holds_alternative<Taken>(sent.back()));
+  }
+  const Handle late = member.start(TimePoint{}, {.members = {0, 1}, .key = 2, .deadline = TimePoint(1s)});
+  const CreationName second = std::get<Join>(sent.back()).name;
+  member.poll(TimePoint(2s));
+  EXPECT_EQ(late->state, State::failed);
+  member.on_made(0, {second, 78, {}});
+  EXPECT_TRUE(std::holds_alternative<GaveUp>(sent.back()));
+}
+
 TEST(Creation, of_an_impossible_list_is_refused_before_anything_is_sent) {
   SimulatedWorld world({.size = 4});
   for (const std::vector<int>& list : std::vector<std::vector<int>>{{}, {0, 4}, {0, -1}, {0, 1, 1}, {1, 2}}) {

@@ -42,7 +42,10 @@ class Writer {
   void operator()(const Goodbye& m) {
     u8(m.more ? 1 : 0);
     out_.u32(static_cast<std::uint32_t>(m.positions.size()));
-    for (const Position& each : m.positions) group(each.group, each.epoch), out_.u64(each.calls).u64(each.history);
+    for (const Position& each : m.positions) {
+      group(each.group, each.epoch), out_.u64(each.calls).u64(each.history).u64(each.refused);
+      u8(each.is_known ? 1 : 0);
+    }
   }
   void operator()(const Departed& m) { rank(m.rank); }
   void operator()(const Refused& m) { group(m.group, m.epoch), out_.u64(m.sequence), text(m.text); }
@@ -126,6 +129,7 @@ class Reader {
     m.positions.resize(count);
     for (Position& each : m.positions) {
       each.group = in_.u64(), each.epoch = in_.u32(), each.calls = in_.u64(), each.history = in_.u64();
+      each.refused = in_.u64(), each.is_known = flag();
     }
   }
   void operator()(Departed& m) { m.rank = rank(); }

@@ -55,7 +55,9 @@ struct Position {  // how far a rank has come in a group
   std::uint64_t group = 0;
   std::uint32_t epoch = 0;
   std::uint64_t calls = 0;    // it has taken part in calls 0 to calls − 1, and in no other
-  std::uint64_t history = 0;  // digest of those calls
+  std::uint64_t history = 0;  // digest of those calls that took place,
+  std::uint64_t refused = 0;  // and of the numbers of those that some rank refused
+  bool is_known = true;       // false: the group broke, and the digests say nothing
   friend bool operator==(const Position&, const Position&) = default;
 };
 struct Goodbye {  // the origin starts no more calls; what it has posted still goes on

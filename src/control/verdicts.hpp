@@ -44,7 +44,8 @@ class Verdicts {
   [[nodiscard]] bool proposed(std::uint64_t group, std::uint32_t epoch) const;
 
   [[nodiscard]] bool has_proposals() const { return !aborts_.empty(); }
-  // What this rank has to decide now, one at a time: as the decider for all, or for itself if no rank decides.
+  [[nodiscard]] bool is_accused(int rank) const { return suspicions_.contains(rank); }
+  // What this rank is to decide now, one at a time: as the decider for all, or for itself when nobody decides.
   struct Decision {
     std::variant<Lost, Broken> verdict;
     bool for_all = true;

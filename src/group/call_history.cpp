@@ -7,9 +7,44 @@
 namespace tutti {
 
 std::uint64_t CallHistory::refuse() {
-  log_[next_ % length] = Signature{.sequence = none};
+  Signature& entry = log_[next_ % length];
+  if (entry.sequence >= settled_) make_room(entry);
+  entry = Signature{.sequence = none};
   note_refused(next_);
   return next_++;
+}
+
+namespace {
+
+bool settles(const Signature& call) {
+  switch (call.verb) {
+    case Verb::barrier: return true;
+    case Verb::all_reduce:
+    case Verb::all_gather:
+    case Verb::reduce_scatter:
+    case Verb::all_to_all: return call.count > 0 && (call.flags & Signature::uneven) == 0;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+// Each call is looked at once, however often room is made.
+void CallHistory::make_room(const Signature& entry) {
+  if (entry.sequence == none) return;
+  for (looked_at_ = std::max(looked_at_, entry.sequence); looked_at_ < ended_; ++looked_at_) {
+    const Signature& call = log_[looked_at_ % length];
+    if (call.sequence == looked_at_ && settles(call)) settled_ = looked_at_;
+  }
+  while (!older_.empty() && older_.front().sequence < settled_) older_.pop_front();
+  if (entry.sequence < settled_) return;
+  older_.push_back(entry);
+  if (older_.size() > older_length) older_.pop_front();
+}
+
+const Signature* CallHistory::find_older(std::uint64_t sequence) const {
+  const auto found = std::ranges::lower_bound(older_, sequence, {}, &Signature::sequence);
+  return found != older_.end() && found->sequence == sequence ? &*found : nullptr;
 }
 
 // Several ranks may refuse the same call.
@@ -18,24 +53,48 @@ void CallHistory::take_out(std::uint64_t sequence) {
   const Signature* const call = find(sequence);
   if (call == nullptr) return give_up();  // it cannot be told any more what it added
   sum_ -= term(sequence, hash_of_call(*call));
-  log_[sequence % length] = Signature{.sequence = none};
+  if (Signature& entry = log_[sequence % length]; entry.sequence == sequence) {
+    entry = Signature{.sequence = none};
+  } else {
+    std::erase_if(older_, [sequence](const Signature& each) { return each.sequence == sequence; });
+  }
   note_refused(sequence);
 }
 
-// Neither what stands for none, nor for unknown.
 void CallHistory::note_refused(std::uint64_t sequence) {
-  constexpr std::uint32_t unknown = Signature::unknown_history >> Signature::history_bits;
+  constexpr int bits = Signature::history_bits_refused;
+  constexpr std::uint32_t unknown = (Signature::unknown_history & ~Signature::some_refused) >> bits;
   constexpr std::size_t kept = 1024;
   refused_numbers_.insert(sequence);
   if (refused_numbers_.size() > kept) refused_numbers_.erase(refused_numbers_.begin());
-  refused_mix_ ^= scramble(sequence + 1);
-  refused_ = static_cast<std::uint32_t>(1 + refused_mix_ % (unknown - 1));
+  refused_mix_ ^= mix(sequence);
+  refused_tag_ = Signature::some_refused | static_cast<std::uint32_t>(refused_mix_ % unknown) << bits;
+  sum_shift_ = 64 - bits;
 }
 
-std::optional<std::uint32_t> CallHistory::tag_at(std::uint64_t calls) const {
-  if (calls == next_) return tag();
-  const Signature* const call = find(calls);
-  return call != nullptr ? std::optional(call->history) : std::nullopt;
+// From the end backwards: what each later call added is taken off again.
+CallDigest CallHistory::digest_at(std::uint64_t calls) const {
+  CallDigest digest{.calls = calls, .sum = sum_, .refused = refused_mix_, .is_known = is_known_ && calls <= next_};
+  if (!digest.is_known) return digest;
+  for (std::uint64_t sequence = calls; sequence < next_; ++sequence) {
+    if (const Signature* const call = find(sequence)) {
+      digest.sum -= term(sequence, hash_of_call(*call));
+    } else if (refused_numbers_.contains(sequence)) {
+      digest.refused ^= mix(sequence);
+    } else {
+      digest.is_known = false;
+      return digest;
+    }
+  }
+  return digest;
+}
+
+Comparison CallHistory::compare(const CallDigest& theirs) const {
+  if (theirs.calls > next_) return Comparison::not_yet;
+  const CallDigest own = theirs.is_known ? digest_at(theirs.calls) : theirs;
+  if (!own.is_known) return Comparison::unknown;
+  if (own.refused != theirs.refused) return Comparison::not_yet;
+  return own.sum == theirs.sum ? Comparison::same : Comparison::different;
 }
 
 std::vector<Signature> CallHistory::recent() const {

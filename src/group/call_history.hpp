@@ -7,14 +7,15 @@
 //
 // The digest is a sum over the calls, so that one which turns out to be refused by some rank can be taken out again. A rank that does
 // not know of the refusal yet has another sum for the same program; so which calls were refused goes along, and sums are compared
-// only where that is the same (histories_agree in tutti/request.hpp).
+// only where that is the same (histories_agree in tutti/request.hpp). A signature has room for a part of the digest only; ranks that
+// ask each other, and ranks that leave, compare all of it.
 #pragma once
 
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <deque>
 #include <set>
 #include <vector>
 
@@ -24,6 +25,21 @@
 
 namespace tutti {
 
+/// What a rank knows of the first `calls` calls of a group, to be compared with what another one knows.
+struct CallDigest {
+  std::uint64_t calls = 0;
+  std::uint64_t sum = 0;      // over those that took place
+  std::uint64_t refused = 0;  // over the numbers of the others
+  bool is_known = true;       // false: the group broke, or it is too long ago
+  friend bool operator==(const CallDigest&, const CallDigest&) = default;
+};
+enum class Comparison : std::uint8_t {
+  same,
+  different,
+  not_yet,  // one of the two has not heard of a refusal, or has not come so far
+  unknown,  // it cannot be told any more
+};
+
 /// Of everything but the call's number and what came before it.
 inline std::uint64_t hash_of_call(const Signature& signature) {
   const auto words = std::bit_cast<std::array<std::uint64_t, 4>>(signature);
@@ -32,7 +48,8 @@ inline std::uint64_t hash_of_call(const Signature& signature) {
 
 class CallHistory {
  public:
-  static constexpr std::size_t length = 256;  // signatures that are kept
+  static constexpr std::size_t length = 256;            // signatures that are kept in any case,
+  static constexpr std::size_t older_length = 1 << 16;  // and as many of those before that are not settled
 
   CallHistory() { log_.fill(Signature{.sequence = none}); }
 
@@ -42,12 +59,16 @@ class CallHistory {
   /// was just written in parts would have to wait for it.
   void number(Signature& signature, std::uint64_t hash) {
     Signature& entry = log_[next_ % length];
+    if (entry.sequence >= settled_) [[unlikely]]  // also where there was none
+      make_room(entry);
     entry = signature;
     entry.history = signature.history = tag();
     entry.sequence = signature.sequence = next_;
     sum_ += term(next_++, hash);
   }
   void number(Signature& signature) { number(signature, hash_of_call(signature)); }
+  /// All calls below this number have ended here.
+  void note_ended(std::uint64_t below) { ended_ = below; }
   /// This rank takes no part in its next call: whatever arrives for that number is dropped unseen. Returns the number.
   std::uint64_t refuse();
   /// Another rank took no part in this call, which was numbered here.
@@ -58,10 +79,11 @@ class CallHistory {
   /// What this rank called under that number; nullptr if it is too long ago, was refused, or has not been called yet.
   [[nodiscard]] const Signature* find(std::uint64_t sequence) const {
     const Signature& entry = log_[sequence % length];
-    return entry.sequence == sequence ? &entry : nullptr;
+    return entry.sequence == sequence ? &entry : find_older(sequence);
   }
-  /// The digest of the calls below this number; nothing if that is too long ago.
-  [[nodiscard]] std::optional<std::uint32_t> tag_at(std::uint64_t calls) const;
+  /// Of the calls below this number.
+  [[nodiscard]] CallDigest digest_at(std::uint64_t calls) const;
+  [[nodiscard]] Comparison compare(const CallDigest& theirs) const;
   /// The latest signatures, oldest first.
   [[nodiscard]] std::vector<Signature> recent() const;
 
@@ -74,17 +96,26 @@ class CallHistory {
   [[nodiscard]] std::uint32_t tag() const {
     if (!is_known_) [[unlikely]]
       return Signature::unknown_history;
-    return refused_ << Signature::history_bits | static_cast<std::uint32_t>(sum_ >> (64 - Signature::history_bits));
+    return refused_tag_ | static_cast<std::uint32_t>(sum_ >> sum_shift_);
   }
+  [[nodiscard]] static std::uint64_t mix(std::uint64_t refused) { return scramble(refused + 1); }
   void note_refused(std::uint64_t sequence);
+  void make_room(const Signature& entry);
+  [[nodiscard]] const Signature* find_older(std::uint64_t sequence) const;
 
   std::uint64_t next_ = 0;
   std::uint64_t sum_ = 0;
   std::set<std::uint64_t> refused_numbers_;  // the latest
   std::uint64_t refused_mix_ = 0;            // of all numbers that were refused, in any order
-  std::uint32_t refused_ = 0;                // what the tag says of them; 0: none was
+  std::uint32_t refused_tag_ = 0;            // what the tag says of them
+  int sum_shift_ = 64 - Signature::history_bits;
   bool is_known_ = true;
   std::array<Signature, length> log_;
+  // A call that gives every rank something of every other one has ended only if all have made it, and the calls before it were the same:
+  // those are settled. What leaves the log and is not settled is kept here, because a rank that is far behind may have to be told.
+  std::uint64_t settled_ = 0;  // all calls below
+  std::uint64_t ended_ = 0, looked_at_ = 0;
+  std::deque<Signature> older_;
 };
 
 }  // namespace tutti

@@ -128,6 +128,7 @@ void GroupCore::track(const std::shared_ptr<Operation>& operation, Duration time
 }
 
 std::shared_ptr<Operation> GroupCore::start_tracked(CachedCall& shape, const CallTerms& terms, Duration timeout) {
+  if (collectives_.empty()) calls_.note_ended(calls_.next());
   static_cast<void>(shape.number(calls_));
   if (!leavers_ahead_.empty()) compare_with_leavers();
   auto operation = make_operation(shape, terms, timeout);
@@ -138,7 +139,7 @@ std::shared_ptr<Operation> GroupCore::start_tracked(CachedCall& shape, const Cal
     refusals_.erase(found);
     take_refusal(operation->request.signature.sequence, refusal.world_rank, refusal.text);
   }
-  if (!operation->ended() && !operation->waits_for_turn && !proposed_) launch(*operation);
+  if (!operation->ended() && !operation->waits_for_turn && !is_breaking()) launch(*operation);
   return operation;
 }
 
@@ -216,14 +217,14 @@ void GroupCore::launch(Operation& operation) {
 
 // Once the group is about to break, nothing ends well any more, so that this rank does not go on as if nothing had happened.
 void GroupCore::advance() {
-  if (!proposed_ && messages_.has_news()) advance_messages();
-  if (!proposed_ && !collectives_.empty()) advance_collectives();
+  if (!is_breaking() && messages_.has_news()) advance_messages();
+  if (!is_breaking() && !collectives_.empty()) advance_collectives();
 }
 
 void GroupCore::advance_messages() {
   messages_.take_news(news_);
   for (const auto& operation : news_) {
-    if (!operation->ended() && !proposed_) advance_message(*operation);
+    if (!operation->ended() && !is_breaking()) advance_message(*operation);
   }
   news_.clear();
 }
@@ -234,7 +235,7 @@ void GroupCore::advance_collectives() {
   const std::uint64_t end = std::min(collectives_.end(), collectives_.first() + window);
   const bool ask_all = std::exchange(turns_changed_, false);
   const Backend* busy = nullptr;  // it carries out its calls one after the other: none is further than the first
-  for (std::uint64_t place = collectives_.first(); place < end && !proposed_;
+  for (std::uint64_t place = collectives_.first(); place < end && !is_breaking();
        place = std::max(place + 1, collectives_.first())) {
     const std::shared_ptr<Operation> operation = collectives_.at(place);
     if (operation->ended()) continue;
@@ -286,6 +287,7 @@ void GroupCore::mark_failing(Operation& operation, std::string reason, int world
   if (reason.starts_with(speaker)) reason.erase(0, speaker.size());
   operation.failing = std::move(reason);
   operation.failing_since = runtime_->clock().now();
+  operation.probed_at = TimePoint{};
   operation.failing_peer = world_peer;
   operation.does_not_fit = does_not_fit;
 }
@@ -314,7 +316,10 @@ void GroupCore::end(Operation& operation, std::exception_ptr error) {
   turns_changed_ = true;
   if (collectives_.oldest().get() == &operation) {
     collectives_.drop_ended();
-    stalls_.forget_before(collectives_.empty() ? calls_.next() : collectives_.oldest()->request.signature.sequence);
+    const std::uint64_t oldest =
+        collectives_.empty() ? calls_.next() : collectives_.oldest()->request.signature.sequence;
+    stalls_.forget_before(oldest);
+    calls_.note_ended(oldest);
   }
   forget_refused();
 }

@@ -138,7 +138,9 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void take_refusal(std::uint64_t sequence, int world_rank, std::string_view text);
   void member_left(int world_rank);
   /// What this rank knows to have differed, and has not broken the group for yet: the last chance to say so.
-  [[nodiscard]] std::optional<control::Cause> open_difference() const;
+  [[nodiscard]] std::optional<OpenDifference> what_differed() const;
+  /// Whether a peer may still say what differed; asks it again if it is time to.
+  [[nodiscard]] bool is_naming_difference(TimePoint now);
   [[nodiscard]] ClosedGroup closed() const;
   /// The error of a group that broke because its members made different calls; null: it did not.
   [[nodiscard]] std::exception_ptr mismatch() const {
@@ -221,18 +223,24 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
                                          std::string_view what) const;
   void report_mismatch(const Signature& own, const Signature& theirs, int world_peer);
   void report_left(int world_rank, std::uint64_t sequence);
-  bool report_failing(const Operation& operation, TimePoint now);
+  void report_other_call(const Operation& failing, const control::Position& theirs);
+  bool report_failing(Operation& operation, TimePoint now);
+  [[nodiscard]] bool is_known_to_live(Operation& failing, TimePoint now);
   void check_unexpected(const Signature& own);
-  void send_calls(int world_peer);
-  void compare_calls(int world_peer, std::span<const Signature> theirs);
+  void send_calls(int world_peer, std::uint64_t before);
+  [[nodiscard]] CallOf call_of(const Signature& own) const;
+  void open_difference(OpenDifference difference);
+  StallAnswer::State compare_calls(int world_peer, const StallProbe& probe);
   void settle_difference(TimePoint now);
+  void take_word_on_difference(int world_peer, StallAnswer::State state);
   void compare_with_leaver(int world_rank, const control::Position& theirs);
   void compare_with_leavers();
   void request_abort(const control::Cause& cause);
+  /// It is known here that the group breaks; the members have yet to agree, or a peer to say what differed.
+  [[nodiscard]] bool is_breaking() const { return proposed_ || (difference_ && difference_->is_certain); }
   [[nodiscard]] Progress progress_of(const Operation& operation) const;
   [[nodiscard]] std::string who() const;
   [[nodiscard]] std::string name() const;
-  [[nodiscard]] static std::string shape_text(const Operation& operation);
   [[nodiscard]] std::exception_ptr error_for(const control::Cause& cause, const Operation* operation) const;
   [[nodiscard]] Operation* running(std::uint64_t sequence) const { return collectives_.find(sequence); }
 
@@ -257,11 +265,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   BlockLayout layout_;                            // working memory of the checks
   std::atomic<bool> inside_{false};               // a thread is; set under the lock
   CallHistory calls_;
-  struct Differs {
-    int world_peer = 0;
-    TimePoint since{};
-  };
-  std::optional<Differs> differs_from_;  // a peer that made other calls; it is to say which
+  std::optional<OpenDifference> difference_;
   std::map<int, control::Position>
       leavers_ahead_;  // by rank in the world: took part in more calls than this one, and left
   std::map<std::pair<std::uint64_t, int>, Signature>

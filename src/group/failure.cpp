@@ -14,13 +14,8 @@
 #include "group/runtime.hpp"
 
 namespace tutti {
-namespace {
 
 using namespace std::chrono_literals;
-
-constexpr Duration verdict_wait = 500ms;  // a broken transfer waits this long for the control network's verdict
-
-}  // namespace
 
 void GroupCore::request_abort(const control::Cause& cause) {
   if (broken_ || proposed_) return;
@@ -59,10 +54,8 @@ void GroupCore::break_with(const control::Cause& cause) {
 std::exception_ptr GroupCore::error_for(const control::Cause& cause, const Operation* operation) const {
   const std::string call = operation == nullptr ? "the group is broken" : call_text(*operation);
   const bool is_said = operation != nullptr && cause.text.starts_with(call);
-  const bool differs = operation != nullptr && cause.kind == control::Cause::Kind::mismatch;
   const std::string what =
-      is_said ? fmt::format("{}: {}", who(), cause.text)
-              : fmt::format("{}: {}{}: {}", who(), call, differs ? shape_text(*operation) : "", cause.text);
+      is_said ? fmt::format("{}: {}", who(), cause.text) : fmt::format("{}: {}: {}", who(), call, cause.text);
   switch (cause.kind) {
     case control::Cause::Kind::mismatch: return std::make_exception_ptr(Mismatch(what));
     case control::Cause::Kind::timeout: return std::make_exception_ptr(Timeout(what));
@@ -113,15 +106,23 @@ void GroupCore::withdraw_receives() {
   }
 }
 
-// A transfer failed. As a rule the control network says why; if not, the group breaks for what is known here.
-bool GroupCore::report_failing(const Operation& operation, TimePoint now) {
+// A transfer failed. Where a link broke, its peer is accused by now, and the control network decides which of the two is lost. Otherwise the
+// peer is asked: one that is gone will be found lost, and if it answers, something failed here.
+bool GroupCore::report_failing(Operation& operation, TimePoint now) {
   const int peer = operation.failing_peer;
   const std::uint64_t sequence = operation.request.signature.sequence;
   if (!operation.does_not_fit && peer >= 0 && runtime_->has_left(peer)) {
-    report_left(peer, sequence);
+    if (!runtime_->control().has_left(peer)) return false;  // its goodbye is on its way, over others
+    const auto position = runtime_->position_when_leaving(peer, facts_.id);
+    if (!operation.is_message() && position && position->calls > sequence) {
+      report_other_call(operation, *position);
+    } else {
+      report_left(peer, sequence);
+    }
     return true;
   }
-  if (now - operation.failing_since <= verdict_wait) return false;
+  if (!operation.does_not_fit && (runtime_->control().is_accused(peer) || !is_known_to_live(operation, now)))
+    return false;
   const std::string text =
       fmt::format("{} failed on rank {}: {}", call_text(operation), facts_.rank, operation.failing);
   if (operation.does_not_fit) {
@@ -135,6 +136,18 @@ bool GroupCore::report_failing(const Operation& operation, TimePoint now) {
                    .text = text});
   }
   return proposed_.has_value() || broken_.has_value();
+}
+
+bool GroupCore::is_known_to_live(Operation& failing, TimePoint now) {
+  constexpr Duration ask_again = 100ms;
+  const int rank = rank_of(failing.failing_peer);
+  if (rank < 0 || rank == facts_.rank || runtime_->is_unreachable(failing.failing_peer)) return true;
+  if (stalls_.answered(rank, stall_key(failing), failing.failing_since)) return true;
+  if (now - failing.probed_at >= ask_again) {
+    failing.probed_at = now;
+    ask(rank, failing);
+  }
+  return false;
 }
 
 void GroupCore::probe(Operation& operation, const Progress& where, std::size_t limit) {
@@ -155,6 +168,18 @@ void GroupCore::probe(Operation& operation, const Progress& where, std::size_t l
   std::vector<int> asked = where.waiting_for;
   if (follows_chains(operation)) asked = stalls_.involved(asked, stall_key(operation));
   ask_some(asked, operation, limit);
+}
+
+// Everything that it sent has arrived, and it says that it took part in the call of this number.
+void GroupCore::report_other_call(const Operation& failing, const control::Position& theirs) {
+  request_abort({.kind = control::Cause::Kind::mismatch,
+                 .culprits = {},
+                 .sequence = failing.request.signature.sequence,
+                 .text = fmt::format(
+                     "rank {} called {}, but {} made another call in its place: it has left the job after "
+                     "{} calls of the group, and did not send what belongs to this one; every rank of a "
+                     "group must make the same calls in the same order",
+                     facts_.rank, call_text(failing), name_of_rank(rank_of(failing.failing_peer)), theirs.calls)});
 }
 
 void GroupCore::report_left(int world_rank, std::uint64_t sequence) {

@@ -18,6 +18,7 @@ using control::Life;
 
 struct Status {
   char state = 0;
+  int threads = 0;
   std::uint64_t started_ticks = 0;
 };
 
@@ -31,10 +32,9 @@ std::optional<Status> read_status(const std::string& path) {
   std::istringstream fields(line.substr(name_end + 1));
   Status status;
   fields >> status.state;
-  constexpr int fields_between = 18;  // from the state, field 3, to the start time, field 22
   std::string ignored;
-  for (int i = 0; i < fields_between; ++i) fields >> ignored;
-  fields >> status.started_ticks;
+  for (int field = 4; field < 20; ++field) fields >> ignored;  // the state is the third
+  fields >> status.threads >> ignored >> status.started_ticks;
   if (!fields) return std::nullopt;
   return status;
 }
@@ -76,7 +76,8 @@ Life life_of(const ProcessIdentity& process, const ProcessIdentity& self) {
   if (!status) return access(path.c_str(), F_OK) != 0 && errno == ENOENT ? Life::ended : Life::unknown;
   if (status->started_ticks != process.started_ticks) return Life::ended;
   switch (status->state) {
-    case 'Z':
+    case 'Z':  // of the first thread: where it has ended by itself, others may go on
+      return status->threads > 1 ? Life::running : Life::ended;
     case 'X':
     case 'x': return Life::ended;
     case 'T':

@@ -2,10 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "group/life.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <fstream>
+#include <thread>
 
 namespace tutti {
 namespace {
@@ -45,6 +50,25 @@ TEST(Life, of_a_child_is_known_from_running_to_ended) {
   EXPECT_EQ(life_of(identity, self), Life::ended) << "a zombie runs no more";
   waitpid(child, &status, 0);
   EXPECT_EQ(life_of(identity, self), Life::ended);
+}
+
+TEST(Life, of_a_process_whose_first_thread_has_ended_is_running_as_long_as_another_one_runs) {
+  const pid_t child = fork();
+  if (child == 0) {
+    std::thread([] {
+      for (;;) pause();
+    }).detach();
+    syscall(SYS_exit, 0);  // of this thread only
+  }
+  const ProcessIdentity identity = identity_of_child(child), self = own_identity();
+  const std::string path = fmt::format("/proc/{}/stat", child);
+  for (std::string line; line.find(") Z ") == std::string::npos;) {  // until the first thread has ended
+    std::ifstream file(path);
+    ASSERT_TRUE(std::getline(file, line));
+  }
+  EXPECT_EQ(life_of(identity, self), Life::running);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
 }
 
 TEST(Life, of_a_process_out_of_sight_or_with_another_start_is_not_taken_for_it) {

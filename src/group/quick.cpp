@@ -54,7 +54,7 @@ inline waiting::Spinning GroupCore::spinning(BlockingHook* hook) const {
 }
 
 inline bool GroupCore::is_undisturbed() const {
-  return !broken_ && !has_work() && unexpected_signatures_.empty() && refusals_.empty() && !proposed_ &&
+  return !broken_ && !has_work() && unexpected_signatures_.empty() && refusals_.empty() && !proposed_ && !difference_ &&
          leavers_ahead_.empty();
 }
 
@@ -69,6 +69,7 @@ std::shared_ptr<Operation> GroupCore::run(Entry& entry, const CallTerms& terms, 
     return start_tracked(*shape, terms, timeout);
   }
   PreparedCall& call = shape->idle();
+  calls_.note_ended(calls_.next());
   const Signature& signature = shape->number(calls_);
   std::exception_ptr error;
   try {
@@ -140,7 +141,7 @@ GroupCore::Exchange GroupCore::run_exchange(const Message* sent, const Message* 
 
 // The transport keeps messages in order, whoever watches over them.
 std::shared_ptr<Operation> GroupCore::try_message(const Message& message, int& source, Waiting waiting) {
-  if (!all_are_local_ || proposed_ || !message.data.is_contiguous()) {
+  if (!all_are_local_ || is_breaking() || !message.data.is_contiguous()) {
     return launch_message(message);
   }
   if (!message_) message_ = take_operation();

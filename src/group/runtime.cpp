@@ -23,11 +23,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A goodbye takes as long as the peers need to read it. Peers that are stopped or dead are declared lost and no longer waited for. At the
-// limit the rank closes its links anyway: a peer that has not read the goodbye by then sees a loss.
+// For the last few bytes to each peer, when all the others have arrived and nobody watches the peers any more. At the limit the links are
+// closed anyway: a peer that has not read them by then, because it was stopped just now, sees a loss.
 constexpr Duration goodbye_limit = 60s;
-constexpr Duration answer_limit =
-    1s;  // for the name of a call that differed; without an answer the error does not name it
 constexpr std::size_t closed_limit = 64;  // groups whose calls are remembered after their handles are gone
 constexpr std::size_t broken_before_handle_limit = 64;
 
@@ -125,25 +123,22 @@ void Runtime::say_goodbye() {
   const auto is_told = [&] {
     return parts_.transport->is_flushed() && control_->goodbye_is_known() && !control_->is_deciding();
   };
-  drive(is_told, clock().now() + goodbye_limit);
-  // Whoever made other calls is asked which; it may have left before it could answer.
-  const auto is_named = [&] { return leave_error_ != nullptr || open_differences_.empty(); };
-  drive(is_named, clock().now() + answer_limit);
+  drive(is_told, TimePoint::max());
+  // Those that made other calls are asked which, as long as they are there.
+  drive([&] { return leave_error_ != nullptr || !pursue_differences(); }, TimePoint::max());
   const std::unique_lock guard(mutex_);
   for (const GroupCore* group : sound) {
     if (!leave_error_) leave_error_ = group->mismatch();
-    if (const auto cause = group->open_difference()) note_late_difference(group->facts(), *cause);
+    if (const auto difference = group->what_differed()) note_late_difference(group->facts(), difference->otherwise);
   }
-  for (const auto& [id, cause] : open_differences_) note_late_difference(closed_.at(id).facts, cause);
+  for (const auto& [id, difference] : open_differences_)
+    note_late_difference(closed_.at(id).facts, difference.otherwise);
 }
 
 std::vector<control::Position> Runtime::positions() const {
   std::vector<control::Position> all;
   for (const auto& [id, group] : closed_) {
-    all.push_back({.group = id,
-                   .epoch = group.facts.epoch,
-                   .calls = group.calls.next(),
-                   .history = *group.calls.tag_at(group.calls.next())});
+    all.push_back(group.position());
   }
   for (const auto& [id, group] : groups_) {
     if (group->facts().size > 1) all.push_back(group->position());
@@ -233,7 +228,7 @@ void Runtime::remove(GroupCore& group) {
 
 void Runtime::keep_calls_of(const GroupCore& group) {
   closed_.insert_or_assign(group.facts().id, group.closed());
-  if (const auto cause = group.open_difference()) open_differences_.emplace(group.facts().id, *cause);
+  if (const auto difference = group.what_differed()) open_differences_.emplace(group.facts().id, *difference);
   closed_order_.push_back(group.facts().id);
   if (closed_order_.size() <= closed_limit) return;
   closed_.erase(closed_order_.front());
@@ -278,6 +273,7 @@ void Runtime::on_abort(std::uint64_t group, std::uint32_t epoch, const control::
   const auto found = groups_.find(group);
   if (found == groups_.end() && closed_.contains(group)) {
     const bool is_own = open_differences_.erase(group) > 0;
+    closed_.at(group).calls.give_up();  // nothing more is to be found
     if (is_own || cause.kind == control::Cause::Kind::mismatch) note_late_difference(closed_.at(group).facts, cause);
   } else if (found == groups_.end()) {
     broken_before_handle_.emplace_back(group, cause);
@@ -335,9 +331,11 @@ void Runtime::on_left(int rank, std::span<const control::Position> positions) {
 void Runtime::on_probe(int from, std::uint64_t id, std::span<const std::byte> question) {
   const StallProbe probe = decode_probe(question);
   const auto found = groups_.find(probe.group);
-  if (found == groups_.end() && !probe.calls.empty()) return compare_calls_of_closed(from, probe);
   StallAnswer answer{.group = probe.group, .sequence = probe.signature.sequence};
-  if (found != groups_.end() && found->second->facts().epoch == probe.epoch && found->second->rank_of(from) >= 0) {
+  if (found == groups_.end() && probe.about != StallProbe::About::waiting) {
+    answer.state = compare_calls_of_closed(from, probe);
+  } else if (found != groups_.end() && found->second->facts().epoch == probe.epoch &&
+             found->second->rank_of(from) >= 0) {
     answer = found->second->answer_probe(from, probe);
   }
   control_->answer(from, id, encode(answer));
@@ -346,7 +344,8 @@ void Runtime::on_probe(int from, std::uint64_t id, std::span<const std::byte> qu
 void Runtime::on_probe_answer(int from, std::uint64_t, std::span<const std::byte> bytes) {
   const StallAnswer answer = decode_answer(bytes);
   const auto found = groups_.find(answer.group);
-  if (found != groups_.end()) found->second->take_answer(from, answer);
+  if (found == groups_.end()) return take_word_on_closed(from, answer);
+  found->second->take_answer(from, answer);
 }
 
 void Runtime::on_refusal(const control::Refusal& refusal) {

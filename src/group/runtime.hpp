@@ -175,7 +175,9 @@ class Runtime final : public TransportListener,
   void keep_calls_of(const GroupCore& group);
   void note_late_difference(const GroupFacts& facts, const control::Cause& cause);
   void compare_closed(int world_rank, const control::Position& theirs);
-  void compare_calls_of_closed(int world_peer, const StallProbe& probe);
+  [[nodiscard]] StallAnswer::State compare_calls_of_closed(int world_peer, const StallProbe& probe);
+  bool pursue_differences();
+  void take_word_on_closed(int world_peer, const StallAnswer& answer);
   void serve();
   void advance_groups();
   void care_for_groups(TimePoint now);
@@ -216,7 +218,7 @@ class Runtime final : public TransportListener,
   std::map<int, Positions> left_;                                // of ranks that said goodbye
   std::map<std::uint64_t, ClosedGroup> closed_;                  // groups whose handle is gone, by id; the latest
   std::deque<std::uint64_t> closed_order_;
-  std::map<std::uint64_t, control::Cause> open_differences_;  // in those groups: known here, and not named yet
+  std::map<std::uint64_t, OpenDifference> open_differences_;  // in those groups: known here, and not named yet
   std::exception_ptr leave_error_;
   std::map<int, control::Cause> lost_;
   std::set<int> unreachable_;

@@ -10,14 +10,14 @@
 
 #include "base/bytes.hpp"
 #include "base/environment.hpp"
-#include "group/call_history.hpp"
 
 namespace tutti {
 namespace {
 
 constexpr std::size_t waiting_limit = 64;  // ranks named in one answer
 constexpr std::size_t calls_limit = CallHistory::length;
-constexpr std::size_t site_limit = 512;  // characters; of a longer one the end counts
+constexpr std::size_t site_limit = 512;           // characters; of a longer one the end counts
+constexpr std::size_t details_limit = 32 * 1024;  // of longer ones the beginning counts
 
 std::string_view end_of(std::string_view site) { return site.substr(site.size() - std::min(site.size(), site_limit)); }
 
@@ -81,9 +81,10 @@ std::string name_ranks(std::span<const int> ranks) {
 
 std::vector<std::byte> encode(const StallProbe& probe) {
   ByteWriter writer;
-  writer.u64(probe.group).u32(probe.epoch);
+  writer.u8(std::uint8_t(probe.about)).u64(probe.group).u32(probe.epoch);
   write(writer, probe.signature);
-  writer.string(end_of(probe.site));
+  writer.string(end_of(probe.site)).string(std::string_view(probe.details).substr(0, details_limit));
+  writer.u64(probe.digest.calls).u64(probe.digest.sum).u64(probe.digest.refused).u8(probe.digest.is_known ? 1 : 0);
   const std::size_t count = std::min(probe.calls.size(), calls_limit);
   writer.u16(static_cast<std::uint16_t>(count));
   for (std::size_t i = probe.calls.size() - count; i < probe.calls.size(); ++i) write(writer, probe.calls[i]);
@@ -93,10 +94,16 @@ std::vector<std::byte> encode(const StallProbe& probe) {
 StallProbe decode_probe(std::span<const std::byte> bytes) {
   ByteReader reader(bytes, "a stall probe");
   StallProbe probe;
+  const std::uint8_t about = reader.u8();
+  if (about > std::uint8_t(StallProbe::About::earlier_calls))
+    throw MalformedMessage("a stall probe about something unknown");
+  probe.about = static_cast<StallProbe::About>(about);
   probe.group = reader.u64();
   probe.epoch = reader.u32();
   probe.signature = read_signature(reader);
   probe.site = reader.string(site_limit);
+  probe.details = reader.string(details_limit);
+  probe.digest = {.calls = reader.u64(), .sum = reader.u64(), .refused = reader.u64(), .is_known = reader.u8() != 0};
   const std::size_t count = reader.u16();
   if (count > calls_limit) throw MalformedMessage("too many calls in a stall probe");
   for (std::size_t i = 0; i < count; ++i) probe.calls.push_back(read_signature(reader));
@@ -121,7 +128,7 @@ StallAnswer decode_answer(std::span<const std::byte> bytes) {
   answer.group = reader.u64();
   answer.sequence = reader.u64();
   const std::uint8_t state = reader.u8();
-  if (state > std::uint8_t(StallAnswer::State::past_it))
+  if (state > std::uint8_t(StallAnswer::State::forgotten))
     throw MalformedMessage("an unknown state in the answer to a stall probe");
   answer.state = static_cast<StallAnswer::State>(state);
   answer.next_sequence = reader.u64();
@@ -137,8 +144,16 @@ StallAnswer decode_answer(std::span<const std::byte> bytes) {
 }
 
 void StallMap::note(int rank, const StallAnswer& answer, TimePoint now) {
-  answers_[{answer.sequence, rank}] = {answer, now};
+  TimedAnswer& noted = answers_[{answer.sequence, rank}];
+  noted.answer = answer;
+  noted.at = now;
+  if (const auto asked = unanswered_.extract({answer.sequence, rank}))
+    noted.delay = std::max(noted.delay, now - asked.mapped());
   note_site(rank, answer.sequence, answer.site);
+}
+
+void StallMap::note_asked(int rank, std::uint64_t sequence, TimePoint now) {
+  unanswered_.try_emplace({sequence, rank}, now);
 }
 
 void StallMap::note_site(int rank, std::uint64_t sequence, const std::string& site) {
@@ -154,6 +169,7 @@ void StallMap::forget_before(std::uint64_t sequence) {
   answers_.erase(answers_.begin(), answers_.lower_bound({sequence, -1}));
   sites_.erase(sites_.begin(), sites_.lower_bound({sequence, -1}));
   questions_.erase(questions_.begin(), questions_.lower_bound({sequence, -1}));
+  unanswered_.erase(unanswered_.begin(), unanswered_.lower_bound({sequence, -1}));
 }
 
 StallMap::Standing StallMap::standing(int rank, std::uint64_t sequence, TimePoint now, Duration stale) const {
@@ -206,20 +222,20 @@ StallMap::Waits StallMap::waits(const Wait& wait, TimePoint now, Duration stale)
   return waits;
 }
 
-// An intranode group is innermost if nobody in it waits for anyone outside of it. Of ranks that wait for each other, the one that is least far
+// A cycle is innermost if nobody in it waits for anyone outside of it. Of ranks that wait for each other, the one that is least far
 // holds up the others, not they it. −1 if nobody waits for another rank.
 int StallMap::least_far(const Wait& wait, const Waits& waits) const {
   std::map<int, std::set<int>> reached;
   for (const auto& [rank, others] : waits) reached[rank] = reachable(waits, rank);
   int result = -1;
-  double least = 2;
+  std::pair<double, Duration> least{2, Duration(0)};
   for (const auto& [rank, others] : reached) {
     const auto comes_back = [&, from = rank](int other) { return reached[other].contains(from); };
     if (rank == wait.self || others.empty() || !std::all_of(others.begin(), others.end(), comes_back)) continue;
-    const StallAnswer& answer = answers_.at({wait.sequence, rank}).answer;
-    const double share = static_cast<double>(answer.step) / std::max(1, answer.step_count);
-    if (share < least) {
-      least = share;
+    const auto& [answer, at, delay] = answers_.at({wait.sequence, rank});
+    const std::pair far{static_cast<double>(answer.step) / std::max(1, answer.step_count), -delay};
+    if (far < least) {
+      least = far;
       result = rank;
     }
   }
@@ -245,7 +261,7 @@ std::vector<int> StallMap::ends(const Wait& wait, TimePoint now, Duration stale)
 std::string StallMap::describe(int rank, std::uint64_t sequence, TimePoint now, Duration stale) const {
   const auto found = answers_.find({sequence, rank});
   if (found == answers_.end()) return "does not answer";
-  const auto& [answer, at] = found->second;
+  const auto& [answer, at, delay] = found->second;
   if (now - at > stale) return fmt::format("last answered {} ago", format_duration(now - at));
   const std::string elsewhere =
       answer.elsewhere.empty() ? "is in no call" : fmt::format("waits in {}", answer.elsewhere);
@@ -258,6 +274,9 @@ std::string StallMap::describe(int rank, std::uint64_t sequence, TimePoint now, 
       return fmt::format("is at step {} of {}{}{}", answer.step, answer.step_count,
                          answer.site.empty() ? "" : ", called at ", answer.site);
     case StallAnswer::State::past_it: return "has finished the call";
+    case StallAnswer::State::differs:
+    case StallAnswer::State::agrees:
+    case StallAnswer::State::forgotten: break;  // never noted: they are answers to other questions
   }
   return "is in an unknown state";
 }

@@ -17,16 +17,24 @@
 #include <tutti/clock.hpp>
 #include <tutti/request.hpp>
 
+#include "group/call_history.hpp"
+
 namespace tutti {
 
-/// "I am in this call of this group and wait for you."
 struct StallProbe {
   static constexpr std::uint64_t message_call = ~std::uint64_t{0};  // number of the call: a message, which has none
+  enum class About : std::uint8_t {
+    waiting = 0,       // "I am in this call of this group and wait for you"
+    this_call = 1,     // "in this call you asked for something else": the one who is asked knows both, and says so
+    earlier_calls = 2  // "one of the calls before was another one with you": these are the latest ones
+  };
+  About about = About::waiting;
   std::uint64_t group = 0;
   std::uint32_t epoch = 0;
-  Signature signature;
-  std::string site{};  // where the program made the call; empty: not known
-  /// If there are any: "these are my latest calls, and one of them was another one with you".
+  Signature signature{};
+  std::string site{};     // where the program made the call; empty: not known
+  std::string details{};  // this_call: what the signature has as a hash only, in words
+  CallDigest digest{};    // earlier_calls: of those before the one that showed it
   std::vector<Signature> calls{};
 };
 
@@ -36,6 +44,10 @@ struct StallAnswer {
     not_there_yet = 1,  // has not made this call; next_sequence says how far it is
     waiting = 2,        // is in the call, and waits itself
     past_it = 3,        // has finished the call
+    // Asked about differences: it tells the group which call it was; there are none; it is too long ago.
+    differs = 4,
+    agrees = 5,
+    forgotten = 6,
   };
   std::uint64_t group = 0;
   std::uint64_t sequence = 0;  // the call it was asked about
@@ -70,12 +82,15 @@ class StallMap {
   /// Whether the rank waits in the call as well, as far as is known: it was asked, and answered or had its time to.
   enum class Standing : std::uint8_t { unknown, asked, waits, does_not_wait };
   [[nodiscard]] Standing standing(int rank, std::uint64_t sequence, TimePoint now, Duration stale) const;
+  /// The rank is asked about the call. How long it takes to answer counts where nothing else tells ranks apart.
+  void note_asked(int rank, std::uint64_t sequence, TimePoint now);
   void note_question(int rank, std::uint64_t sequence, TimePoint now);
   /// All calls before this one have ended.
   void forget_before(std::uint64_t sequence);
   /// Follows the chains of waiting from what rank `self` waits for in call `sequence`. Returns the ranks at their ends, sorted; answers
   /// older than `stale` count as none. A rank that waits for one that has finished the call is an end itself: what it waits for
-  /// was sent. Where ranks wait for each other in an intranode group, the one of the innermost intranode group that is least far stands for it.
+  /// was sent. Where ranks wait for each other in a cycle, the one of the innermost cycle that is least far stands for it, and of those equally
+  /// far the one that takes longest to answer.
   struct Wait {
     int self = 0;
     std::span<const int> waiting_for;
@@ -103,10 +118,12 @@ class StallMap {
   struct TimedAnswer {
     StallAnswer answer;
     TimePoint at;
+    Duration delay{};  // the longest that the rank took to answer about this call
   };
   std::map<std::pair<std::uint64_t, int>, std::string> sites_;
-  std::map<std::pair<std::uint64_t, int>, TimePoint> questions_;  // whether they wait as well
-  std::map<std::pair<std::uint64_t, int>, TimedAnswer> answers_;  // by call and rank: several calls may be under way
+  std::map<std::pair<std::uint64_t, int>, TimePoint> questions_;   // whether they wait as well
+  std::map<std::pair<std::uint64_t, int>, TimePoint> unanswered_;  // since when
+  std::map<std::pair<std::uint64_t, int>, TimedAnswer> answers_;   // by call and rank: several calls may be under way
 };
 
 }  // namespace tutti

@@ -46,7 +46,7 @@ TEST(Stall, WhereARankMadeItsCallIsToldAndForgottenWithTheCall) {
   answer.site = std::string(600, 'x') + "train.py:41";
   const StallAnswer received = decode_answer(encode(answer));
   EXPECT_THAT(received.site, testing::EndsWith("xtrain.py:41"));
-  EXPECT_EQ(decode_probe(encode(StallProbe{.group = 1, .signature = {}, .site = "a.py:3"})).site, "a.py:3");
+  EXPECT_EQ(decode_probe(encode(StallProbe{.group = 1, .site = "a.py:3"})).site, "a.py:3");
   StallMap map;
   map.note(1, received, start);
   map.note_site(3, 7, "b.py:5");
@@ -120,6 +120,18 @@ TEST(Stall, WhoeverWaitsForARankThatIsThroughHoldsUpTheOthers) {
   EXPECT_THAT(ends(map, {1}), ElementsAre(2));
 }
 
+TEST(Stall, OfRanksThatAreEquallyFarTheOneThatTakesLongestToAnswerHoldsUpTheOthers) {
+  StallMap map;
+  for (const int rank : {1, 2, 3}) map.note_asked(rank, 7, start - 1s);
+  map.note(1, waiting_for({2, 3}), start - 990ms);
+  map.note(2, waiting_for({1, 3}), start - 990ms);
+  map.note_asked(3, 7, start - 800ms);  // again, before it answers
+  map.note(3, waiting_for({1, 2}), start - 600ms);
+  map.note_asked(3, 7, start - 500ms);
+  map.note(3, waiting_for({1, 2}), start - 500ms);
+  EXPECT_THAT(ends(map, {1, 2, 3}), ElementsAre(3));
+}
+
 TEST(Stall, AnswersAboutOneCallDoNotHideThoseAboutAnother) {
   StallMap map;
   StallAnswer other = waiting_for({5});
@@ -151,6 +163,16 @@ TEST(Stall, MessagesSurviveTheWire) {
   EXPECT_EQ(read.group, 9u);
   EXPECT_EQ(read.epoch, 2u);
   EXPECT_EQ(read.signature, probe.signature);
+  const StallProbe question{.about = StallProbe::About::earlier_calls,
+                            .group = 9,
+                            .details = " of shape (3, 4)",
+                            .digest = {.calls = 4, .sum = 5, .refused = 6, .is_known = false},
+                            .calls = {probe.signature}};
+  const StallProbe asked = decode_probe(encode(question));
+  EXPECT_EQ(asked.about, question.about);
+  EXPECT_EQ(asked.details, question.details);
+  EXPECT_EQ(asked.digest, question.digest);
+  EXPECT_EQ(asked.calls, question.calls);
   const StallAnswer answer = decode_answer(encode(waiting_for({4, 2})));
   EXPECT_THAT(answer.waiting_for, ElementsAre(4, 2));
   EXPECT_EQ(answer.step_count, 9);
@@ -161,7 +183,7 @@ TEST(Stall, MalformedMessagesAreRefused) {
   for (std::size_t length = 0; length < bytes.size(); ++length) {
     EXPECT_THROW((void)decode_probe(std::span(bytes).first(length)), MalformedMessage);
   }
-  bytes[20] = std::byte{200};  // the verb
+  bytes[21] = std::byte{200};  // the verb
   EXPECT_THROW((void)decode_probe(bytes), MalformedMessage);
   auto answer = encode(waiting_for({1}));
   answer[16] = std::byte{17};  // the state

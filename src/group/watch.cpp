@@ -48,6 +48,11 @@ void GroupCore::look_after(TimePoint now) {
     return;
   }
   settle_difference(now);
+  if (difference_ &&
+      difference_->is_certain) {  // nothing ends well any more; the deadline bounds the wait for more words
+    if (now >= earliest_deadline_) request_abort(difference_->otherwise);
+    return;
+  }
   if (failing_count_ > 0 || somebody_left_ || now >= earliest_deadline_) look_at_all(now);
   if (!proposed_ && !collectives_.empty()) watch_oldest(now);
   if (!proposed_ && !messages_.empty()) watch_messages(now);
@@ -85,10 +90,11 @@ void GroupCore::watch_oldest(TimePoint now) {
     watched_since_ = std::max(operation.started_at, looked_at_);
   }
   const Duration waited = now - watched_since_;
-  if (waited < probe_after) return;
   const Duration last_question = std::clamp(operation.timeout / 4, last_question_min, last_question_max);
+  // Also one that has just become the oldest: it has waited behind others, and its time is over as well.
   const bool last_time = earliest_deadline_ - now < last_question && now - operation.probed_at >= last_question;
-  if (now - operation.probed_at < until_next_probe(waited) && !last_time) return;
+  const bool is_time = waited >= probe_after && now - operation.probed_at >= until_next_probe(waited);
+  if (!is_time && !last_time) return;
   operation.probed_at = now;
   const Progress where = progress_of(operation);
   probe(operation, where, last_time ? last_probes_max : probes_max);
@@ -138,6 +144,7 @@ void GroupCore::ask(int rank, const Operation& operation) {
   signature.sequence = stall_key(operation);
   const auto bytes =
       encode(StallProbe{.group = facts_.id, .epoch = facts_.epoch, .signature = signature, .site = operation.site});
+  stalls_.note_asked(rank, signature.sequence, runtime_->clock().now());
   runtime_->control().probe(facts_.world_of[static_cast<std::size_t>(rank)], bytes);
 }
 
@@ -171,8 +178,8 @@ void GroupCore::consider_warning(Operation& operation, TimePoint now) {
 StallAnswer GroupCore::answer_probe(int world_rank, const StallProbe& probe) {
   const std::uint64_t sequence = probe.signature.sequence;
   StallAnswer answer{.group = facts_.id, .sequence = sequence, .next_sequence = calls_.next()};
-  if (!probe.calls.empty()) {
-    compare_calls(world_rank, probe.calls);
+  if (probe.about != StallProbe::About::waiting) {
+    answer.state = compare_calls(world_rank, probe);
     return answer;
   }
   const Operation* const operation = running(sequence);
@@ -204,6 +211,10 @@ StallAnswer GroupCore::answer_probe(int world_rank, const StallProbe& probe) {
 
 void GroupCore::take_answer(int world_rank, const StallAnswer& answer) {
   const int rank = rank_of(world_rank);
+  using State = StallAnswer::State;
+  const bool is_about_difference = answer.state >= State::differs;
+  if (is_about_difference || answer.state == State::unknown_group) take_word_on_difference(world_rank, answer.state);
+  if (is_about_difference) return;
   Operation* const operation = running(answer.sequence);
   if (rank < 0 || (operation == nullptr && answer.sequence != StallProbe::message_call)) return;
   const TimePoint now = runtime_->clock().now();

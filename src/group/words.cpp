@@ -5,6 +5,7 @@
 
 #include "group/core.hpp"
 #include "group/runtime.hpp"
+#include "group/structure_words.hpp"
 
 namespace tutti {
 
@@ -32,13 +33,15 @@ std::string GroupCore::call_text(const Operation& operation) const {
                      signature.count, operation.transfer.envelope.tag, is_send ? "to" : "from", peer, name());
 }
 
-// What the signature has as a hash only.
-std::string GroupCore::shape_text(const Operation& operation) {
-  const Request& request = operation.request;
+std::string details_of(const Request& request) {
+  if (const std::string tree = structure_words(request.structure); !tree.empty()) return " of " + tree;
   const View& any = request.input.present() ? request.input : request.output;
-  if (operation.is_message() || !any.present()) return {};
+  if (!any.present()) return {};
   std::string text = fmt::format(" of shape ({})", fmt::join(any.shape(), ", "));
+  if (request.stack) text += ", stacked";
   if (request.axis != 0) text += fmt::format(", axis {}", request.axis);
+  if (request.concat_axis != 0) text += fmt::format(", joined along axis {}", request.concat_axis);
+  if (!request.sizes.empty()) text += fmt::format(", sizes {}", request.sizes);
   if (reduces(request.verb) && request.op.kind() == Op::Kind::premul)
     text += fmt::format(", factor {}", request.op.factor());
   if (!request.pairs.empty()) text += fmt::format(", pairs {}", request.pairs);

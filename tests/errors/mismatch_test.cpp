@@ -79,7 +79,20 @@ TEST_P(Mismatches, OfTheShapeWhenTheCountIsTheSame) {
         const std::int64_t wide[] = {3, 4}, tall[] = {4, 3};
         g.all_reduce(g.rank() == 1 ? View(x.data(), DType::float32, wide) : View(x.data(), DType::float32, tall));
       },
-      "all_reduce #1", "shape");
+      "of shape (3, 4)", "of shape (4, 3)");
+}
+
+TEST_P(Mismatches, OfTheShapeOfCallsThatAreOverWhereTheDifferenceShows) {
+  expect_mismatch(
+      GetParam(),
+      [](Group& g) {
+        std::vector<float> x(12);
+        const std::int64_t wide[] = {3, 4}, tall[] = {4, 3};
+        // The others send nothing to the root, and the root nothing to them that tells: all return.
+        if (g.rank() == 1) g.broadcast(View(x.data(), DType::float32, wide), {.root = 1});
+        if (g.rank() != 1) g.broadcast(View(x.data(), DType::float32, tall), {.root = 1});
+      },
+      "of shape (3, 4)", "of shape (4, 3)");
 }
 
 TEST_P(Mismatches, OfCountsOnTwoSidesOfAnAlgorithmsThreshold) {
@@ -119,7 +132,7 @@ TEST_P(Mismatches, OfTheFactor) {
         std::vector<float> x(10);
         g.all_reduce(x, {.op = Op::premul(g.rank() == 0 ? 0.5 : 0.25)});
       },
-      "premul", "factor");
+      "factor 0.5", "factor 0.25");
 }
 
 TEST_P(Mismatches, OfTheOrder) {
@@ -146,7 +159,7 @@ TEST_P(Mismatches, OfThePairsOfAPermutation) {
         std::vector<float> x(10), y(10);
         g.permute(x, y, g.rank() == 0 ? Pairs{{0, 1}} : Pairs{{1, 0}});
       },
-      "permute #1", "pairs");
+      "pairs [(0, 1)]", "pairs [(1, 0)]");
 }
 
 TEST_P(Mismatches, WhereARanksCallHadAlreadyReturned) {

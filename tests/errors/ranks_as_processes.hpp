@@ -46,7 +46,10 @@ class RankProcesses {
       pids_[rank] = pid;
     }
   }
-  void kill(int rank) { ::kill(pids_[static_cast<std::size_t>(rank)], SIGKILL); }
+  void kill(int rank) { signal(rank, SIGKILL); }
+  void signal(int rank, int number) { ::kill(pids_[static_cast<std::size_t>(rank)], number); }
+  /// In a rank: writes the file "WHAT.RANK", for wait_for_file().
+  void note(std::string_view what, int rank) const { std::ofstream(folder_ / fmt::format("{}.{}", what, rank)) << ""; }
   /// Waits until a rank has written a file called `name` into the common folder.
   bool wait_for_file(const std::string& name, std::chrono::milliseconds limit) const {
     const auto end = std::chrono::steady_clock::now() + limit;

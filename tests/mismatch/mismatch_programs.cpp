@@ -20,6 +20,7 @@
 #include <map>
 #include <thread>
 
+#include "base/line_writer.hpp"
 #include "verdict.hpp"
 
 namespace {
@@ -78,6 +79,7 @@ std::string run_seed(std::uint64_t seed, bool tells_all) {
   {
     const CapturedLog captured;
     endings = play(program);
+    tutti::LineWriter::of_stderr().flush(std::chrono::seconds(10));  // a thread of its own writes what is logged
     log = captured.text();
   }
   const std::vector<Violation> violations = judge(program, endings, log);

@@ -3,6 +3,7 @@
 //
 //   number_ranks every [finalize]   every verb once, messages, groups from groups; leaves by returning, or by finalize()
 //   number_ranks bare               one all_reduce and return: nothing holds the ranks together at the end
+//   number_ranks large              calls of 1 MB: over a slow link each takes longer than silence is borne
 //   number_ranks init               joins, meets the others once and returns: for bench/init_time.py
 #include <fmt/format.h>
 
@@ -77,6 +78,15 @@ void groups(Group& world) {
     make(half, {.verb = Verb::all_reduce, .length = 20, .seed = 8});
 }
 
+void large_calls(Group& world) {
+  std::vector<float> x(250'000, 1.0f);
+  world.all_reduce(x);
+  for (const float value : x) check(value == static_cast<float>(world.size()), "all_reduce of ones");
+  std::vector<float> last(250'000, static_cast<float>(world.rank()));
+  world.broadcast(last, {.root = world.size() - 1});
+  for (const float value : last) check(value == static_cast<float>(world.size() - 1), "broadcast from the last rank");
+}
+
 int run(const std::string& mode, bool finalizes) {
   Group world = init({.timeout = timeout});
   if (mode == "every") {
@@ -87,6 +97,8 @@ int run(const std::string& mode, bool finalizes) {
     std::vector<float> x(1000, 1.0f);
     world.all_reduce(x);
     for (const float value : x) check(value == static_cast<float>(world.size()), "all_reduce of ones");
+  } else if (mode == "large") {
+    large_calls(world);
   } else {
     world.barrier();
   }
@@ -98,8 +110,8 @@ int run(const std::string& mode, bool finalizes) {
 
 int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
-  if (mode != "every" && mode != "bare" && mode != "init") {
-    fmt::print(stderr, "usage: number_ranks every|bare|init [finalize]\n");
+  if (mode != "every" && mode != "bare" && mode != "large" && mode != "init") {
+    fmt::print(stderr, "usage: number_ranks every|bare|large|init [finalize]\n");
     return 2;
   }
   try {

@@ -259,5 +259,28 @@ def test_different_trees_are_a_mismatch(world, rank, other, verb):
 
 def test_the_hash_of_a_structure_is_the_same_in_every_process():
     flat = _tree.flatten({"b": 1, "a": [None, 2.0]}, "test")
-    assert flat.text == "{ ['a'] ( [0] - [1] x ) ['b'] x )"
-    assert _tree.hash_of(flat.text) == 660538428382329025
+    assert flat.text == "{ ['a'] ( [0] - [1] x ) ['b'] x }"
+    assert _tree.hash_of(flat.text) == 5832333676664373001
+
+
+@pytest.mark.ranks(2)
+def test_trees_with_other_keys_are_named_on_both_sides(world, rank):
+    group = world.split(0)
+    key = "weight" if rank == 0 else "bias"
+    with pytest.raises(tutti.Mismatch) as error:
+        tutti.all_reduce({"layer": {key: np.ones(3, np.float32)}, "other": np.ones(3, np.float32)}, group=group)
+        tutti.barrier(group=group, timeout=20)
+    assert "['layer'] { ['weight'] float32(3,) }" in str(error.value)
+    assert "['layer'] { ['bias'] float32(3,) }" in str(error.value)
+
+
+@pytest.mark.ranks(2)
+def test_of_large_trees_the_part_that_differs_is_shown(world, rank):
+    group = world.split(0)
+    tree = {f"layer{i:04}": np.ones(3, np.float32) for i in range(500)}
+    tree["layer0400"] = np.ones((4, 2) if rank == 0 else (2, 4), np.float32)
+    with pytest.raises(tutti.Mismatch) as error:
+        tutti.all_reduce(tree, group=group)
+        tutti.barrier(group=group, timeout=20)
+    assert "['layer0400'] float32(4, 2)" in str(error.value) and "['layer0400'] float32(2, 4)" in str(error.value)
+    assert "layer0001" not in str(error.value) and len(str(error.value)) < 1500
