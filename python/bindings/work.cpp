@@ -43,8 +43,8 @@ Duration wait_limit(nb::handle timeout) {
 /// Which ranks of the group an operation that has not ended is waiting for; empty: not known. Under the runtime's lock.
 std::string awaited_by(const Operation& operation) {
   if (operation.is_message()) return operation.from_anyone ? "any rank" : fmt::format("rank {}", operation.peer);
-  if (operation.task == nullptr) return operation.waits_for_turn ? "earlier calls on the group" : "";
-  const std::vector<int> ranks = operation.task->progress().waiting_for;
+  if (operation.call == nullptr) return operation.waits_for_turn ? "earlier calls on the group" : "";
+  const std::vector<int> ranks = operation.call->progress().waiting_for;
   if (ranks.empty()) return "";
   return fmt::format("rank{} {}", ranks.size() > 1 ? "s" : "", fmt::join(ranks, ", "));
 }

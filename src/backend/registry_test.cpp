@@ -12,7 +12,8 @@
 
 #include <tutti/error.hpp>
 
-#include "transport/alone.hpp"
+#include "link/alone_link.hpp"
+#include "messages/messages.hpp"
 
 namespace tutti {
 namespace {
@@ -39,7 +40,8 @@ class Registry : public testing::Test {
  protected:
   GroupFacts facts{.rank = 0, .size = 1, .id = 1, .world_of = {0}};
   Table table;
-  transport::AloneTransport transport{steady_clock()};
+  messages::Messages transport{
+      messages::MessagesSetup{.clock = steady_clock(), .network = std::make_unique<link::AloneLink>(steady_clock())}};
   std::array<float, 2> data{1.0f, 2.0f};
 };
 

@@ -168,11 +168,8 @@ CallOf GroupCore::call_of(const Signature& own) const {
     call.details = details_of(operation->request);
     return call;
   }
-  for (const CachedCall& cached : cached_calls_) {  // it is over, but calls like it may be remembered
-    Signature like = cached.admitted.signature;
-    like.sequence = own.sequence;
-    if (cached.is_known && like.is_same_call(own)) call.details = details_of(cached.asked);
-  }
+  // The call is over, but its shape may still be known.
+  if (const CachedCall* const known = prepared_.find(own)) call.details = details_of(known->asked());
   return call;
 }
 

@@ -93,6 +93,15 @@ CachedCall* PreparedCalls::search(const CallTerms& terms) {
   return nullptr;
 }
 
+const CachedCall* PreparedCalls::find(const Signature& signature) const {
+  for (const auto& call : calls_) {
+    Signature like = call->checked().signature;
+    like.sequence = signature.sequence;
+    if (like.is_same_call(signature)) return call.get();
+  }
+  return nullptr;
+}
+
 CachedCall& PreparedCalls::add(std::shared_ptr<CachedCall> call, const CallTerms& terms) {
   CachedCall& added = *call;
   if (latest_ != nullptr) latest_->followed_by = &added;

@@ -66,6 +66,8 @@ class CachedCall : public std::enable_shared_from_this<CachedCall> {
            terms.output.is_like(asked_.output) && position_.holds_for(terms.input, terms.output) &&
            (terms.rest == nullptr ? is_simple_ : has_same_rest(*terms.rest));
   }
+  /// The request as it came, with the arrays that the first call of this shape had.
+  [[nodiscard]] const Request& asked() const { return asked_; }
   /// The checked request, with the arrays that the first call of this shape had.
   [[nodiscard]] const Request& checked() const { return checked_; }
   [[nodiscard]] Backend& backend() const { return backend_; }
@@ -120,6 +122,8 @@ class PreparedCalls {
       return latest_ = latest_->followed_by;
     return search(terms);
   }
+  /// A shape whose calls have this signature, but for number and history; null: none is known.
+  [[nodiscard]] const CachedCall* find(const Signature& signature) const;
   /// A new one. Where there are too many, another goes that is neither under way nor held by the program.
   CachedCall& add(std::shared_ptr<CachedCall> call, const CallTerms& terms);
   void clear();

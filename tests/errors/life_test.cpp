@@ -96,7 +96,9 @@ TEST(Life, ACollectiveThatIsInterruptedBreaksItsGroupWithThatCauseAndNoOther) {
     std::vector<int> data(50'000, 1);
     if (world.rank() == 0) {
       GroupCore& core = *group.core();
-      const auto call = core.start({.verb = Verb::all_reduce, .input = View(data), .output = View(data)}, 60s);
+      const View array(data);
+      GroupCore::Entry entry;
+      const auto call = core.start(entry, {.verb = Verb::all_reduce, .input = array, .output = array}, 60s);
       core.interrupt(*call);
       std::ranges::fill(data, -7);
       lives.mark("interrupted");
