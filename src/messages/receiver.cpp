@@ -253,8 +253,11 @@ std::uint64_t Receiver::frame_begins(Peer& peer, const Frame& frame, std::int64_
   return number;
 }
 
+// Nothing is found if another link has lost the peer in the meantime.
 std::byte* Receiver::landing(std::uint64_t number) {
-  const Landing& landing = *landings_.find(number);
+  const Landing* const found = landings_.find(number);
+  if (found == nullptr) return nullptr;
+  const Landing& landing = *found;
   switch (landing.kind) {
     case Landing::Kind::receive: return landing.receive->to;
     case Landing::Kind::unexpected: return landing.message->payload.get();
@@ -265,7 +268,9 @@ std::byte* Receiver::landing(std::uint64_t number) {
 }
 
 void Receiver::frame_ends(std::uint64_t number) {
-  const Landing landing = *landings_.find(number);
+  const Landing* const found = landings_.find(number);
+  if (found == nullptr) return;
+  const Landing landing = *found;
   Peer& peer = peer_at(landing.peer);
   landings_.remove(number);
   if (peer.is_gone) return;
