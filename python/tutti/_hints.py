@@ -1,4 +1,4 @@
-# _hints.py: words of other libraries, and what they are called here.
+# _hints.py: names of other libraries, and their counterparts here.
 # SPDX-License-Identifier: Apache-2.0
 """Looked at only when a name is not found: a name of torch.distributed, MPI or Horovod leads to the name that
 Tutti has for the same thing."""

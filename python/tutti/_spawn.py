@@ -82,7 +82,7 @@ def _common_environment(size: int, store: str, secret: str) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _environment(variables: dict[str, str]) -> Iterator[None]:
-    """Children are born with these variables: libraries read some of them when they are loaded."""
+    """Children are started with these variables: libraries read some of them when they are loaded."""
     before = dict(os.environ)
     os.environ.clear()
     os.environ.update(variables)
@@ -94,7 +94,7 @@ def _environment(variables: dict[str, str]) -> Iterator[None]:
 
 
 def _tie_to_parent(parent: int) -> None:
-    """A rank does not outlive the script, even if that is killed."""
+    """A rank does not outlive the script, even if the script is killed."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)

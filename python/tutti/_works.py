@@ -1,4 +1,4 @@
-# _works.py: several calls under way as one.
+# _works.py: several asynchronous calls as one Work.
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
