@@ -1,5 +1,5 @@
-// apply.cpp: the entry of every verb: NumPy arrays are served here, everything else by tutti/_dispatch.py and, for messages,
-// by tutti/_messages.py.
+// apply.cpp: the entry of every verb: serves NumPy arrays; everything else goes to tutti/_dispatch.py, and messages
+// to tutti/_messages.py.
 // SPDX-License-Identifier: Apache-2.0
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>

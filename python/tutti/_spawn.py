@@ -1,8 +1,8 @@
 # _spawn.py: ranks as processes of a script, without a launcher.
 # SPDX-License-Identifier: Apache-2.0
 """The parent serves the store at which the ranks meet, as tuttirun does, and listens to each on a pipe: a result, an
-error, or silence and an exit status. The first failure ends the others; what is raised is its cause, not what its loss
-did to the rest."""
+error, or silence and an exit status. The first failure ends the others; its cause is raised, not the errors
+that followed from it."""
 
 from __future__ import annotations
 
