@@ -1,5 +1,5 @@
-// apply.cpp: where every verb of the package comes by: NumPy arrays are served here, everything else by tutti/_dispatch.py
-// and, if it is a message, by tutti/_messages.py.
+// apply.cpp: the entry of every verb: serves NumPy arrays; everything else goes to tutti/_dispatch.py, and messages
+// to tutti/_messages.py.
 // SPDX-License-Identifier: Apache-2.0
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -138,8 +138,8 @@ nb::object apply(const Call& call, nb::handle x, nb::handle out, nb::handle grou
   return dispatch(call, x, out, member, async_op, timeout);
 }
 
-/// The world's array, a new result, no deadline of its own. Two arguments that are never None get the quickest entry that
-/// nanobind has.
+/// The world's array, a new result, no deadline of its own. Two arguments that are never None get the quickest entry
+/// that nanobind has.
 nb::object apply_plain(const Call& call, nb::handle x) {
   return apply(call, x, nb::none(), nb::none(), false, nb::none());
 }

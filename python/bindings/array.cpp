@@ -1,4 +1,4 @@
-// array.cpp: whatever holds elements in Python, seen as a View.
+// array.cpp: Python objects with elements, as a View.
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings/array.hpp"
 
@@ -124,7 +124,7 @@ Array array_over(std::uintptr_t pointer, std::string_view dtype, const Lengths& 
           .owner = std::move(owner)};
 }
 
-/// nanobind's own carrier of DLPack and the buffer protocol.
+/// nanobind's own class for DLPack and the buffer protocol.
 nb::object exported(nb::handle self) {
   const auto& array = nb::cast<const Array&>(self);
   std::vector<std::size_t> shape(array.view.shape().begin(), array.view.shape().end());

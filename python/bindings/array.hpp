@@ -1,4 +1,4 @@
-// array.hpp: whatever holds elements in Python, seen as a View.
+// array.hpp: Python objects with elements, as a View.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,7 +18,7 @@ struct Held {
   nb::object owner{};
 };
 
-/// What tutti.Array is: memory of anyone's, with a shape. It speaks DLPack and the buffer protocol.
+/// tutti.Array: memory of any owner, with a shape. It supports DLPack and the buffer protocol.
 struct Array {
   View view{};
   nb::object owner{};                   // Python's, or
@@ -28,8 +28,8 @@ struct Array {
 
 enum class Use { read, write };
 
-/// Looks at an object: a NumPy array, an Array, anything with DLPack or the buffer protocol, or None (a view of nothing). Throws
-/// InvalidArgument that says what the object is and what would do.
+/// Looks at an object: a NumPy array, an Array, anything with DLPack or the buffer protocol, or None (a view of
+/// nothing). Throws InvalidArgument that says what the object is and what would do.
 Held hold(nb::handle object, Use use);
 
 /// Through the table of C functions that its type carries (see exchange.hpp). False: it carries none. Throws for what cannot be seen so.

@@ -1,4 +1,4 @@
-// conceal.cpp: Python copies the environment when it starts, into bytes that outlive their names.
+// conceal.cpp: removes the secret from Python's copy of the environment.
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings/conceal.hpp"
 

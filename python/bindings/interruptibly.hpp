@@ -1,4 +1,4 @@
-// interruptibly.hpp: waiting that Ctrl-C ends, for calls of the core that know nothing of Python's signals.
+// interruptibly.hpp: a wait that Ctrl-C ends, for calls of the core, which does not handle Python's signals.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,8 +12,8 @@
 
 namespace tutti::python {
 
-/// What `work` gives, run on a thread of its own without the GIL. If a signal's handler raises meanwhile, that thread is left to
-/// itself, so `work` has to own what it uses; it ends by its deadline. With the GIL.
+/// What `work` gives, run on a thread of its own without the GIL. If a signal's handler raises meanwhile, that thread
+/// is left to itself, so `work` has to own what it uses; it ends by its deadline. With the GIL.
 template <class Work>
 auto interruptibly(Work work) {
   using Result = std::invoke_result_t<Work>;

@@ -17,7 +17,7 @@ xla::ffi::Error error_for_xla(const std::exception_ptr& thrown);
 /// Throws the error whose text is part of what XLA said; returns if there is none.
 void rethrow_if_ours(std::string_view said);
 
-/// A call of a program went well: nobody need be told of one before it that failed.
+/// A call of a program succeeded: an earlier failure need not be reported any more.
 void note_success();
 /// What the latest call of a program said if it failed and was not thrown since, and nothing the next time.
 std::string take_unseen_failure();

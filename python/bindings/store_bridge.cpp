@@ -81,7 +81,7 @@ class PythonStore : public Store {
   nb::object store_;
 };
 
-/// Where and as whom to meet.
+/// The store to meet in, and this process's rank.
 struct StoreRendezvous {
   std::shared_ptr<Store> store;
   int rank = 0;

@@ -1,4 +1,4 @@
-// store_server.cpp: a place for ranks to meet, served by a process that starts them itself.
+// store_server.cpp: a rendezvous store, served by a process that starts its ranks itself.
 // SPDX-License-Identifier: Apache-2.0
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>

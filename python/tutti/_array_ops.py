@@ -1,11 +1,11 @@
-# _array_ops.py: the few array operations that parallel layers need, in each framework's own words.
+# _array_ops.py: the few array operations that parallel layers need, for each framework.
 # SPDX-License-Identifier: Apache-2.0
 """A layer that is split over ranks is the same formula in NumPy, PyTorch, JAX and TensorFlow. What differs is how each
 of them slices, multiplies and, above all, how it is told that a function has a gradient of our choosing:
 
-    conjugate(x, forward, backward)     y = forward(x); the gradient of x is backward(gradient of y)
+    custom_vjp(x, forward, backward)    y = forward(x); the gradient of x is backward(gradient of y)
 
-A frame has these, and is found by the array it is to work on."""
+Each framework has a class with these; array_ops_of() finds it by the array."""
 from __future__ import annotations
 
 import functools
@@ -275,7 +275,7 @@ def _ops(kind: str) -> NumpyOps:
 
 
 def array_ops_of(x: Any, what: str) -> Any:
-    """The frame of the framework that an array belongs to."""
+    """The operations of the framework that an array belongs to."""
     kind = adapters.kind_of(x)
     if kind not in _OPS:
         if kind == "dlpack":

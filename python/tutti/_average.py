@@ -87,7 +87,7 @@ def _reduced(call: Any, tree: Any, flat: Any, group: Any, timeout: float | None)
 
 
 def _number(value: Any) -> float | None:
-    """None under a compiler, where nobody knows it yet."""
+    """None under a compiler, where it is not known yet."""
     try:
         return value.__float__()  # not float(value): TensorFlow's AutoGraph would make an operation of it
     except Exception:

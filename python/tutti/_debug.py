@@ -59,7 +59,7 @@ def _place(group: _native.Group) -> str:
 
 
 def _attach_command(name: str) -> str:
-    """What one calls to type here; in a job of Slurm, from wherever that is known."""
+    """The command that attaches a terminal to this rank; in a Slurm job, with the node if it is known."""
     command = f"{shlex.quote(sys.executable)} -m tutti.attach {name}"
     job, node = os.environ.get("SLURM_JOB_ID"), os.environ.get("SLURMD_NODENAME")
     if job is None or node is None:

@@ -1,4 +1,4 @@
-# _hints.py: words of other libraries, and what they are called here.
+# _hints.py: names of other libraries, and their counterparts here.
 # SPDX-License-Identifier: Apache-2.0
 """Looked at only when a name is not found or an argument makes no sense: users of mpi4py, torch.distributed, Horovod and
 JAX are told what the same thing is called here."""

@@ -1,4 +1,4 @@
-# _kinds.py: whose array the root of a broadcast or scatter has, for ranks that pass None.
+# _kinds.py: the framework of the root's array in a broadcast or scatter, for ranks that pass None.
 # SPDX-License-Identifier: Apache-2.0
 """Shape and dtype come with the data, and so does a number for the framework: a rank that passed nothing gets the kind
 of array that the root sent. The numbers travel between ranks: never renumber them."""

@@ -1,4 +1,4 @@
-# _lifecycle.py: joining a job, where this process stands in it, and leaving it.
+# _lifecycle.py: joining a job, this process's place in it, and leaving it.
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def connector() -> Connector:
 
 
 def _finalize_at_exit() -> None:
-    """What goes wrong here has no caller left to be raised to: it is printed, and the process fails."""
+    """There is no caller left to raise to: an error is printed, and the process fails."""
     try:
         finalize()
     except Exception:

@@ -93,7 +93,7 @@ _known_even: set[tuple[int, int]] = set()
 
 
 def _require_even(length: int, members: Any, what: str) -> None:
-    """Asks the others once whether they have as much: uneven parts would be taken for others than they are."""
+    """Checks once that all ranks have parts of the same length: uneven parts would be misinterpreted."""
     import numpy as np
 
     if (members.id, length) in _known_even:

@@ -1,4 +1,4 @@
-# _pmap.py: a function of arrays, each rank doing its share.
+# _pmap.py: a function over arrays that are split over the ranks.
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-# _runs.py: arrays laid end to end, and which run of them each rank has: how ZeRO shares out, in any framework.
+# _runs.py: arrays laid end to end, and the run of them that each rank owns: ZeRO's sharding, for any framework.
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # _spawn.py: ranks as processes of a script, without a launcher.
 # SPDX-License-Identifier: Apache-2.0
 """The parent serves the store at which the ranks meet, as tuttirun does, and listens to each on a pipe: a result, an
-error, or silence and an exit status. The first failure ends the others; what is raised is its cause, not what its loss
-did to the rest."""
+error, or silence and an exit status. The first failure ends the others; its cause is raised, not the errors
+that followed from it."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _common_environment(size: int, store: str, secret: str) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _environment(variables: dict[str, str]) -> Iterator[None]:
-    """Children are born with these variables: libraries read some of them when they are loaded."""
+    """Children are started with these variables: libraries read some of them when they are loaded."""
     before = dict(os.environ)
     os.environ.clear()
     os.environ.update(variables)
@@ -95,7 +95,7 @@ def _environment(variables: dict[str, str]) -> Iterator[None]:
 
 
 def _tie_to_parent(parent: int) -> None:
-    """A rank does not outlive the script, even if that is killed."""
+    """A rank does not outlive the script, even if the script is killed."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)

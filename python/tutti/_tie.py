@@ -1,4 +1,4 @@
-# _tie.py: a result that a rank does not use takes part in its backward pass all the same.
+# _tie.py: makes a result that a rank does not use take part in its backward pass.
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 

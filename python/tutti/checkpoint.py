@@ -1,4 +1,4 @@
-# checkpoint.py: what a program needs to go on later, written by all ranks together, read by any number of them.
+# checkpoint.py: checkpoints, written by all ranks together and read by any number of ranks.
 # SPDX-License-Identifier: Apache-2.0
 """A checkpoint is a folder::
 

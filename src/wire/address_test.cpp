@@ -1,4 +1,4 @@
-// address_test.cpp: what people write becomes an address, or an error that says what is wrong with it.
+// address_test.cpp: text becomes an address, or an error that says what is wrong with it.
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/address.hpp"
 

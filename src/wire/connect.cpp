@@ -40,7 +40,7 @@ Connecting::State Connecting::check() {
   return state_;
 }
 
-// A connect to a free port of the ephemeral range can meet itself (TCP's simultaneous open): that is nobody listening.
+// A connect to a free port of the ephemeral range can connect to itself (TCP's simultaneous open): that means that no process listens.
 void Connecting::settle() {
   state_ = State::connected;
   if (local_address(socket_.get()) == peer_) {

@@ -1,4 +1,4 @@
-// frame.hpp: the frame that data and store connections speak once the handshake is done.
+// frame.hpp: the frame of data and store connections, used after the handshake.
 // SPDX-License-Identifier: Apache-2.0
 //
 // A frame is a head of 24 bytes, up to 256 bytes of extra whose meaning belongs to the type, and a payload. All numbers

@@ -1,4 +1,4 @@
-// handshake_test.cpp: honest sides meet, all others are turned away with a reason.
+// handshake_test.cpp: two sides that know the secret pass; all others are rejected with a reason.
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/handshake.hpp"
 
@@ -137,7 +137,7 @@ TEST_F(HandshakeTest, AnAnswerFromAParallelConnectionDoesNotFit) {
   Handshake victim = make(Role::initiator);
   Handshake oracle = make(Role::acceptor);  // the same rank, listening
   oracle.feed(victim.output());
-  // Relayed unchanged this is a man in the middle who learns nothing; with a role or purpose changed it must fail.
+  // Relayed unchanged, a man in the middle learns nothing; with a changed role or purpose the handshake must fail.
   std::vector<std::byte> answer(oracle.output().begin(), oracle.output().end());
   answer[Handshake::prefix_bytes + 2 + Handshake::nonce_bytes] ^= std::byte{1};  // the purpose
   victim.feed(answer);

@@ -1,4 +1,4 @@
-// secret.hpp: what the ranks of one job know and nobody else does.
+// secret.hpp: the secret of a job, which only its ranks know.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

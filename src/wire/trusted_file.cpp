@@ -1,4 +1,4 @@
-// trusted_file.cpp: walks a path component by component, by descriptors, so that nobody changes it in between.
+// trusted_file.cpp: walks a path component by component, by descriptors, so that it cannot change in between.
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/trusted_file.hpp"
 

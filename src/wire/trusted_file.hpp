@@ -1,4 +1,4 @@
-// trusted_file.hpp: opening a file whose contents decide whom this process trusts.
+// trusted_file.hpp: opens a file whose contents decide which processes this one trusts.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

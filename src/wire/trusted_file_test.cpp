@@ -1,4 +1,4 @@
-// trusted_file_test.cpp: what another user may have planted is not opened.
+// trusted_file_test.cpp: a file that another user may have planted is not opened.
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/trusted_file.hpp"
 

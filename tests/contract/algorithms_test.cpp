@@ -1,4 +1,4 @@
-// algorithms_test.cpp: every algorithm of the catalog, forced by a user's table, gives what the reference gives, and the same bits.
+// algorithms_test.cpp: every algorithm of the catalog, forced by a table, gives the reference's result and the same bits.
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -252,7 +252,7 @@ TEST_P(Polled, CallsGoOnWhileTheirRankIsBusyElsewhere) {
     std::vector<int> data(100'000, 1);
     Work work = world.start(AllReduce{.data = data});
     work.then([&](std::exception_ptr) { ended.fetch_add(1); });
-    // Nobody waits and nobody tests: progress is the service thread's.
+    // No thread waits or tests: the progress thread makes progress.
     const TimePoint limit = deadline_after(steady_clock().now(), 60s);
     while (ended < world.size() && steady_clock().now() < limit) std::this_thread::yield();
     EXPECT_EQ(ended, world.size());

@@ -1,4 +1,4 @@
-// memory_test.cpp: memory in common is used again, whatever became of the groups it was used in.
+// memory_test.cpp: shared memory is reused, whatever became of the groups it was used in.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// verbs_test.cpp: the blocking calls as people write them: ranges, views, results by value.
+// verbs_test.cpp: the blocking calls as users write them: ranges, views, results by value.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

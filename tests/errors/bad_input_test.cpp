@@ -1,4 +1,4 @@
-// bad_input_test.cpp: what a caller can get wrong by itself: a clear error before any byte moves, and the group stays usable.
+// bad_input_test.cpp: invalid arguments: a clear error before any byte moves, and the group stays usable.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

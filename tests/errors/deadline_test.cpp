@@ -1,4 +1,4 @@
-// deadline_test.cpp: nothing waits for ever, and who is late is named.
+// deadline_test.cpp: every wait ends, and the late ranks are named.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using testing::HasSubstr;
 using namespace std::chrono_literals;
 using Kind = Outcome::Kind;
 
-/// Opens when everybody else is done: holds a rank in "user code" without a clock.
+/// Opens when all other ranks are done: holds a rank in "user code" without a clock.
 class Gate {
  public:
   explicit Gate(int arrivals) : missing_(arrivals) {}
@@ -57,7 +57,7 @@ TEST_P(Deadlines, NameTheRankThatDidNotComeOnEveryRank) {
       EXPECT_LT(outcome.seconds, 4.0);
       gate.arrive();
     }
-    // Broken for everybody, the late rank too, at once and for the same cause.
+    // Broken on all ranks, the late one too, at once and for the same cause.
     const Outcome later = outcome_of([&] { g.barrier(); });
     EXPECT_EQ(later.kind, Kind::timeout) << later.text;
     EXPECT_LT(later.seconds, 1.0);

@@ -1,4 +1,4 @@
-// mismatch_test.cpp: ranks that ask for different things in the same call all hear of it, within a second, with both sides named.
+// mismatch_test.cpp: ranks whose calls differ all raise within a second, and the error names both calls.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -175,7 +175,7 @@ TEST_P(Mismatches, WhereARanksCallHadAlreadyReturned) {
 }
 
 TEST_P(Mismatches, WhereTwoRanksEachTakeTheOtherForTheReceiver) {
-  // Everyone believes to be a leaf of a reduce to somebody else: all send, nobody receives.
+  // Every rank takes itself for a leaf of a reduce to another root: all send, none receives.
   expect_mismatch(
       GetParam(),
       [](Group& g) {

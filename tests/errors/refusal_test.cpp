@@ -1,4 +1,4 @@
-// refusal_test.cpp: a bad argument on one rank: it raises there, its peers are told, and the group goes on.
+// refusal_test.cpp: a bad argument on one rank: it raises there, its peers raise, and the group stays usable.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

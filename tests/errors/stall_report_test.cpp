@@ -1,4 +1,4 @@
-// stall_report_test.cpp: one report of a stall for the job, with the names that matter; and a stderr that is blocked stops nobody.
+// stall_report_test.cpp: one report per stall, which names the late ranks; and a blocked stderr stops no rank.
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// where_am_i.cpp: a rank that finds the others, talks to them, and says where it is; started by every launcher there is.
+// where_am_i.cpp: a rank that joins its job, makes a call, and prints its place; started by every launcher.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   where_am_i [--method M] [--rank R] [--size N] [--timeout SECONDS] [--times N] [--mpi before|after]

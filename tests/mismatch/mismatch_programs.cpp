@@ -1,4 +1,4 @@
-// mismatch_programs.cpp: runs random programs in which some ranks ask for something else, and checks how they end.
+// mismatch_programs.cpp: runs random programs in which the calls of some ranks differ, and checks how they end.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Programs run in worker processes, one after the other in each: a program that crashes or hangs costs its worker, and is named.

@@ -1,4 +1,4 @@
-// play.hpp: runs a program with ranks as threads, and notes how it ended on each rank.
+// play.hpp: runs a program with ranks as threads, and records how it ended on each rank.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

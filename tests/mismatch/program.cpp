@@ -1,4 +1,4 @@
-// program.cpp: programs in words, and where their ranks differ.
+// program.cpp: programs as text, and where their ranks differ.
 // SPDX-License-Identifier: Apache-2.0
 #include "program.hpp"
 

@@ -1,4 +1,4 @@
-// agreement.cpp: whether all members tell the same story.
+// agreement.cpp: whether all members report the same cause.
 // SPDX-License-Identifier: Apache-2.0
 #include "agreement.hpp"
 
@@ -14,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 using messages::Fault;
 
-constexpr Duration mismatch_limit = 1s;  // from the call to everybody's knowledge
+constexpr Duration mismatch_limit = 1s;  // from the call until all ranks know
 
 class Agreement {
  public:
@@ -58,7 +58,7 @@ class Agreement {
     }
   }
 
-  // Once a group is broken for one member, calls end well for nobody, but for those whose data was on its way.
+  // Once a group is broken for one member, no call succeeds, except on ranks whose data was already on its way.
   void check_spread(std::size_t group) {
     if (!single_ || !scenario_.faults.empty()) return;
     std::optional<Duration> broken;
@@ -79,7 +79,7 @@ class Agreement {
     }
   }
 
-  // A mismatch that nobody reports is one in which nobody waited for anything: then all is well.
+  // A mismatch that no rank reports is one in which no rank waited for another: that is allowed.
   void check_unnoticed(std::size_t group) {
     if (!truth_.deviates(Deviation::Kind::mismatch, group)) return;
     for (const Record& record : history_.calls) {

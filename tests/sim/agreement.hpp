@@ -1,4 +1,4 @@
-// agreement.hpp: whether all members tell the same story.
+// agreement.hpp: whether all members report the same cause.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace tutti::sim {
 
-// What was violated, in words.
+// What was violated, as text.
 std::vector<std::string> check_agreement(const Scenario& scenario, const History& history, const Truth& truth);
 
 }  // namespace tutti::sim

@@ -1,4 +1,4 @@
-// breakage.cpp: what goes wrong on purpose.
+// breakage.cpp: injected errors.
 // SPDX-License-Identifier: Apache-2.0
 #include "breakage.hpp"
 

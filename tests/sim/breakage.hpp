@@ -1,4 +1,4 @@
-// breakage.hpp: a transport that does something wrong on purpose, to see that the checker notices.
+// breakage.hpp: a transport with injected errors, to test the checker.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// check.hpp: whether a history is one that the library promises. Knows the scenario, and nothing of the library's insides.
+// check.hpp: whether a history keeps the library's promises. Knows the scenario, and nothing of the library's internals.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Safety:
@@ -21,7 +21,7 @@
 
 namespace tutti::sim {
 
-// What was violated, in words; empty if all is as it should be.
+// What was violated, as text; empty if nothing was.
 std::vector<std::string> check(const Scenario& scenario, const History& history);
 
 // From a call's deadline to its end on this rank, at the latest.

@@ -1,4 +1,4 @@
-// checker_test.cpp: a checker that cannot fail proves nothing: everything that is broken on purpose is noticed.
+// checker_test.cpp: the checker detects every injected error.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// scenario.cpp: scenarios in words, and what follows from them.
+// scenario.cpp: scenarios as text, and what follows from them.
 // SPDX-License-Identifier: Apache-2.0
 #include "scenario.hpp"
 

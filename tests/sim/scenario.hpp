@@ -82,7 +82,7 @@ Scenario draw_scenario(std::uint64_t seed);
 
 // The row of the summary: "none", "kill_rank", "mismatch", "several", …
 std::string_view kind_of(const Scenario& scenario);
-// All of it, in words.
+// All of it, as text.
 std::string describe(const Scenario& scenario);
 
 }  // namespace tutti::sim

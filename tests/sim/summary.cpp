@@ -1,4 +1,4 @@
-// summary.cpp: what became of many seeds, as a table.
+// summary.cpp: the results of many seeds, as a table.
 // SPDX-License-Identifier: Apache-2.0
 #include "summary.hpp"
 

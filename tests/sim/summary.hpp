@@ -1,4 +1,4 @@
-// summary.hpp: what became of many seeds, as a table.
+// summary.hpp: the results of many seeds, as a table.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

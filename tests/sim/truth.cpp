@@ -1,4 +1,4 @@
-// truth.cpp: what really went wrong, and who may be named for it.
+// truth.cpp: what really went wrong, and which ranks may be named for it.
 // SPDX-License-Identifier: Apache-2.0
 #include "truth.hpp"
 

@@ -1,4 +1,4 @@
-// truth.hpp: what really went wrong, and who may be named for it.
+// truth.hpp: what really went wrong, and which ranks may be named for it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// case_grid.cpp: which cases are run: the small ones all, the others by lot.
+// case_grid.cpp: which cases are run: all small ones, and a random sample of the others.
 // SPDX-License-Identifier: Apache-2.0
 #include "case_grid.hpp"
 

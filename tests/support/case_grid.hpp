@@ -1,4 +1,4 @@
-// case_grid.hpp: which cases are run: the small ones all, the others by lot.
+// case_grid.hpp: which cases are run: all small ones, and a random sample of the others.
 // SPDX-License-Identifier: Apache-2.0
 //
 // TUTTI_SEED=n draws the same lot again; TUTTI_SOAK=1 runs everything.

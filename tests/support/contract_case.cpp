@@ -1,4 +1,4 @@
-// contract_case.cpp: cases in words, which of them make sense, and how they are carried out.
+// contract_case.cpp: cases as text, which of them are valid, and how they are carried out.
 // SPDX-License-Identifier: Apache-2.0
 #include "contract_case.hpp"
 

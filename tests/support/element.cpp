@@ -1,4 +1,4 @@
-// element.cpp: what ranks bring into a call, and what must come out of a reduction.
+// element.cpp: the inputs of ranks, and the expected results of reductions.
 // SPDX-License-Identifier: Apache-2.0
 #include "element.hpp"
 

@@ -1,4 +1,4 @@
-// element.hpp: what ranks bring into a call, and what must come out of a reduction: a scalar reference, one element at a time.
+// element.hpp: the inputs of ranks, and the expected results of reductions: a scalar reference, one element at a time.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Contributions are chosen so that every order of reduction is exact in the type that accumulates (float32 for the small

@@ -1,4 +1,4 @@
-// guarded_array.cpp: an array for a test, laid out in some way, that notices every byte changed behind its back.
+// guarded_array.cpp: an array for a test, with any layout, that detects every unexpected write.
 // SPDX-License-Identifier: Apache-2.0
 #include "guarded_array.hpp"
 

@@ -1,4 +1,4 @@
-// guarded_array.hpp: an array for a test, laid out in some way, that notices every byte changed behind its back.
+// guarded_array.hpp: an array for a test, with any layout, that detects every unexpected write.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-# __init__.py: what is this object? The adapter that serves it, by its type, without importing a framework.
+# __init__.py: finds the adapter that serves an object, by its type, without importing a framework.
 # SPDX-License-Identifier: Apache-2.0
 """One module per kind of array. Each has
 

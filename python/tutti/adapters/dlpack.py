@@ -1,4 +1,4 @@
-# dlpack.py: arrays of anyone else who speaks DLPack or the buffer protocol.
+# dlpack.py: arrays of any other library with DLPack or the buffer protocol.
 # SPDX-License-Identifier: Apache-2.0
 """They are seen as NumPy arrays over the same memory, and results are given back as their own kind: by the from_dlpack
 of the library they come from, as array.array, bytearray or memoryview, or else as a tutti.Array, which speaks both

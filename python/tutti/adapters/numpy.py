@@ -98,7 +98,7 @@ def _learn(call: Any, out: np.ndarray | None, group: Any, async_op: bool, timeou
 
 
 def _broadcast_part(call: Any, x: Any, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
-    """A leaf of a tree, which every rank has: nobody needs to be told its shape."""
+    """A leaf of a tree, which every rank has: its shape need not be sent."""
     array, wrap = _array(x), _wrapped_like(x)
     result = np.empty(array.shape, array.dtype) if out is None else np.asarray(out)
 

@@ -21,7 +21,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _may_be_fused(tensors: list) -> bool:
-    """Whether neither a tape nor a function looks on."""
+    """Whether neither a tape nor a function records the call."""
     return tf.executing_eagerly() and not _order.anything_is_recorded()
 
 
