@@ -195,9 +195,8 @@ class Job {
   void report() {
     if (cause_.kind == Cause::Kind::none) return;
     if (cause_.rank >= 0 && cause_.kind != Cause::Kind::not_started) {
-      const int place = cause_.rank - plan_.first_rank;
-      const std::string lines = output_.last_lines(place, Stream::error, last_lines_max);
-      if (!lines.empty() && !output_.ended_with(place)) {
+      const std::string lines = output_.last_lines(cause_.rank - plan_.first_rank, Stream::error, last_lines_max);
+      if (!lines.empty()) {
         say(fmt::format("the last lines of rank {}:", cause_.rank));
         printer_.text(Stream::error).append(lines);
       }

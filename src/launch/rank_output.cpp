@@ -140,9 +140,7 @@ void RankOutput::take(std::size_t index, std::string_view text, Piece piece) {
   Rank& rank = ranks_[index / 2];
   rank.tail.add(text);
   if (rank.log) log(rank, text);
-  if (!options_.is_shown) return;
-  show(rank.pipes[index % 2], static_cast<Stream>(index % 2), text, piece);
-  last_shown_ = index;
+  if (options_.is_shown) show(rank.pipes[index % 2], static_cast<Stream>(index % 2), text, piece);
 }
 
 void RankOutput::show(const Pipe& pipe, Stream stream, std::string_view text, Piece piece) {

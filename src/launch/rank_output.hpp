@@ -41,10 +41,6 @@ class RankOutput {
 
   // "[3] text\n" for each of the last lines of a rank, as they are shown on `stream`.
   [[nodiscard]] std::string last_lines(int rank, Stream stream, std::size_t lines_max) const;
-  // Whether the last line that was shown is one of this rank's, on standard error: a reader has it before the eyes.
-  [[nodiscard]] bool ended_with(int rank) const {
-    return last_shown_ == static_cast<std::size_t>(rank) * 2 + static_cast<std::size_t>(Stream::error);
-  }
   // What went wrong with a log file; "" if nothing did.
   [[nodiscard]] const std::string& log_failure() const { return log_failure_; }
 
@@ -75,8 +71,7 @@ class RankOutput {
   Printer& printer_;
   UniqueFd epoll_;
   std::vector<Rank> ranks_;
-  std::size_t open_ = 0;               // pipes
-  std::size_t last_shown_ = SIZE_MAX;  // the pipe that the last line came from
+  std::size_t open_ = 0;  // pipes
   std::string buffer_;
   UniqueFd log_folder_;
   std::string log_failure_;

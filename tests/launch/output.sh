@@ -53,9 +53,6 @@ expect_error tee '^\[1\] err 1$'
 launch quiet 3 -n 2 --quiet bash -c "$say; exit 3"
 [ ! -s "$folder/quiet.out" ] || fail "--quiet is not quiet"
 expect_error quiet '^\[[01]\] out [01]$'   # the last lines of the one that failed
-launch alone 3 -n 1 bash -c 'echo the reason >&2; exit 3'
-expect_error alone '^\[0\] the reason$'
-! grep -q 'the last lines of rank' "$folder/alone.err" || fail "lines that nothing came after are repeated"
 launch bare 0 -n 2 --no-prefix bash -c "$say"
 expect bare 2 '^out [01]$'
 
