@@ -17,6 +17,7 @@ class PendingWork {
   /// The result. None: to the call's own deadline.
   nb::object wait(nb::handle timeout);
   [[nodiscard]] bool test();
+  void give_up();
   [[nodiscard]] int source() const;
   [[nodiscard]] std::string_view verb() const;
   [[nodiscard]] const Started& started() const { return started_; }

@@ -6,10 +6,25 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ._errors import Error
+
 
 def _time_left(deadline: float | None) -> float | None:
     """Seconds; never 0, which Work.wait() does not take."""
     return None if deadline is None else max(1e-6, deadline - time.monotonic())
+
+
+def complete(works: list) -> list:
+    """The results of works that a blocking call has started. An exception of a signal's handler leaves that call: then they are given
+    up, the last first, so that messages keep their order."""
+    try:
+        return [work.wait() for work in works]
+    except Error:
+        raise
+    except BaseException:
+        for work in reversed(works):
+            work.give_up()
+        raise
 
 
 class Works:
@@ -36,6 +51,10 @@ class Works:
             self._is_done = True
             self._works = []
         return self._result
+
+    def complete(self) -> Any:
+        """The result, for a blocking call."""
+        return self._finish(complete(self._works))
 
     def test(self) -> bool:
         """Whether all of it has ended, well or not. Makes progress."""
