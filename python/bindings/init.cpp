@@ -7,6 +7,11 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
+#include <chrono>
+#include <future>
+#include <optional>
+#include <thread>
+
 #include <tutti/error.hpp>
 
 #include "bindings/bind.hpp"
@@ -63,14 +68,31 @@ std::shared_ptr<Member> init_world(const std::string& backend, const std::option
   return member;
 }
 
+// An interrupt gives up what this rank still waits for, and is raised once the others have its goodbye; a second one does not wait for that.
+void leave_interruptibly(const std::shared_ptr<Runtime>& runtime) {
+  std::packaged_task<void()> task([runtime] { runtime->leave(); });
+  std::future<void> left = task.get_future();
+  std::thread(std::move(task)).detach();
+  std::optional<nb::python_error> raised;
+  while (true) {
+    {
+      const WithoutGil release;
+      if (left.wait_for(std::chrono::milliseconds(50)) == std::future_status::ready) break;
+    }
+    if (PyErr_CheckSignals() == 0) continue;
+    if (raised) throw nb::python_error();
+    raised.emplace();
+    const WithoutGil release;
+    runtime->interrupt_leaving();
+  }
+  if (raised) throw nb::python_error(std::move(*raised));
+}
+
 void finalize_world() {
   if (!has_world()) return;
   const auto member = world();
   set_world(nullptr);
-  {
-    const WithoutGil release;
-    member->core().runtime().leave();
-  }
+  leave_interruptibly(member->core().runtime_handle());
   forget_ended(true);
   if (const auto error = member->core().runtime().take_leave_error()) std::rethrow_exception(error);
 }

@@ -164,17 +164,11 @@ bool wait_for(Started& started, TimePoint limit) {
   }
 }
 
-namespace {
-
-// An exception leaves the call, and the arrays are the caller's again.
 void interrupt(Started& started) {
-  const WithoutGil release;
   GroupCore& core = started.member->core();
   if (core.runtime().is_forked()) return;
   for (const auto& operation : started.operations) core.interrupt(*operation);
 }
-
-}  // namespace
 
 void complete(Started& started) {
   if (started.operations.empty()) return;
@@ -182,6 +176,7 @@ void complete(Started& started) {
   try {
     wait_for(started, TimePoint::max());
   } catch (...) {
+    const WithoutGil release;
     interrupt(started);
     throw;
   }

@@ -64,6 +64,8 @@ bool wait_for(Started& started, TimePoint limit);
 /// Waits for what is not over yet, and throws what went wrong. The arrays are the caller's again in any case: what an exception of a
 /// signal's handler leaves is withdrawn, or breaks its group.
 void complete(Started& started);
+/// An exception leaves the call, and the arrays are the caller's again. Without the GIL.
+void interrupt(Started& started);
 /// A blocking call from beginning to end. The caller keeps the arrays alive.
 void run_call(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms);
 /// A blocking message likewise.

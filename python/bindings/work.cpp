@@ -93,6 +93,11 @@ bool PendingWork::test() {
   return started_.test();
 }
 
+void PendingWork::give_up() {
+  const WithoutGil release;
+  interrupt(started_);
+}
+
 int PendingWork::source() const { return started_.operations.empty() ? -1 : started_.operations[0]->peer; }
 
 std::string_view PendingWork::verb() const {
@@ -126,6 +131,11 @@ void bind_work(nb::module_& m) {
            "it has "
            "not ended by then; the call goes on.")
       .def("test", &PendingWork::test, "Whether it has ended, well or not. Makes progress, never blocks.")
+      .def(
+          "give_up", &PendingWork::give_up,
+          "The caller leaves this call: its arrays are not touched any more. A message is kept for the next receive, a "
+          "collective "
+          "that has not ended breaks its group.")
       .def_prop_ro("source", &PendingWork::source, "After a receive: the rank whose message it was.")
       .def_prop_ro("verb", &PendingWork::verb)
       .def("__repr__", [](const PendingWork& work) { return fmt::format("<tutti.Work {}>", work.text()); });

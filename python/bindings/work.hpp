@@ -20,6 +20,7 @@ class PendingWork {
   /// The result. None: to the call's own deadline; 0: without waiting.
   nb::object wait(nb::handle timeout);
   [[nodiscard]] bool test();
+  void give_up();
   [[nodiscard]] int source() const;
   [[nodiscard]] std::string_view verb() const;
   /// The call, how far it is, and whom it waits for.

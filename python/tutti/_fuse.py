@@ -153,4 +153,4 @@ def apply_to_tree(call: Call, x: Any, out: Any, group: Any, async_op: bool, time
     works = Works(started, tree.finish, call.verb) if starts else None
     if async_op:
         return works
-    return tree.finish(started) if works is None else works.wait()
+    return tree.finish(started) if works is None else works.complete()

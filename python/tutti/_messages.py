@@ -32,14 +32,14 @@ def barrier(group: Any, async_op: bool, timeout: Any) -> Any:
 
 def send(x: Any, dst: int, tag: int, group: Any, timeout: Any) -> None:
     if adapters.kind_of(x) is adapters.TREE:
-        isend(x, dst, tag, group, timeout).wait()
+        isend(x, dst, tag, group, timeout).complete()
     else:
         group_or_world(group).run_send(adapters.adapter_of(x, verb="send").memory(x, False), dst, tag, timeout)
 
 
 def recv(like: Any, src: int | None, tag: int, out: Any, group: Any, timeout: Any) -> Any:
     if (like is None) == (out is None) or adapters.kind_of(like if out is None else out) is adapters.TREE:
-        return irecv(like, src, tag, out, group, timeout).wait()
+        return irecv(like, src, tag, out, group, timeout).complete()
     group = group_or_world(group)
     if out is not None:
         group.run_recv(adapters.adapter_of(out, verb="recv").memory(out, True), src, tag, timeout)

@@ -197,6 +197,11 @@ class Work:
     def test(self) -> bool:
         """Whether it has ended, well or not. Makes progress, never blocks."""
 
+    def give_up(self) -> None:
+        """
+        The caller leaves this call: its arrays are not touched any more. A message is kept for the next receive, a collective that has not ended breaks its group.
+        """
+
     @property
     def source(self) -> int:
         """After a receive: the rank whose message it was."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from . import _native
-from ._errors import InvalidArgument, Timeout
+from ._errors import Error, InvalidArgument, Timeout
 
 Result = TypeVar("Result")
 Self = TypeVar("Self", bound="Work[Any]")
@@ -30,6 +30,19 @@ def _deadline_after(timeout: float | datetime.timedelta | None) -> float | None:
 
 def _time_left(deadline: float | None) -> float | None:
     return None if deadline is None else max(0.0, deadline - time.monotonic())
+
+
+def complete(works: list) -> list:
+    """The results of works that a blocking call has started. An exception of a signal's handler leaves that call: then they are given
+    up, the last first, so that messages keep their order."""
+    try:
+        return [work.wait() for work in works]
+    except Error:
+        raise
+    except BaseException:
+        for work in reversed(works):
+            work.give_up()
+        raise
 
 
 class Work(abc.ABC, Generic[Result]):
@@ -118,6 +131,10 @@ class Works(Work[Result]):
                     self._is_done = True
                     self._works = []
         return self._result
+
+    def complete(self) -> Any:
+        """The result, for a blocking call."""
+        return self._finish(complete(self._works))
 
     def test(self) -> bool:
         return all([work.test() for work in self._works])

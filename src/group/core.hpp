@@ -149,6 +149,8 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   /// The calls that this rank takes part in, as long as it makes no more.
   [[nodiscard]] control::Position position() const;
   void withdraw_receives();
+  /// The program no longer waits for any of the calls under way.
+  void interrupt_all();
   [[nodiscard]] StallAnswer answer_probe(int world_rank, const StallProbe& probe);
   void take_answer(int world_rank, const StallAnswer& answer);
   [[nodiscard]] bool is_broken() const { return broken_.has_value(); }
@@ -204,6 +206,8 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   }
   void went_wrong(Operation& operation, const std::exception_ptr& thrown);
   void advance_message(Operation& operation);
+  void interrupt_locked(Operation& operation);
+  [[nodiscard]] std::vector<std::shared_ptr<Operation>> under_way() const;
   bool give_message_back(Operation& operation);
   void finish_receive(Operation& operation);
   void end(Operation& operation, std::exception_ptr error);

@@ -37,14 +37,17 @@ void GroupCore::abort(std::string_view reason) {
                  .text = fmt::format("rank {} aborted the group: {}", facts_.rank, reason)});
 }
 
+std::vector<std::shared_ptr<Operation>> GroupCore::under_way() const {
+  auto all = messages_.all();
+  for (auto place = collectives_.first(); place < collectives_.end(); ++place) all.push_back(collectives_.at(place));
+  return all;
+}
+
 void GroupCore::break_with(const control::Cause& cause) {
   if (broken_) return;
   broken_ = cause;
   broken_->text = printable_text(cause.text, "\n\t");  // it may be another rank's, and people will read it
-  std::vector<std::shared_ptr<Operation>> under_way = messages_.all();
-  for (auto place = collectives_.first(); place < collectives_.end(); ++place)
-    under_way.push_back(collectives_.at(place));
-  for (const auto& operation : under_way) end(*operation, error_for(*broken_, operation.get()));
+  for (const auto& operation : under_way()) end(*operation, error_for(*broken_, operation.get()));
   unexpected_signatures_.clear();
   refusals_.clear();
   runtime_->transport().forget(facts_.id, ~std::uint64_t{0});
@@ -71,6 +74,10 @@ std::exception_ptr GroupCore::error_for(const control::Cause& cause, const Opera
 
 void GroupCore::interrupt(Operation& operation) {
   const auto guard = runtime_->lock();
+  interrupt_locked(operation);
+}
+
+void GroupCore::interrupt_locked(Operation& operation) {
   const bool is_withdrawn = operation.is_message() && give_message_back(operation);
   if (operation.ended()) return;
   const std::string text = fmt::format("rank {} was interrupted in {}", facts_.rank, call_text(operation));
@@ -93,6 +100,12 @@ bool GroupCore::give_message_back(Operation& operation) {
     return true;
   } catch (const std::bad_alloc&) {
     return false;
+  }
+}
+
+void GroupCore::interrupt_all() {
+  for (const auto& operation : under_way()) {
+    if (!operation->ended()) interrupt_locked(*operation);
   }
 }
 

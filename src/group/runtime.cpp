@@ -104,6 +104,11 @@ void Runtime::leave() {
   parts_.transport->close(clock().now() + goodbye_limit);
 }
 
+void Runtime::interrupt_leaving() {
+  const std::unique_lock guard(mutex_);
+  for (const auto& [id, group] : groups_) group->interrupt_all();
+}
+
 // The others learn at once in which calls this rank takes part, and go on waiting for those only. Then all of that ends, by its
 // own deadlines at the latest; what was sent is on its way; and whoever has a link to this rank has its goodbye. From then on
 // the order of bytes on each link sees to it that nobody takes the end of the process for a loss.

@@ -79,6 +79,8 @@ class Runtime final : public TransportListener,
   /// Takes part in no further call, lets what was posted end, says goodbye and closes; calls raise from the start.
   void leave();
   /// What was found wrong while this rank left: calls that differed and were not noticed before. Null: nothing.
+  /// Gives up the calls that leave(), on another thread, waits for.
+  void interrupt_leaving();
   /// From exit(): what went wrong is logged. From now on no call returns or throws on another thread, which could not know what to do
   /// with that: what the thread uses may be gone, and an exception that it does not expect would abort the process.
   void leave_at_exit();

@@ -6,10 +6,12 @@ import random
 VERBS = ("all_reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all", "scan", "barrier")
 COUNTS = (1, 10, 1000, 50_000)
 FORK_STATES = ("idle", "work", "recv", "blocked")  # what is under way in the parent
-CHILDREN = ("exit", "os_exit", "use", "work", "init")  # what the child does before it ends
+CHILDREN = ("exit", "os_exit", "use", "work", "init", "finalize", "raise")  # what the child does before it ends
+LEFT_VERBS = ("all_reduce", "broadcast", "all_gather")  # collectives that a rank leaves by an exception
+DROPPED = ("all_reduce", "isend", "irecv", "temporary")
 
 # How a rank ends. The leavers do not take part in the last collective, which the others make.
-STAYERS = ("return", "finalize", "work", "isend", "daemon")
+STAYERS = ("return", "finalize", "work", "isend", "daemon", "atexit_raise")
 LEAVERS = ("raise", "exit", "os_exit")
 
 
@@ -24,25 +26,37 @@ def draw_life(seed):
 
 def draw_step(lot, size):
     kind = lot.choices(
-        ("collective", "message", "interrupted_collective", "timed_out_collective", "interrupted_recv", "fork", "dropped", "reinit"),
-        (4, 2, 2, 1, 3, 3, 2, 1))[0]
+        ("collective", "message", "interrupted_collective", "timed_out_collective", "interrupted_recv", "interrupted_send",
+         "interrupted_sendrecv", "interrupted_wait", "interrupted_finalize", "threads", "fork", "dropped", "reinit"),
+        (4, 2, 2, 1, 3, 1, 1, 2, 1, 1, 3, 2, 1))[0]
     step = {"do": kind, "rank": lot.randrange(size), "count": lot.choice(COUNTS), "seed": lot.randrange(1 << 20)}
     step["peer"] = (step["rank"] + lot.randrange(1, size)) % size
     if kind == "collective":
         step |= {"verb": lot.choice(VERBS), "async": [lot.random() < 0.4 for _ in range(size)],
                  "threads": [lot.random() < 0.2 for _ in range(size)]}
     elif kind == "interrupted_collective":
-        step |= {"in_place": lot.random() < 0.5}
+        step |= {"in_place": lot.random() < 0.5, "verb": lot.choice(LEFT_VERBS), "again_s": draw_again(lot)}
+    elif kind == "timed_out_collective":
+        step |= {"verb": lot.choice(LEFT_VERBS)}
     elif kind == "interrupted_recv":
         # racing: the message is sent while the receive is interrupted, not after it.
-        step |= {"racing": lot.random() < 0.5, "after_s": lot.choice((0.001, 0.005, 0.02))}
+        step |= {"racing": lot.random() < 0.5, "after_s": lot.choice((0.001, 0.005, 0.02)), "again_s": draw_again(lot)}
+    elif kind in ("interrupted_send", "interrupted_sendrecv"):
+        step |= {"after_s": lot.choice((0.001, 0.02)), "again_s": draw_again(lot)}
+    elif kind == "interrupted_wait":
+        step |= {"what": lot.choice(("all_reduce", "irecv")), "again_s": draw_again(lot)}
     elif kind == "fork":
         state = lot.choice(FORK_STATES)
         children = [child for child in CHILDREN if child != "work" or state in ("work", "recv")]
         step |= {"state": state, "child": lot.choice(children)}
     elif kind == "dropped":
-        step |= {"what": lot.choice(("all_reduce", "isend"))}
+        step |= {"what": lot.choice(DROPPED)}
     return step
+
+
+def draw_again(lot):
+    """When a second interrupt comes after the first, in seconds; 0: none does."""
+    return lot.choice((0, 0, 0.0005, 0.01))
 
 
 def draw_endings(lot, size):

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import unittest
 
-from draw import CHILDREN, FORK_STATES, LEAVERS, STAYERS, VERBS, draw_life
+from draw import CHILDREN, DROPPED, FORK_STATES, LEFT_VERBS, LEAVERS, STAYERS, VERBS, draw_life
 from judge import judge
 
 FINE = {"result": "fine", "named": True, "text": "", "seconds": 0.1}
@@ -27,7 +27,8 @@ class Draw(unittest.TestCase):
     def test_everything_is_drawn(self):
         lives = [draw_life(seed) for seed in range(1000)]
         steps = [step for life in lives for step in life["steps"]]
-        self.assertEqual({step["verb"] for step in steps if "verb" in step}, set(VERBS))
+        self.assertEqual({step["verb"] for step in steps if "verb" in step}, set(VERBS) | set(LEFT_VERBS))
+        self.assertEqual({step["what"] for step in steps if step["do"] == "dropped"}, set(DROPPED))
         self.assertEqual({step["state"] for step in steps if "state" in step}, set(FORK_STATES))
         self.assertEqual({step["child"] for step in steps if "child" in step}, set(CHILDREN))
         self.assertEqual({ending for life in lives for ending in life["endings"]}, set(STAYERS + LEAVERS))
@@ -55,7 +56,7 @@ class Judge(unittest.TestCase):
                          ["timed_out_collective: an error that is not Tutti's"])
 
     def test_deadlines(self):
-        self.assertEqual(rules("message", seen(FINE | {"seconds": 99}, FINE), seen(FINE, FINE)), ["message: past its deadline"])
+        self.assertEqual(rules("message", seen(FINE | {"seconds": 999}, FINE), seen(FINE, FINE)), ["message: past its deadline"])
 
     def test_crashes_hangs_and_statuses(self):
         self.assertEqual(rules("message", seen(status=-11), seen(FINE, FINE))[0], "message: a rank died by signal 11")

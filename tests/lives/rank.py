@@ -1,5 +1,6 @@
 # rank.py: what one rank does in its life, and what it notes of it. Every step is a method.
 # SPDX-License-Identifier: Apache-2.0
+import atexit
 import gc
 import json
 import os
@@ -12,43 +13,17 @@ import time
 import numpy as np
 
 import tutti
+from basis import CALL_SECONDS, CHILD_SECONDS, Wrong
+from interrupts import InterruptSteps
 
-CALL_SECONDS = 90  # the deadline of every call; only a machine that is very busy comes near it
-CHILD_SECONDS = 60  # in which a forked child must have ended
 NEVER_TAG = 9999
 
 
-class Wrong(Exception):
-    """Data or behaviour that no error announced; `rule` is the same for all of a kind."""
-
-    def __init__(self, rule, text):
-        super().__init__(text)
-        self.rule = rule
+class ChildEnds(BaseException):
+    """Ends the interpreter of a forked child: no step may take it for its own."""
 
 
-class Interrupted(Exception):
-    pass
-
-
-def interrupted(call, after_s):
-    """Whether a handler's exception ended the call."""
-
-    def handler(*_):
-        raise Interrupted
-
-    signal.signal(signal.SIGALRM, handler)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, after_s)
-        try:
-            call()
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-    except Interrupted:
-        return True
-    return False
-
-
-class Rank:
+class Rank(InterruptSteps):
     def __init__(self, life, rank, folder):
         self.life, self.rank, self.size = life, rank, life["size"]
         self.folder = pathlib.Path(folder)
@@ -89,50 +64,11 @@ class Rank:
         self.notes.flush()
         return record["go_on"]
 
-    @staticmethod
-    def described(error):
-        return {"result": "error", "named": isinstance(error, tutti.Error), "text": f"{type(error).__name__}: {error}"}
-
     def join(self):
         self.joins += 1
         method = f"file://{self.folder}/meeting-{self.joins}"
         self.world = tutti.init(backend=self.life["backend"], init_method=method, rank=self.rank, size=self.size,
                                 timeout=CALL_SECONDS)
-
-    def mark(self, name=""):
-        (self.folder / f"mark-{self.index}{name}").touch()
-
-    def wait_for_mark(self, name=""):
-        end = time.monotonic() + CALL_SECONDS + CHILD_SECONDS
-        while not (self.folder / f"mark-{self.index}{name}").exists():
-            if time.monotonic() > end:
-                raise Wrong("the other rank never came so far", f"no mark {self.index}{name}")
-            time.sleep(0.002)
-
-    def guard(self, array):
-        array.fill(-77)
-        self.guarded.append(array)
-
-    def check_guarded(self):
-        for array in self.guarded:
-            if not (array == -77).all():
-                raise Wrong("wrong data: memory was written after the call had given it back", f"{array[array != -77][:4]}")
-
-    # Data: every rank can compute every rank's.
-
-    def values(self, rank, variant=0, count=None):
-        count = self.step["count"] if count is None else count
-        start = (self.step["seed"] + 31 * rank + 1009 * variant) % 4096
-        return np.arange(start, start + count, dtype=np.float64)
-
-    def sum_of_all(self, variant=0, ranks=None):
-        return sum(self.values(rank, variant) for rank in (range(self.size) if ranks is None else ranks))
-
-    @staticmethod
-    def expect(got, wanted, what):
-        got = np.asarray(got)
-        if got.shape != wanted.shape or not np.array_equal(got, wanted):
-            raise Wrong("wrong data", f"{what}: {got.ravel()[:4]} instead of {wanted.ravel()[:4]}")
 
     # The steps.
 
@@ -191,72 +127,27 @@ class Rank:
             tutti.recv(out=got, src=source, tag=self.index)
             self.expect(got, self.values(source), "message")
 
-    def interrupted_collective(self):
-        def leave(group, array):
-            out = array if self.step["in_place"] else np.zeros_like(array)
-            if not interrupted(lambda: tutti.all_reduce(array, out=out, group=group), 0.05):
-                raise Wrong("a collective came back without the others", "all_reduce")
-            self.guard(array)
-            if out is not array:
-                self.guard(out)
+    def threads(self):
+        """Every thread has a group of its own."""
+        groups = [self.world.split(0) for _ in range(3)]
+        errors = []
 
-        return self.left_by_one(leave)
-
-    def timed_out_collective(self):
-        def leave(group, array):
+        def body(number):
             try:
-                tutti.all_reduce(array, out=array, group=group, timeout=0.1)
-            except tutti.Timeout:
-                self.guard(array)
-                return
-            raise Wrong("a collective came back without the others", "all_reduce")
+                for turn in range(5):
+                    self.expect(tutti.all_reduce(self.values(self.rank, number + turn), group=groups[number]),
+                                self.sum_of_all(number + turn), "all_reduce in a thread")
+            except Exception as error:
+                errors.append(error)
 
-        return self.left_by_one(leave)
-
-    def left_by_one(self, leave):
-        """One rank leaves a collective by an exception and makes it again, with other data; the others come only then."""
-        group = self.world.split(0)
-        if self.rank == self.step["rank"]:
-            leave(group, self.values(self.rank))
-            self.mark()
-        else:
-            self.wait_for_mark()
-        try:
-            result = tutti.all_reduce(self.values(self.rank, 1), group=group)
-            # What the rank had sent before it left is the call's, too; then everybody hears that it left.
-            with_left = self.sum_of_all(1) - self.values(self.step["rank"], 1) + self.values(self.step["rank"])
-            was_left = np.array_equal(result, with_left)
-            if not was_left:
-                self.expect(result, self.sum_of_all(1), "all_reduce, made again")
-            # A rank may have its result before it hears that the group is broken. The second barrier ends well only where
-            # everybody's first did.
-            tutti.barrier(group=group)
-            tutti.barrier(group=group)
-        except tutti.Error as error:
-            return self.described(error)  # the group is broken, the world is not
-        if was_left:
-            raise Wrong("a collective that one rank left broke nothing", "all_reduce, made again")
-        return {}
-
-    def interrupted_recv(self):
-        source, message = self.step["peer"], self.values(self.step["peer"])
-        if self.rank == source:
-            if not self.step["racing"]:
-                self.wait_for_mark()
-            tutti.send(message, dst=self.step["rank"], tag=self.index)
-        if self.rank != self.step["rank"]:
-            return
-        buffer = np.zeros(self.step["count"])
-        was_left = interrupted(lambda: tutti.recv(out=buffer, src=source, tag=self.index), self.step["after_s"])
-        # The handler may run after the message was received and before Python's next line.
-        if not was_left or np.array_equal(buffer, message):
-            self.expect(buffer, message, "message")
-            return
-        self.guard(buffer)
-        self.mark()
-        again = np.zeros(self.step["count"])
-        tutti.recv(out=again, src=source, tag=self.index)
-        self.expect(again, message, "message, received again after an interrupt")
+        all_threads = [threading.Thread(target=body, args=(number,)) for number in range(3)]
+        for thread in all_threads:
+            thread.start()
+        self.expect(tutti.all_reduce(self.values(self.rank)), self.sum_of_all(), "all_reduce beside threads")
+        for thread in all_threads:
+            thread.join()
+        if errors:
+            raise errors[0]
 
     def fork(self):
         """Others come into the call that is under way only when the child has ended."""
@@ -285,7 +176,7 @@ class Rank:
         if child == 0:
             self.be_a_child(work)
         try:
-            self.wait_for_child(child)
+            self.wait_for_child(child, 1 if self.step["child"] == "raise" else 0)
         finally:
             self.mark()
         if state == "work":
@@ -305,6 +196,12 @@ class Rank:
             os._exit(0)
         if self.step["child"] == "exit":
             sys.exit(0)
+        if self.step["child"] == "finalize":
+            tutti.finalize()
+            sys.exit(0)
+        if self.step["child"] == "raise":
+            sys.stderr = open(os.devnull, "w")  # what it says is the program's own
+            raise ChildEnds("by an exception, as drawn")
         uses = {"use": lambda: tutti.all_reduce(np.ones(1), timeout=3), "work": lambda: work.wait(timeout=3),
                 "init": lambda: tutti.init(backend=self.life["backend"], timeout=3)}
         try:
@@ -316,7 +213,7 @@ class Rank:
         sys.exit(9)
 
     @staticmethod
-    def wait_for_child(child):
+    def wait_for_child(child, expected):
         end = time.monotonic() + CHILD_SECONDS
         while True:
             ended, status = os.waitpid(child, os.WNOHANG)
@@ -332,7 +229,7 @@ class Rank:
             raise Wrong(f"a forked child died by signal {-code}", signal.strsignal(-code))
         if code == 9:
             raise Wrong("a dead handle works in a forked child, or waits", "no error, or a timeout")
-        if code != 0:
+        if code != expected:
             raise Wrong("a forked child failed", f"status {code}")
 
     def dropped(self):
@@ -346,6 +243,24 @@ class Rank:
                 tutti.recv(out=got, src=source, tag=self.index)
                 self.expect(got, self.values(source), "message of a dropped work")
             return
+        if self.step["what"] == "irecv":  # it goes on, and takes its message
+            if self.rank == target:
+                tutti.irecv(out=np.zeros(self.step["count"]), src=source, tag=self.index)
+                gc.collect()
+                got = np.zeros(self.step["count"])
+                tutti.recv(out=got, src=source, tag=self.index)
+                self.expect(got, self.values(source, 1), "message after one that a dropped work took")
+            elif self.rank == source:
+                for variant in range(2):
+                    tutti.send(self.values(source, variant), dst=target, tag=self.index)
+            return
+        if self.step["what"] == "temporary" and self.rank == source:
+            for _ in range(3):  # neither the work nor the array has a name
+                tutti.all_reduce(self.values(self.rank) + 0, async_op=True)
+            gc.collect()
+            return
+        for _ in range(2 if self.step["what"] == "temporary" else 0):
+            self.expect(tutti.all_reduce(self.values(self.rank)), self.sum_of_all(), "all_reduce that another rank dropped")
         work = tutti.all_reduce(self.values(self.rank), async_op=True)
         if self.rank == source:
             del work
@@ -375,6 +290,13 @@ class Rank:
             self.note(self.index, lambda: self.last_calls(kind, endings))
         if kind == "finalize":
             tutti.finalize()
+        if kind == "atexit_raise":
+            atexit.register(self.raise_at_exit)
+
+    @staticmethod
+    def raise_at_exit():
+        sys.stderr = open(os.devnull, "w")
+        raise RuntimeError("of a handler that runs before this rank leaves, as drawn")
 
     def last_calls(self, kind, endings):
         """All ranks post the same; those that end by "work" or "isend" do not wait for what they posted."""
