@@ -16,12 +16,16 @@
 #include "bindings/fused.hpp"
 #include "bindings/gil.hpp"
 #include "bindings/numpy.hpp"
-#include "bindings/shapes.hpp"
 #include "bindings/tensor.hpp"
 #include "bindings/work.hpp"
 
 namespace tutti::python {
 namespace {
+
+/// The result has the shape of this rank's input.
+bool keeps_shape(const Call& call, int rank) {
+  return (tutti::keeps_shape(call.verb) && !root_gives(call.verb)) || gives_input_back(call, rank);
+}
 
 nb::object result_for(const Call& call, const Member& member, nb::handle x, const View& view) {
   if (keeps_shape(call, member.rank())) return new_numpy_like(x, view.shape());
@@ -29,7 +33,7 @@ nb::object result_for(const Call& call, const Member& member, nb::handle x, cons
 }
 
 /// In eager code only the root of a broadcast or scatter need have an array.
-bool root_tells(const Call& call) { return call.verb == Verb::broadcast || call.verb == Verb::scatter; }
+bool root_tells(const Call& call) { return root_gives(call.verb); }
 
 nb::object learned(const std::shared_ptr<Array>& array) {
   const nb::object owner = nb::cast(*array);

@@ -17,7 +17,6 @@
 
 #include "bindings/bind.hpp"
 #include "bindings/convert.hpp"
-#include "bindings/shapes.hpp"
 #include "parallel/adjoint.hpp"
 
 namespace tutti::python {
@@ -39,6 +38,9 @@ Torch& torch() {  // under the GIL
   static Torch functions;
   return functions;
 }
+
+/// The result has the shape of the input.
+bool keeps_shape(const Call& call, int rank) { return tutti::keeps_shape(call.verb) || gives_input_back(call, rank); }
 
 /// A call that autograd records: what backward needs to know of it.
 struct RecordedCall {
@@ -103,7 +105,7 @@ bool view_plain(nb::handle tensor, View& view) {
 
 /// A new tensor for the result. Null: torch cannot make it, which verbs.py says in words.
 nb::object result_for(const Call& call, const Member& member, const View& view) {
-  const bool is_alike = call.verb == Verb::broadcast || keeps_shape(call, member.rank());
+  const bool is_alike = keeps_shape(call, member.rank());
   const Sizes shape = is_alike ? Sizes() : output_shape(call, view.shape(), member.rank(), member.size());
   try {
     return array_over(torch().tensor, new_array(view.dtype(), is_alike ? view.shape() : shape));

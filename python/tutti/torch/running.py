@@ -12,8 +12,6 @@ from .._dispatch import tell_refusal
 from .._errors import InvalidArgument
 from .memory import from_array, new_result, refusal, resolved
 
-# Only the root need have an array: what it has tells the others shape and dtype.
-ROOT_TELLS = frozenset({"broadcast", "scatter"})
 
 
 def run(
@@ -78,11 +76,11 @@ def start(
 
 
 def _learns(call: Any) -> bool:
-    return call.learns_sizes or call.verb in ROOT_TELLS
+    return call.learns_sizes or call.root_gives
 
 
 def _input(call: Any, x: torch.Tensor | None, group: Any) -> torch.Tensor | None:
-    return None if x is None or (call.verb in ROOT_TELLS and group.rank != call.root) else resolved(x)
+    return None if x is None or (call.root_gives and group.rank != call.root) else resolved(x)
 
 
 def _known_result(call: Any, x: torch.Tensor | None, out: torch.Tensor | None, group: Any) -> torch.Tensor | None:

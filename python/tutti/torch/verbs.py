@@ -13,7 +13,7 @@ from .._kinds import with_kind
 from . import sparse
 from .autograd import record, run_taped, tape
 from .memory import refusal
-from .running import ROOT_TELLS, execute, refused, start, written
+from .running import execute, refused, start, written
 
 _PLAIN_TYPES = frozenset({torch.Tensor, torch.nn.Parameter})
 
@@ -38,7 +38,7 @@ _native.serve_tensors(
 def apply(call: Any, x: torch.Tensor | None, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
     """Runs the call on one tensor; gives a new tensor, `out`, or a Work for either. Here comes by what the core does not
     serve at once: asynchronous calls, tensors that are traced, transformed or not plain memory, and whatever is wrong."""
-    call = with_kind(call, "torch") if call.verb in ROOT_TELLS else call
+    call = with_kind(call, "torch") if call.root_gives else call
     if call.verb == "all_reduce" and x.layout is torch.sparse_coo:
         return sparse.all_reduce(call, x, out, group, async_op, timeout)
     differentiated = x is not None and x.requires_grad and _grad_enabled()
