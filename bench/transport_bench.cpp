@@ -1,8 +1,8 @@
 // transport_bench.cpp: what a transport reaches between two processes of one machine: latency and bandwidth.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   transport_bench tcp [--streams 2] [--eager BYTES] [--chunk BYTES] [--buffer BYTES] [--congestion cubic] [--no-checksum]
-//   transport_bench shm [--eager BYTES] [--ring BYTES] [--piece BYTES] [--fetch BYTES] [--no-cross-memory]
+//   transport_bench tcp [--streams 2] [--eager BYTES] [--fragment BYTES] [--buffer BYTES] [--congestion cubic] [--no-checksum]
+//   transport_bench shm [--eager BYTES] [--ring BYTES] [--chunk BYTES] [--get BYTES] [--no-cross-memory]
 //
 // Three patterns: ping-pong (half of the round trip), stream (one way, several messages in flight), exchange (both ways at
 // once, as a step of a ring does it). Buffers change with every message. The median of some repeats; one JSON object per
@@ -25,9 +25,10 @@
 
 #include <tutti/error.hpp>
 
-#include "transport/host.hpp"
-#include "transport/matching_queue.hpp"
-#include "transport/tcp.hpp"
+#include "link/ring_link.hpp"
+#include "link/tcp_link.hpp"
+#include "messages/matching_queue.hpp"
+#include "messages/messages.hpp"
 
 namespace {
 
@@ -104,7 +105,7 @@ class Bench {
 
  private:
   void start(Slot& slot, void (Transport::*verb)(Transfer&)) {
-    slot.transfer.envelope.channel = transport::point_to_point_channel;
+    slot.transfer.envelope.channel = messages::point_to_point_channel;
     slot.transfer.envelope.bytes = static_cast<std::int64_t>(slot.memory.size()) - 1;
     slot.transfer.peer = 1 - rank_;
     slot.memory[0] = static_cast<std::byte>(++changes_);
@@ -116,7 +117,7 @@ class Bench {
     Transfer receive, send;
     for (Transfer* transfer : {&receive, &send}) {
       transfer->envelope.tag = 1;
-      transfer->envelope.channel = transport::point_to_point_channel;
+      transfer->envelope.channel = messages::point_to_point_channel;
       transfer->envelope.bytes = 1;
       transfer->peer = 1 - rank_;
     }
@@ -169,29 +170,29 @@ std::int64_t number(const std::string& text) {
 
 struct Choice {
   bool shared = false;
-  transport::TcpOptions tcp{};
-  transport::HostOptions host{};
+  link::TcpOptions tcp{};
+  link::RingOptions ring{};
 };
 
 Choice parse(const std::vector<std::string>& words) {
   Choice choice;
-  auto& [shared, tcp, host] = choice;
+  auto& [shared, tcp, ring] = choice;
   if (words.empty() || (words[0] != "tcp" && words[0] != "shm")) throw InvalidArgument("which transport, tcp or shm?");
   shared = words[0] == "shm";
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::string& word = words[i];
     if (word == "--no-checksum" || word == "--no-cross-memory") {
-      (shared ? host.cross_memory : tcp.payload_checksums) = false;
+      (shared ? ring.cross_memory : tcp.payload_checksums) = false;
       continue;
     }
     if (i + 1 == words.size()) throw InvalidArgument("unknown option, or no value for it: " + word);
     const std::string& value = words[++i];
-    if (word == "--eager") (shared ? host.eager_bytes_max : tcp.eager_bytes_max) = number(value);
-    else if (word == "--ring") host.ring_bytes = static_cast<std::uint64_t>(number(value));
-    else if (word == "--piece") host.fragment_bytes = number(value);
-    else if (word == "--fetch") host.fetch_bytes_per_poll = number(value);
+    if (word == "--eager") (shared ? ring.eager_bytes_max : tcp.eager_bytes_max) = number(value);
+    else if (word == "--ring") ring.ring_bytes = static_cast<std::uint64_t>(number(value));
+    else if (word == "--chunk") ring.chunk_bytes = number(value);
+    else if (word == "--get") ring.get_bytes_per_poll = number(value);
     else if (word == "--streams") tcp.streams = static_cast<int>(number(value));
-    else if (word == "--chunk") tcp.chunk_bytes = number(value);
+    else if (word == "--fragment") tcp.fragment_bytes_max = number(value);
     else if (word == "--buffer")
       tcp.socket.send_buffer_bytes = tcp.socket.receive_buffer_bytes = static_cast<int>(number(value));
     else if (word == "--congestion") tcp.socket.congestion_control = value;
@@ -206,13 +207,12 @@ struct Place {
   std::uint64_t control_block = 0;
 };
 
-std::unique_ptr<Transport> make_shared(int rank, std::unique_ptr<transport::TcpTransport> inner, int socket,
-                                       const transport::HostOptions& options) {
+std::unique_ptr<Link> make_shared(int rank, int socket, const link::RingOptions& options) {
   const auto arena = std::make_shared<shm::Arena>(shm::ArenaOptions{.bytes = 1 << 30, .ranks = 2});
   std::array<Place, 2> places;
   Place& own = places[static_cast<std::size_t>(rank)];
   arena->address().to_text().copy(own.address, sizeof own.address - 1);
-  own.control_block = transport::lay_out_control_block(*arena, 2);
+  own.control_block = link::lay_out_control_block(*arena, 2);
   Place& other = places[static_cast<std::size_t>(1 - rank)];
   if (write(socket, &own, sizeof own) != sizeof own || read(socket, &other, sizeof other) != sizeof other) {
     throw Error("the other process is gone");
@@ -221,12 +221,10 @@ std::unique_ptr<Transport> make_shared(int rank, std::unique_ptr<transport::TcpT
   for (const Place& place : places) addresses.push_back(shm::ArenaAddress::from_text(place.address));
   auto local_peers = std::make_shared<shm::LocalPeers>(arena, rank, addresses);
   if (!local_peers->reaches(1 - rank)) throw Error("no shared memory: " + local_peers->why_not(1 - rank));
-  return std::make_unique<transport::HostTransport>(
-      transport::HostSetup{.local_peers = std::move(local_peers),
-                           .inner = std::move(inner),
-                           .control_blocks = {places[0].control_block, places[1].control_block},
-                           .clock = steady_clock(),
-                           .options = options});
+  return std::make_unique<link::RingLink>(
+      link::RingSetup{.local_peers = std::move(local_peers),
+                      .control_blocks = {places[0].control_block, places[1].control_block},
+                      .options = options});
 }
 
 void run_rank(int rank, std::unique_ptr<Transport> transport, int rounds_max) {
@@ -241,7 +239,7 @@ int run(const std::vector<std::string>& words) {
   std::vector<wire::Listener> listening;
   std::vector<wire::Address> table;
   for (int rank = 0; rank < 2; ++rank) {
-    table.push_back(listening.emplace_back(transport::open_listener(wire::Address::loopback(), choice.tcp)).address());
+    table.push_back(listening.emplace_back(link::open_listener(wire::Address::loopback(), choice.tcp)).address());
   }
   const wire::Secret secret = wire::make_secret();
   int sockets[2] = {-1, -1};
@@ -249,20 +247,21 @@ int run(const std::vector<std::string>& words) {
   const pid_t child = fork();
   const int rank = child == 0 ? 1 : 0;
   close(sockets[1 - rank]);
-  auto inner = std::make_unique<transport::TcpTransport>(
-      transport::TcpSetup{.rank = rank,
-                          .listener = std::move(listening[static_cast<std::size_t>(rank)]),
-                          .table = table,
-                          .secret = secret,
-                          .clock = steady_clock(),
-                          .world = 1,
-                          .options = choice.tcp});
+  messages::MessagesSetup setup{.rank = rank, .size = 2, .clock = steady_clock()};
+  setup.network =
+      std::make_unique<link::TcpLink>(link::TcpSetup{.rank = rank,
+                                                     .listener = std::move(listening[static_cast<std::size_t>(rank)]),
+                                                     .table = table,
+                                                     .secret = secret,
+                                                     .clock = steady_clock(),
+                                                     .world = 1,
+                                                     .options = choice.tcp});
   listening.clear();
   if (choice.shared) {
-    run_rank(rank, make_shared(rank, std::move(inner), sockets[rank], choice.host), 20'000);
-  } else {
-    run_rank(rank, std::move(inner), 600);
+    setup.local_link = make_shared(rank, sockets[rank], choice.ring);
+    setup.local = {true, true};
   }
+  run_rank(rank, std::make_unique<messages::Messages>(std::move(setup)), choice.shared ? 20'000 : 600);
   if (child == 0) return 0;
   int status = 0;
   waitpid(child, &status, 0);

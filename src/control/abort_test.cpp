@@ -11,7 +11,7 @@ namespace tutti::control {
 namespace {
 
 using namespace std::chrono_literals;
-using transport::Fault;
+using messages::Fault;
 
 Cause cause(Cause::Kind kind, std::vector<int> culprits, std::string text) {
   return {.kind = kind, .culprits = std::move(culprits), .sequence = 3, .text = std::move(text)};
@@ -201,7 +201,7 @@ TEST(Control, replays_exactly) {
   const auto history = [](std::uint64_t seed) {
     SimulatedWorld world({.size = 7, .seed = seed});
     Random random(seed);
-    world.cluster.inject(transport::draw_fault(random, 7, 1s, 6s));
+    world.cluster.inject(messages::draw_fault(random, 7, 1s, 6s));
     world.run_for(10s);
     return world.cluster.trace();
   };

@@ -14,7 +14,7 @@ namespace tutti::control {
 namespace {
 
 using namespace std::chrono_literals;
-using transport::Fault;
+using messages::Fault;
 using State = Creation::State;
 using Handle = std::shared_ptr<const Creation>;
 

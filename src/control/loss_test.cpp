@@ -13,8 +13,8 @@ namespace tutti::control {
 namespace {
 
 using namespace std::chrono_literals;
+using messages::Fault;
 using testing::HasSubstr;
-using transport::Fault;
 
 // What all ranks that run say was lost; nothing if they do not agree.
 std::optional<std::vector<std::pair<int, Cause>>> agreed(SimulatedWorld& world, const std::set<int>& silent = {}) {

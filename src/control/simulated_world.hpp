@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "control/control.hpp"
-#include "transport/simulated.hpp"
+#include "messages/simulated_cluster.hpp"
 
 namespace tutti::control {
 
 // One rank: hands on what its transport hears, and writes down what its control network tells.
 class SimulatedMember final : public TransportListener, public ControlListener {
  public:
-  SimulatedMember(transport::SimulatedCluster& cluster, int rank, std::uint64_t seed, const ControlOptions& options)
+  SimulatedMember(messages::SimulatedCluster& cluster, int rank, std::uint64_t seed, const ControlOptions& options)
       : network(cluster.endpoint(rank), cluster.clock(), Random(seed), options) {
     Transport& endpoint = cluster.endpoint(rank);
     endpoint.listen(this);
@@ -59,7 +59,7 @@ class SimulatedMember final : public TransportListener, public ControlListener {
 };
 
 struct SimulatedWorld {
-  explicit SimulatedWorld(const transport::SimulationOptions& simulation, const ControlOptions& options = {})
+  explicit SimulatedWorld(const messages::SimulationOptions& simulation, const ControlOptions& options = {})
       : cluster(simulation) {
     for (int rank = 0; rank < simulation.size; ++rank) {
       const std::uint64_t seed = Hash(simulation.seed).add(static_cast<std::uint64_t>(rank)).value();
@@ -77,7 +77,7 @@ struct SimulatedWorld {
     cluster.run_for(duration);
   }
 
-  transport::SimulatedCluster cluster;
+  messages::SimulatedCluster cluster;
   std::vector<std::unique_ptr<SimulatedMember>> members;
 };
 

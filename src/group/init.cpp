@@ -28,9 +28,10 @@
 #include "group/local_peer_setup.hpp"
 #include "group/own_address.hpp"
 #include "group/runtime.hpp"
-#include "transport/alone.hpp"
-#include "transport/host.hpp"
-#include "transport/tcp.hpp"
+#include "link/alone_link.hpp"
+#include "link/ring_link.hpp"
+#include "link/tcp_link.hpp"
+#include "messages/messages.hpp"
 #include "wire/secret.hpp"
 
 namespace tutti {
@@ -82,8 +83,8 @@ std::uint64_t random_word() {
   return word;
 }
 
-transport::TcpOptions tcp_options(const Place& place, const Environment& environment) {
-  transport::TcpOptions options;
+link::TcpOptions tcp_options(const Place& place, const Environment& environment) {
+  link::TcpOptions options;
   // On one machine payloads go from memory to memory: no network can damage them, and a checksum would cost a fifth of the speed.
   options.payload_checksums = place.node_count > 1;
   if (const auto streams = environment.integer("TUTTI_TCP_STREAMS", 0, 64))
@@ -183,24 +184,28 @@ bool is_oversubscribed(const Place& place) {
 }
 
 /// Between local peers through shared memory, if they share it.
-std::unique_ptr<Transport> make_transport(transport::TcpSetup setup, LocalPeerSetup near,
-                                          const transport::HostOptions& options) {
-  auto tcp = std::make_unique<transport::TcpTransport>(std::move(setup));
-  if (near.local_peers == nullptr) return tcp;
-  return std::make_unique<transport::HostTransport>(
-      transport::HostSetup{.local_peers = std::move(near.local_peers),
-                           .inner = std::move(tcp),
-                           .control_blocks = std::move(near.control_blocks),
-                           .clock = steady_clock(),
-                           .options = options});
+std::unique_ptr<Transport> make_transport(link::TcpSetup setup, LocalPeerSetup near, const link::RingOptions& options) {
+  messages::MessagesSetup parts{
+      .rank = setup.rank, .size = static_cast<int>(setup.table.size()), .clock = steady_clock()};
+  parts.network = std::make_unique<link::TcpLink>(std::move(setup));
+  if (near.local_peers != nullptr) {
+    for (const std::uint64_t offset : near.control_blocks) {
+      parts.local.push_back(offset != link::no_control_block_offset);
+    }
+    parts.local_link =
+        std::make_unique<link::RingLink>(link::RingSetup{.local_peers = std::move(near.local_peers),
+                                                         .control_blocks = std::move(near.control_blocks),
+                                                         .options = options});
+  }
+  return std::make_unique<messages::Messages>(std::move(parts));
 }
 
 Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
   const Place& place = joining.connector.place();
   const OwnMemory memory = make_memory(joining.backend, place, joining.environment);
-  const transport::TcpOptions options = tcp_options(place, joining.environment);
+  const link::TcpOptions options = tcp_options(place, joining.environment);
   wire::Listener listener =
-      transport::open_listener(find_own_address(joining.connector, joining.environment, joining.deadline), options);
+      link::open_listener(find_own_address(joining.connector, joining.environment, joining.deadline), options);
   RankRecord own{.address = listener.address().text(),
                  .host = place.host,
                  .node = place.node_rank,
@@ -214,14 +219,14 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
   RankRecords records = exchange_records(own, joining);
   world = records.world;
   const bool may_share = joining.backend != "native";
-  const auto host_options = transport::options_for(place.local_size, is_oversubscribed(place));
+  const auto ring_options = link::ring_options_for(place.local_size, is_oversubscribed(place));
   LocalPeerSetup near;
   if (may_share) {
     near = find_local_peers(memory, {.connector = joining.connector,
                                      .backend = joining.backend,
                                      .node_of = records.nodes,
                                      .memory_records = records.memory,
-                                     .ring_bytes = host_options.ring_bytes,
+                                     .ring_bytes = ring_options.ring_bytes,
                                      .log = joining.log,
                                      .deadline = joining.deadline});
   }
@@ -245,7 +250,7 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
                                     .world = world,
                                     .options = options,
                                     .log = joining.log},
-                                   std::move(near), host_options);
+                                   std::move(near), ring_options);
   return parts;
 }
 
@@ -329,7 +334,8 @@ Group init(std::shared_ptr<Connector> connector, const InitOptions& options) {
   std::uint64_t world = 1;
   Runtime::Parts parts;
   if (place.size == 1) {
-    parts.transport = std::make_unique<transport::AloneTransport>(steady_clock());
+    parts.transport = std::make_unique<messages::Messages>(
+        messages::MessagesSetup{.clock = steady_clock(), .network = std::make_unique<link::AloneLink>(steady_clock())});
     parts.hosts = {place.host};
     parts.node_of = {0};
     parts.table = own_table(environment);

@@ -8,7 +8,7 @@
 
 #include <tutti/error.hpp>
 
-#include "transport/host.hpp"
+#include "link/ring_control_block.hpp"
 
 namespace tutti {
 namespace {
@@ -68,7 +68,7 @@ std::string control_block_record(const OwnMemory& own, const shm::LocalPeers& lo
   }
   try {
     const std::uint64_t own_control_block =
-        transport::lay_out_control_block(*own.arena, static_cast<int>(query.node_of.size()));
+        link::lay_out_control_block(*own.arena, static_cast<int>(query.node_of.size()));
     reserve_rings(*own.arena, query, near);
     return fmt::format("{}{}", own_control_block, reads ? reads_mark : "");
   } catch (const Error& error) {
@@ -121,8 +121,7 @@ LocalPeerSetup find_local_peers(const OwnMemory& own, const LocalPeerQuery& quer
   for (std::size_t other = 0; other < answers.size(); ++other) {
     const bool shares = !answers[other].starts_with(no_memory);
     const bool is_near = query.node_of[other] == node;
-    result.control_blocks.push_back(shares && is_near ? std::stoull(answers[other])
-                                                      : transport::no_control_block_offset);
+    result.control_blocks.push_back(shares && is_near ? std::stoull(answers[other]) : link::no_control_block_offset);
     if (is_near && !answers[other].ends_with(reads_mark)) result.cross_memory = false;
     if (shares || answers[other].size() == 1) continue;
     const std::string why = answers[other].substr(1);

@@ -12,7 +12,7 @@ namespace tutti::sim {
 namespace {
 
 using namespace std::chrono_literals;
-using transport::Fault;
+using messages::Fault;
 
 constexpr Duration mismatch_limit = 1s;  // from the call to everybody's knowledge
 

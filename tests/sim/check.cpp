@@ -13,7 +13,7 @@ namespace tutti::sim {
 namespace {
 
 using namespace std::chrono_literals;
-using transport::Fault;
+using messages::Fault;
 
 constexpr Duration nap = 20ms;            // the longest a rank sleeps while it has a call under way
 constexpr Duration travel_limit = 200ms;  // of a flood, through every rank

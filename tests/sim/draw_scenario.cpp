@@ -13,7 +13,7 @@ namespace tutti::sim {
 namespace {
 
 using namespace std::chrono_literals;
-using transport::Fault;
+using messages::Fault;
 
 constexpr Duration script_length = 40ms;  // roughly what the calls take; faults happen in this time
 
@@ -29,8 +29,8 @@ Duration draw_duration(Random& random, Duration shortest, Duration longest) {
   return Duration(static_cast<std::int64_t>(std::exp(low + (high - low) * random.unit())));
 }
 
-transport::SimulationOptions draw_cluster(Random& random) {
-  transport::SimulationOptions options;
+messages::SimulationOptions draw_cluster(Random& random) {
+  messages::SimulationOptions options;
   options.size = random.chance(0.5) ? static_cast<int>(random.between(2, 5)) : static_cast<int>(random.between(6, 16));
   options.seed = random.next();
   options.ranks_per_node = one_of(random, {1, options.size, options.size, 2, 3, 4});
@@ -94,7 +94,7 @@ std::vector<GroupScript> draw_groups(Random& random, int size) {
 }
 
 Fault draw_fault_at(Random& random, int size) {
-  Fault fault = transport::draw_fault(random, size, script_length, 1s);
+  Fault fault = messages::draw_fault(random, size, script_length, 1s);
   switch (fault.kind) {
     case Fault::Kind::slow_rank: fault.duration = draw_duration(random, 10us, 100ms); break;
     case Fault::Kind::delay_rank: fault.duration = draw_duration(random, 100us, 3s); break;

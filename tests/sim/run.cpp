@@ -18,7 +18,7 @@ constexpr Duration quiet_min = 1s;  // what comes too late comes within this tim
 
 Duration quiet_time(const Scenario& scenario) {
   Duration quiet = quiet_min;
-  for (const transport::Fault& fault : scenario.faults) quiet = std::max(quiet, quiet_min + fault.duration);
+  for (const messages::Fault& fault : scenario.faults) quiet = std::max(quiet, quiet_min + fault.duration);
   return quiet;
 }
 
@@ -31,14 +31,14 @@ std::string_view name_of(Outcome outcome) {
 }
 
 History run(const Scenario& scenario, Breakage breakage) {
-  transport::SimulatedCluster cluster(scenario.cluster);
+  messages::SimulatedCluster cluster(scenario.cluster);
   History history;
   std::vector<std::unique_ptr<SimRank>> ranks;
   for (int rank = 0; rank < cluster.size(); ++rank) {
     ranks.push_back(std::make_unique<SimRank>(SimRank::Surroundings{scenario, cluster, history, breakage}, rank));
     cluster.set_program(rank, [&history, program = ranks.back().get()] { return ++history.steps, program->step(); });
   }
-  for (const transport::Fault& fault : scenario.faults) cluster.inject(fault);
+  for (const messages::Fault& fault : scenario.faults) cluster.inject(fault);
 
   const auto all_done = [&] {
     for (int rank = 0; rank < cluster.size(); ++rank) {

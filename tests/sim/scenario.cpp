@@ -54,7 +54,7 @@ std::string_view kind_of(const Scenario& scenario) {
 }
 
 std::string describe(const Scenario& scenario) {
-  const transport::SimulationOptions& c = scenario.cluster;
+  const messages::SimulationOptions& c = scenario.cluster;
   const auto microseconds = [](Duration d) { return static_cast<double>(d.count()) / 1e3; };
   std::string text = fmt::format(
       "seed {}: {} ranks, {} per node, {:.0f} µs and {:.0e} B/s between nodes, jitter {}, eager to {} B, credit {} B, "
@@ -70,7 +70,7 @@ std::string describe(const Scenario& scenario) {
     for (std::size_t i = 0; i < script.calls.size(); ++i)
       text += fmt::format("    {:2} {}\n", i, describe(script.calls[i]));
   }
-  for (const auto& fault : scenario.faults) text += fmt::format("  fault {}\n", transport::describe(fault));
+  for (const auto& fault : scenario.faults) text += fmt::format("  fault {}\n", messages::describe(fault));
   for (const auto& deviation : scenario.deviations) text += fmt::format("  {}\n", describe(deviation));
   return text;
 }

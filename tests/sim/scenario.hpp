@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "contract_case.hpp"
-#include "transport/simulated.hpp"
+#include "messages/simulated_cluster.hpp"
 
 namespace tutti::sim {
 
@@ -69,9 +69,9 @@ std::string describe(const Deviation& deviation);
 
 struct Scenario {
   std::uint64_t seed = 0;
-  transport::SimulationOptions cluster{};
+  messages::SimulationOptions cluster{};
   std::vector<GroupScript> groups{};
-  std::vector<transport::Fault> faults{};
+  std::vector<messages::Fault> faults{};
   std::vector<Deviation> deviations{};
   bool leave_when_done = false;  // ranks say goodbye as soon as their own calls have ended
 

@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t world_id = 1;
 constexpr int late_write_at = 5;  // the call whose memory is written when it should not be
 
-std::vector<int> nodes_of(const transport::SimulationOptions& cluster, const std::vector<int>& members) {
+std::vector<int> nodes_of(const messages::SimulationOptions& cluster, const std::vector<int>& members) {
   std::vector<int> nodes;
   for (const int member : members) nodes.push_back(member / cluster.ranks_per_node);
   const bool one = std::ranges::all_of(nodes, [&](int node) { return node == nodes.front(); });
@@ -44,7 +44,7 @@ SimRank::SimRank(const Surroundings& around, int rank) : around_(around), rank_(
 }
 
 void SimRank::join() {
-  const transport::SimulationOptions& cluster = around_.scenario.cluster;
+  const messages::SimulationOptions& cluster = around_.scenario.cluster;
   const int strikes = static_cast<int>(around_.scenario.seed % static_cast<std::uint64_t>(cluster.size));
   Runtime::Parts parts;
   parts.clock = &around_.cluster.clock();

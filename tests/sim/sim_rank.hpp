@@ -12,7 +12,7 @@
 #include "group/core.hpp"
 #include "group/runtime.hpp"
 #include "history.hpp"
-#include "transport/simulated.hpp"
+#include "messages/simulated_cluster.hpp"
 
 namespace tutti::sim {
 
@@ -20,7 +20,7 @@ class SimRank {
  public:
   struct Surroundings {
     const Scenario& scenario;
-    transport::SimulatedCluster& cluster;
+    messages::SimulatedCluster& cluster;
     History& history;
     Breakage breakage = Breakage::none;
   };

@@ -8,7 +8,7 @@
 namespace tutti::sim {
 namespace {
 
-using transport::Fault;
+using messages::Fault;
 
 const Duration news_limit = control::VerdictTimes{}.settle;
 

@@ -18,7 +18,7 @@
 
 #include "group/core.hpp"
 #include "group/runtime.hpp"
-#include "transport/simulated.hpp"
+#include "messages/simulated_cluster.hpp"
 #include "world.hpp"
 
 namespace tutti::contract {
@@ -200,7 +200,7 @@ class SimulatedWorld final : public World {
     return moved;
   }
 
-  transport::SimulatedCluster cluster_;
+  messages::SimulatedCluster cluster_;
   std::vector<Rank> ranks_;
 };
 

@@ -1,0 +1,345 @@
+// ring_link.cpp: frames through rings in shared memory, and reading a peer's memory.
+// SPDX-License-Identifier: Apache-2.0
+#include "link/ring_link.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <tutti/error.hpp>
+
+#include "shm/doorbell.hpp"
+
+namespace tutti::link {
+
+namespace {
+
+constexpr int records_per_read = 256;  // so that no peer starves the others
+// Rings that do not exist yet are looked for once in so many polls, unless there are so few that it does not matter.
+constexpr unsigned polls_per_look = 16;
+constexpr std::size_t few = 4;
+constexpr int drain_rounds_max = 64;  // a peer that goes on sending while it goes is not listened to for ever
+
+std::byte* put(std::byte* place, std::span<const std::byte> bytes) {
+  if (!bytes.empty()) std::memcpy(place, bytes.data(), bytes.size());
+  return place + bytes.size();
+}
+
+// Heads are a few words: a call of memcpy would take longer.
+std::byte* put_head(std::byte* place, std::span<const std::byte> head) {
+  std::size_t at = 0;
+  for (; at + sizeof(std::uint64_t) <= head.size(); at += sizeof(std::uint64_t)) {
+    std::memcpy(place + at, head.data() + at, sizeof(std::uint64_t));
+  }
+  return put(place + at, head.subspan(at));
+}
+
+}  // namespace
+
+void check(const RingOptions& options) {
+  const auto reject = [](const char* name, std::int64_t value, const char* range) {
+    throw InvalidArgument(fmt::format("shared-memory option {} = {} is out of range: {}", name, value, range));
+  };
+  const auto ring_bytes = static_cast<std::int64_t>(options.ring_bytes);
+  if (ring_bytes < 4096 || ring_bytes > (1 << 30) || ring_bytes % 4096 != 0) {
+    reject("ring_bytes", ring_bytes, "4 KiB to 1 GiB, whole pages");
+  }
+  if (options.chunk_bytes < 64) reject("chunk_bytes", options.chunk_bytes, "64 or more");
+  if (options.eager_bytes_max < 0) reject("eager_bytes_max", options.eager_bytes_max, "0 or more");
+  // An eager message goes in as a whole, also while the reader has not told of the last eighth it read.
+  const std::int64_t chunk_room = options.chunk_bytes + 4 * static_cast<std::int64_t>(line_bytes);
+  if (options.eager_bytes_max > ring_bytes ||
+      chunk_room * (options.eager_bytes_max / options.chunk_bytes + 3) > ring_bytes / 8 * 7) {
+    reject("ring_bytes", ring_bytes, "room for one eager message and two chunks at least");
+  }
+  if (options.fragment_bytes_max < 64) reject("fragment_bytes_max", options.fragment_bytes_max, "64 or more");
+  if (options.credit_bytes < 2 * credit_cost(options.eager_bytes_max)) {
+    reject("credit_bytes", options.credit_bytes, "room for two eager messages at least");
+  }
+  if (options.get_bytes_per_poll < 1) reject("get_bytes_per_poll", options.get_bytes_per_poll, "1 or more");
+}
+
+RingOptions ring_options_for(int ranks, bool oversubscribed) {
+  RingOptions options;
+  if (oversubscribed) return options;
+  constexpr std::uint64_t least = 128 << 10, most = 512 << 10, of_all = 4 << 20;
+  options.ring_bytes = std::clamp(std::bit_floor(of_all / static_cast<std::uint64_t>(ranks)), least, most);
+  options.eager_bytes_max = static_cast<std::int64_t>(options.ring_bytes) / 8;
+  options.get_bytes_max = 0;
+  return options;
+}
+
+std::uint64_t lay_out_control_block(shm::Arena& arena, int world_size) {
+  const auto count = static_cast<std::size_t>(world_size);
+  auto* const entries = reinterpret_cast<RingControl*>(arena.allocate(count * sizeof(RingControl), 4096));
+  for (std::size_t i = 0; i < count; ++i) new (&entries[i]) RingControl{};
+  return arena.offset_of(entries);
+}
+
+RingLink::RingLink(RingSetup setup)
+    : options_((check(setup.options), setup.options)),
+      local_peers_(setup.local_peers),
+      memory_(options_, local_peers_),
+      own_doorbell_(&local_peers_->arena().header()),
+      peers_(setup.control_blocks.size()) {
+  const int own = local_peers_->rank();
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    peers_[i].rank = static_cast<int>(i);
+    if (peers_[i].rank != own && setup.control_blocks[i] != no_control_block_offset) connect(peers_[i], setup);
+  }
+}
+
+// In a forked child the arena is still the parent's.
+RingLink::~RingLink() {
+  if (!abandoned_) memory_.revoke_all();
+}
+
+Link::Limits RingLink::limits() const {
+  return {
+      .eager_bytes_max = options_.eager_bytes_max,
+      .credit_bytes = options_.credit_bytes,
+      .fragment_bytes_max = std::min(options_.fragment_bytes_max, static_cast<std::int64_t>(options_.ring_bytes) / 8),
+      .get_bytes_per_poll = options_.get_bytes_per_poll};
+}
+
+void RingLink::connect(RingPeer& peer, const RingSetup& setup) {
+  const int own = local_peers_->rank();
+  const auto entry = [&](int owner, int reader) {
+    const std::uint64_t offset = setup.control_blocks[static_cast<std::size_t>(owner)];
+    if (offset % alignof(RingControl) != 0) {
+      throw InvalidArgument(
+          fmt::format("rank {}: the control block of rank {} at {} is misplaced", own, owner, offset));
+    }
+    const auto at = offset + static_cast<std::uint64_t>(reader) * sizeof(RingControl);
+    return reinterpret_cast<RingControl*>(local_peers_->at(owner, at, sizeof(RingControl)));
+  };
+  peer.doorbell = &local_peers_->header(peer.rank);
+  peer.ours = entry(own, peer.rank);
+  peer.theirs = entry(peer.rank, own);
+  unconnected_.push_back(&peer);
+}
+
+// ---- sending
+
+void RingLink::make_ring(RingPeer& peer) {
+  shm::Arena& arena = local_peers_->arena();
+  std::byte* const memory = arena.allocate(options_.ring_bytes, 4096);
+  peer.out = RingWriter(memory, options_.ring_bytes / line_bytes, peer.theirs->read_lines);
+  peer.ours->ring_offset.store(arena.offset_of(memory), std::memory_order_release);
+}
+
+[[gnu::always_inline]] inline bool RingLink::write(RingPeer& peer, const Frame& frame) {
+  const std::size_t bytes = frame.head.size() + frame.payload.size();
+  std::byte* const place = peer.out.begin(bytes);
+  if (place == nullptr) return false;
+  put(put_head(place, frame.head), frame.payload);
+  peer.out.publish({.kind = RecordKind::frame,
+                    .type = frame.type,
+                    .head_bytes = static_cast<std::uint8_t>(frame.head.size()),
+                    .bytes = static_cast<std::uint32_t>(bytes)});
+  return true;
+}
+
+Link::Taken RingLink::send(int rank, FrameOrder order, const Frame& frame, void* /*owner*/) {
+  RingPeer& peer = peer_at(rank);
+  if (!peer.out.exists()) [[unlikely]]
+    make_ring(peer);
+  const bool whole =
+      frame.payload.size() <= static_cast<std::size_t>(options_.chunk_bytes) || order == FrameOrder::bulk;
+  if (!(whole ? write(peer, frame) : write_in_chunks(peer, frame))) return Taken::no_room;
+  shm::notify(*peer.doorbell);
+  peer.out.zero_ahead();
+  return Taken::copied;
+}
+
+// All chunks or none: a ring never ends in the middle of a frame.
+bool RingLink::write_in_chunks(RingPeer& peer, const Frame& frame) {
+  const auto chunk = static_cast<std::size_t>(options_.chunk_bytes);
+  const auto total = static_cast<std::uint64_t>(frame.payload.size());
+  const std::size_t first_bytes = sizeof total + frame.head.size() + chunk;
+  const std::uint64_t record_lines = lines_of(first_bytes);
+  if (!peer.out.has_room(record_lines * (frame.payload.size() / chunk + 1), record_lines)) return false;
+  std::byte* const place = peer.out.begin(first_bytes);
+  put(put(put(place, std::as_bytes(std::span(&total, 1))), frame.head), frame.payload.first(chunk));
+  peer.out.publish({.kind = RecordKind::first,
+                    .type = frame.type,
+                    .head_bytes = static_cast<std::uint8_t>(frame.head.size()),
+                    .bytes = static_cast<std::uint32_t>(first_bytes)});
+  shm::notify(*peer.doorbell);
+  for (std::size_t at = chunk; at < frame.payload.size(); at += chunk) {
+    const std::size_t bytes = std::min(chunk, frame.payload.size() - at);
+    put(peer.out.begin(bytes), frame.payload.subspan(at, bytes));
+    peer.out.publish({.kind = RecordKind::more, .bytes = static_cast<std::uint32_t>(bytes)});
+  }
+  return true;
+}
+
+// ---- reading rings
+
+bool RingLink::is_last_poll_before_sleep() const { return own_doorbell_->asleep.load(std::memory_order_relaxed) != 0; }
+
+bool RingLink::poll() {
+  bool moved = false;
+  for (std::size_t i = 0; i < connected_.size();) {
+    RingPeer& peer = *connected_[i];
+    if (!peer.in.has_news()) [[likely]] {
+      ++i;
+      continue;
+    }
+    moved = true;
+    if (read_or_fail(peer)) ++i;  // otherwise it is in the list no more
+  }
+  if (!unconnected_.empty() &&
+      (unconnected_.size() <= few || ++polls_ % polls_per_look == 0 || is_last_poll_before_sleep())) {
+    look_for_rings();
+  }
+  return moved;
+}
+
+void RingLink::look_for_rings() {
+  for (std::size_t i = 0; i < unconnected_.size();) {
+    RingPeer& peer = *unconnected_[i];
+    try {
+      if (!discover(peer)) {
+        ++i;
+        continue;
+      }
+    } catch (const Error& error) {
+      fail(peer, error.what());
+      continue;
+    }
+    unconnected_.erase(unconnected_.begin() + static_cast<std::ptrdiff_t>(i));
+    connected_.push_back(&peer);
+    static_cast<void>(read_or_fail(peer));
+  }
+}
+
+// Opens the peer's ring to this rank, if there is one by now.
+bool RingLink::discover(RingPeer& peer) {
+  const std::uint64_t offset = peer.theirs->ring_offset.load(std::memory_order_acquire);
+  if (offset == 0) return false;
+  if (offset % line_bytes != 0) throw MalformedMessage("its ring in shared memory begins between two lines");
+  peer.in =
+      RingReader(in_arena(*local_peers_, peer.rank, offset, options_.ring_bytes), options_.ring_bytes / line_bytes);
+  return true;
+}
+
+// False if the peer turned out to write nonsense, and is reported lost.
+bool RingLink::read_or_fail(RingPeer& peer) try {
+  static_cast<void>(read(peer));
+  return !peer.is_gone;
+} catch (const Error& error) {
+  fail(peer, error.what());
+  return false;
+}
+
+bool RingLink::read(RingPeer& peer) {
+  int count = 0;
+  for (; count < records_per_read && !peer.is_gone; ++count) {
+    const Record record = peer.in.next();
+    if (record.kind() == RecordKind::none) break;
+    take(peer, record);
+    peer.in.release(record);
+  }
+  if (count == 0) return false;
+  tell_progress(peer);
+  return true;
+}
+
+void RingLink::take(RingPeer& peer, const Record& record) {
+  if (peer.is_landing != (record.kind() == RecordKind::more)) {
+    throw MalformedMessage("a frame in shared memory is interrupted by another one");
+  }
+  const std::size_t head_bytes = record.head_bytes();
+  if (record.kind() == RecordKind::frame) [[likely]] {
+    return listener_->frame(peer.rank, {.type = record.type(),
+                                        .head = {record.body, head_bytes},
+                                        .payload = {record.body + head_bytes, record.bytes() - head_bytes}});
+  }
+  if (record.kind() == RecordKind::more) return land(peer, record.body, record.bytes());
+  std::int64_t total = 0;
+  if (record.bytes() < sizeof total + head_bytes) throw MalformedMessage("a record in shared memory is too short");
+  std::memcpy(&total, record.body, sizeof total);
+  if (total < 0) throw MalformedMessage(fmt::format("a frame in shared memory claims {} bytes", total));
+  peer.landing = listener_->frame_begins(
+      peer.rank, {.type = record.type(), .head = {record.body + sizeof total, head_bytes}}, total);
+  peer.is_landing = true;
+  peer.landing_bytes = total;
+  peer.landed_bytes = 0;
+  const std::size_t ahead = sizeof total + head_bytes;
+  land(peer, record.body + ahead, static_cast<std::int64_t>(record.bytes() - ahead));
+}
+
+void RingLink::land(RingPeer& peer, const std::byte* payload, std::int64_t bytes) {
+  if (bytes > peer.landing_bytes - peer.landed_bytes) {
+    throw MalformedMessage("a frame in shared memory is longer than its first record says");
+  }
+  std::byte* const to = listener_->landing(peer.landing);
+  if (to != nullptr && bytes > 0) std::memcpy(to + peer.landed_bytes, payload, static_cast<std::size_t>(bytes));
+  peer.landed_bytes += bytes;
+  if (peer.landed_bytes < peer.landing_bytes) return;
+  peer.is_landing = false;
+  listener_->frame_ends(peer.landing);
+}
+
+// Seldom: the line crosses to the sender, which looks at it only when its ring seems full.
+void RingLink::tell_progress(RingPeer& peer) {
+  if (peer.in.read_lines() - peer.read_lines_told < peer.in.lines() / 8) return;
+  peer.read_lines_told = peer.in.read_lines();
+  peer.ours->read_lines.store(peer.read_lines_told, std::memory_order_release);
+  shm::notify(*peer.doorbell);
+}
+
+bool RingLink::peek(int rank, int spins, Frame& frame) {
+  RingPeer& peer = peer_at(rank);
+  if (!peer.in.exists() || peer.is_gone) return false;
+  while (!peer.in.has_news()) {
+    if (--spins <= 0) return false;
+  }
+  try {
+    peer.peeked = peer.in.next();
+  } catch (const Error& error) {
+    fail(peer, error.what());
+    return false;
+  }
+  const Record& record = peer.peeked;
+  if (record.kind() != RecordKind::frame || peer.is_landing) return false;
+  const std::size_t head_bytes = record.head_bytes();
+  frame = {.type = record.type(),
+           .head = {record.body, head_bytes},
+           .payload = {record.body + head_bytes, record.bytes() - head_bytes}};
+  return true;
+}
+
+void RingLink::pop(int rank) {
+  RingPeer& peer = peer_at(rank);
+  peer.in.release(peer.peeked);
+  tell_progress(peer);
+}
+
+void RingLink::drain(int rank) {
+  RingPeer& peer = peer_at(rank);
+  if (peer.is_gone) return;
+  try {
+    if (!peer.in.exists() && !discover(peer)) return;
+    for (int round = 0; round < drain_rounds_max && read(peer); ++round) {}
+  } catch (const Error&) {  // it is gone anyway, and why is known
+  }
+}
+
+void RingLink::disconnect(int rank) {
+  RingPeer& peer = peer_at(rank);
+  peer.is_gone = true;
+  std::erase(connected_, &peer);
+  std::erase(unconnected_, &peer);
+}
+
+void RingLink::fail(RingPeer& peer, const std::string& reason) {
+  disconnect(peer.rank);
+  listener_->lost(peer.rank, reason);
+}
+
+}  // namespace tutti::link

@@ -1,0 +1,80 @@
+// self_messages.cpp: messages of a rank to itself.
+// SPDX-License-Identifier: Apache-2.0
+#include "messages/self_messages.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "messages/stage.hpp"
+
+namespace tutti::messages {
+
+namespace {
+
+std::uint64_t id_of(const Transfer& send) { return reinterpret_cast<std::uintptr_t>(&send); }
+
+}  // namespace
+
+void SelfMessages::send(Transfer& transfer) {
+  transfer.state = Transfer::State::pending;
+  set_stage(transfer, Stage::to_self);
+  sends_.push_back(&transfer);
+}
+
+void SelfMessages::cancel(Transfer& transfer) {
+  if (stage_of(transfer) == Stage::to_self) {
+    std::ranges::replace(sends_, &transfer, static_cast<Transfer*>(nullptr));
+  } else {
+    queue_.recycle(*queue_.forget_announced(rank_, id_of(transfer)));
+  }
+}
+
+// The listener may send to this rank again while it is told.
+void SelfMessages::deliver(TransportListener& listener) {
+  for (std::size_t i = 0; i < sends_.size(); ++i) {
+    Transfer* const send = std::exchange(sends_[i], nullptr);
+    if (send == nullptr) continue;
+    set_stage(*send, Stage::kept_for_self);
+    if (deliver(*send, listener)) finish(*send);
+  }
+  sends_.clear();
+  for (const std::vector<std::byte>& message : std::exchange(controls_, {})) listener.control(rank_, message);
+}
+
+// True if the message is used up; otherwise it waits for its receive.
+bool SelfMessages::deliver(Transfer& send, TransportListener& listener) {
+  const Envelope& envelope = send.envelope;
+  if (listener.arrived(rank_, envelope) == TransportListener::Verdict::drop) return true;
+  const MatchingQueue::Match match = queue_.match(rank_, envelope);
+  if (match.fit == MatchingQueue::Fit::taken) {
+    copy_bytes(match.receive->to, send.from, envelope.bytes);
+    finish(*match.receive);
+  }
+  if (match.receive != nullptr) return true;
+  UnexpectedMessage& message = queue_.keep(rank_, envelope);
+  const std::int64_t cost = credit_cost(envelope.bytes);
+  if (envelope.bytes > eager_bytes_max_ || cost > credit_bytes_) {
+    message.announced = true;
+    message.id = id_of(send);
+    return false;
+  }
+  credit_bytes_ -= cost;
+  copy_bytes(queue_.make_room(message), send.from, envelope.bytes);
+  return true;
+}
+
+void SelfMessages::take(UnexpectedMessage& message, Transfer* receive) {
+  auto* const send = message.announced ? reinterpret_cast<Transfer*>(static_cast<std::uintptr_t>(message.id)) : nullptr;
+  if (receive != nullptr) {
+    copy_bytes(receive->to, send != nullptr ? send->from : message.payload.get(), receive->envelope.bytes);
+    finish(*receive);
+  }
+  if (send != nullptr) {
+    finish(*send);
+  } else {
+    credit_bytes_ += credit_cost(message.envelope.bytes);
+  }
+  queue_.recycle(message);
+}
+
+}  // namespace tutti::messages
