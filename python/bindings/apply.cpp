@@ -16,12 +16,16 @@
 #include "bindings/fused.hpp"
 #include "bindings/gil.hpp"
 #include "bindings/numpy.hpp"
-#include "bindings/shapes.hpp"
 #include "bindings/tensor.hpp"
 #include "bindings/work.hpp"
 
 namespace tutti::python {
 namespace {
+
+/// The result has the shape of this rank's input.
+bool keeps_shape(const Call& call, int rank) {
+  return (tutti::keeps_shape(call.verb) && !root_gives(call.verb)) || gives_input_back(call, rank);
+}
 
 nb::object result_for(const Call& call, const Member& member, nb::handle x, const View& view) {
   if (keeps_shape(call, member.rank())) return new_numpy_like(x, view.shape());

@@ -17,7 +17,6 @@
 
 #include "bindings/bind.hpp"
 #include "bindings/convert.hpp"
-#include "bindings/shapes.hpp"
 #include "parallel/adjoint.hpp"
 
 namespace tutti::python {
@@ -30,15 +29,18 @@ constexpr std::uint8_t kind_of_tensors = 1;  // in tutti/_kinds.py
 
 /// What verbs.py hands over. Kept for good, as torch itself is.
 struct Torch {
-  nb::handle tensor, parameter;                        // types
-  nb::handle modes, transforms, grad_enabled;          // functions without arguments
-  nb::handle empty_like, new_thread, written, record;  // see verbs.py
+  nb::handle tensor, parameter;                // types
+  nb::handle modes, transforms, grad_enabled;  // functions without arguments
+  nb::handle new_thread, written, record;      // see verbs.py
 };
 
 Torch& torch() {  // under the GIL
   static Torch functions;
   return functions;
 }
+
+/// The result has the shape of the input.
+bool keeps_shape(const Call& call, int rank) { return tutti::keeps_shape(call.verb) || gives_input_back(call, rank); }
 
 /// A call that autograd records: what backward needs to know of it.
 struct RecordedCall {
@@ -101,28 +103,12 @@ bool view_plain(nb::handle tensor, View& view) {
   }
 }
 
-nb::object empty_like(nb::handle x) { return called(torch().empty_like, {x.ptr()}); }
-
-nb::object new_empty(nb::handle x, std::span<const std::int64_t> shape) {
-  static PyObject* const method = name("new_empty");
-  nb::object lengths = nb::steal(PyTuple_New(Py_ssize_t(shape.size())));
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    PyTuple_SET_ITEM(lengths.ptr(), Py_ssize_t(i), PyLong_FromLongLong(shape[i]));
-  }
-  const std::array<PyObject*, 2> arguments{x.ptr(), lengths.ptr()};
-  PyObject* const made = PyObject_VectorcallMethod(method, arguments.data(), arguments.size(), nullptr);
-  if (made == nullptr) throw nb::python_error();
-  return nb::steal(made);
-}
-
-/// The tensor for the result. Null: its shape is learned during the call, or torch cannot make it, which verbs.py says in words.
-nb::object result_for(const Call& call, const Member& member, nb::handle x, const View& view) {
-  if (!view.is_contiguous()) return {};
+/// A new tensor for the result. Null: torch cannot make it, which verbs.py says in words.
+nb::object result_for(const Call& call, const Member& member, const View& view) {
+  const bool is_alike = keeps_shape(call, member.rank());
+  const Sizes shape = is_alike ? Sizes() : output_shape(call, view.shape(), member.rank(), member.size());
   try {
-    if (call.verb == Verb::broadcast || keeps_shape(call, member.rank())) {
-      return array_over(torch().tensor, new_array(view.dtype(), view.shape()));
-    }
-    return new_empty(x, output_shape(call, view.shape(), member.rank(), member.size()));
+    return array_over(torch().tensor, new_array(view.dtype(), is_alike ? view.shape() : shape));
   } catch (const nb::python_error&) {
     return {};
   }
@@ -203,7 +189,7 @@ nb::object apply_to_tensor(const std::shared_ptr<Member>& member, const Call& gi
     call.run(false);
     return called(torch().written, {out.ptr()});
   }
-  call.result = prepared(member, given, [&] { return result_for(given, *member, x, call.input); });
+  call.result = prepared(member, given, [&] { return result_for(given, *member, call.input); });
   if (!call.result.is_valid()) return {};
   if (differentiated) return asks(torch().transforms) ? nb::object() : call.run_recorded();
   call.run(false);
@@ -229,7 +215,7 @@ void bind_tensor(nb::module_& m) {
                    .modes = kept("modes"),
                    .transforms = kept("transforms"),
                    .grad_enabled = kept("grad_enabled"),
-                   .empty_like = kept("empty_like"),
+
                    .new_thread = kept("new_thread"),
                    .written = kept("written"),
                    .record = kept("record")};

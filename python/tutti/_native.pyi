@@ -326,6 +326,31 @@ def serve(type: type[Any], function: Callable[..., Any]) -> None:
     Calls on arrays of exactly this type go to `function` at once, past _dispatch.py.
     """
 
+def serve_tensors(functions: dict[str, Any]) -> None:
+    """
+    Calls on torch's tensors are served in the core from now on, by these types and functions.
+    """
+
+class RecordedCall:
+    """
+    What backward needs to know of a call that torch's autograd recorded.
+    """
+    @property
+    def call(self) -> Call: ...
+    @property
+    def adjoint(self) -> Adjoint: ...
+    @property
+    def group(self) -> Group: ...
+    @property
+    def timeout(self) -> Timeout: ...
+    @property
+    def input_shape(self) -> tuple[int, ...]: ...
+
+def record_forward(ctx: Any, x: Any, recorded: RecordedCall) -> tuple[Any, Any]:
+    """
+    torch.autograd.Function.forward of a call that has run already.
+    """
+
 def serve_trees(
     types: Sequence[type[Any]],
     *,

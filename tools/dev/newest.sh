@@ -48,7 +48,7 @@ newest_test() {
 verb_newest() {
   local framework kept=${TUTTI_NEWEST:-}
   stage "set up" set_up_core || exit 1
-  stage "set up Python" set_up_pieces python || exit 1
+  stage "set up Python" set_up_pieces python jax || exit 1  # the module is built with jaxlib's headers, or without its handlers
   stage "configure release" configure release || exit 1
   stage "build the module" build_target release tutti_python tuttirun || exit 1
   export TUTTI_NEWEST=${kept:-$(mktemp -d "$PWD/build/newest.XXXXXX")}

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -13,10 +12,6 @@ from .._dispatch import tell_refusal
 from .._errors import InvalidArgument
 from .memory import from_array, new_result, refusal, resolved
 
-_modes = torch._C._len_torch_dispatch_stack
-_transforms_are_active = torch._C._are_functorch_transforms_active
-_requires_grad = operator.attrgetter("requires_grad")
-_is_neg, _is_conj = torch.Tensor.is_neg, torch.Tensor.is_conj
 
 
 def run(
@@ -102,14 +97,6 @@ def _new_result(call: Any, x: torch.Tensor, group: Any) -> torch.Tensor:
         return new_result(call, x, group)
     except Exception as error:  # the core has not seen the call, and the others wait for it
         raise refused(clearer(error, call, x), call, group) from None
-
-
-def may_be_fused(leaves: list[torch.Tensor]) -> bool:
-    """Whether the tensors of a tree are what lies in memory, and nobody records or differentiates what is done with
-    them."""
-    if _modes() or _transforms_are_active() or (torch.is_grad_enabled() and any(map(_requires_grad, leaves))):
-        return False
-    return not any(map(_is_neg, leaves)) and not any(map(_is_conj, leaves))
 
 
 def _delivered(array: Any, y: torch.Tensor | None, out: torch.Tensor | None) -> torch.Tensor:

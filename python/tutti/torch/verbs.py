@@ -28,7 +28,6 @@ _native.serve_tensors(
         "modes": _modes,
         "transforms": torch._C._are_functorch_transforms_active,
         "grad_enabled": _grad_enabled,
-        "empty_like": torch.empty_like,
         "new_thread": torch.Tensor,  # without elements; the quickest way to make a tensor
         "written": written,
         "record": record,
