@@ -1,4 +1,4 @@
-// request.hpp: verbs, and the signature by which ranks notice that they asked for different things.
+// request.hpp: one call in full, and the signature by which ranks notice that they asked for different things.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,46 +6,15 @@
 #include <functional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <tutti/clock.hpp>
 #include <tutti/op.hpp>
+#include <tutti/verb.hpp>
 #include <tutti/view.hpp>
 
 namespace tutti {
-
-/// The values travel in signatures: never renumber them.
-enum class Verb : std::uint8_t {
-  all_reduce = 0,
-  reduce = 1,
-  broadcast = 2,
-  all_gather = 3,
-  gather = 4,
-  reduce_scatter = 5,
-  scatter = 6,
-  all_to_all = 7,
-  scan = 8,
-  exscan = 9,
-  permute = 10,
-  barrier = 11,
-  send = 12,
-  recv = 13,
-};
-inline constexpr int verb_count = 14;
-
-std::string_view name_of(Verb verb);
-/// The inverse of name_of; throws InvalidArgument with the list of names.
-Verb verb_from_name(std::string_view name);
-
-constexpr bool has_root(Verb v) {
-  return v == Verb::reduce || v == Verb::broadcast || v == Verb::gather || v == Verb::scatter;
-}
-constexpr bool reduces(Verb v) {
-  return v == Verb::all_reduce || v == Verb::reduce || v == Verb::reduce_scatter || v == Verb::scan ||
-         v == Verb::exscan;
-}
 
 /// What every rank of a group must agree on in one call. It travels ahead of the data: 32 bytes, compared as a whole, together with
 /// a digest of all calls of the group before it.

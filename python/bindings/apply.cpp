@@ -21,17 +21,9 @@
 namespace tutti::python {
 namespace {
 
-/// The result has the shape of the input.
+/// The result has the shape of this rank's input.
 bool keeps_shape(const Call& call, int rank) {
-  switch (call.verb) {
-    case Verb::all_reduce:
-    case Verb::reduce:
-    case Verb::scan:
-    case Verb::exscan:
-    case Verb::permute: return true;
-    case Verb::gather: return rank != call.root;
-    default: return false;
-  }
+  return (tutti::keeps_shape(call.verb) && !root_gives(call.verb)) || gives_input_back(call, rank);
 }
 
 nb::object result_for(const Call& call, const Member& member, nb::handle x, const View& view) {
@@ -40,7 +32,7 @@ nb::object result_for(const Call& call, const Member& member, nb::handle x, cons
 }
 
 /// In eager code only the root of a broadcast or scatter need have an array.
-bool root_tells(const Call& call) { return call.verb == Verb::broadcast || call.verb == Verb::scatter; }
+bool root_tells(const Call& call) { return root_gives(call.verb); }
 
 nb::object learned(const std::shared_ptr<Array>& array) {
   const nb::object owner = nb::cast(*array);

@@ -123,6 +123,7 @@ Op op_from(nb::handle value) {
 void bind_call(nb::module_& m) {
   bind_op(m);
   bind_adjoint(m);
+  m.def("call_names", parallel::call_names, "The verbs that are calls: collectives, and sendrecv.");
   nb::class_<Call>(m, "Call", "A collective as a value: everything but its arrays and its group.")
       .def("__init__", [](Call* self, std::string_view verb,
                           const nb::kwargs& fields) { new (self) Call(changed(call_named(verb), fields)); })
@@ -142,6 +143,12 @@ void bind_call(nb::module_& m) {
       .def_ro("tag", &Call::tag)
       .def_ro("structure", &Call::structure)
       .def_ro("kind", &Call::kind)
+      .def_prop_ro("joins", [](const Call& c) { return joins(c.verb); })
+      .def_prop_ro("splits", [](const Call& c) { return splits(c.verb); })
+      .def_prop_ro("has_blocks", [](const Call& c) { return has_blocks(c.verb); })
+      .def_prop_ro("keeps_shape", [](const Call& c) { return keeps_shape(c.verb); })
+      .def_prop_ro("root_gives", [](const Call& c) { return root_gives(c.verb); })
+      .def_prop_ro("root_gets", [](const Call& c) { return root_gets(c.verb); })
       .def_prop_ro("learns_sizes", [](const Call& c) { return learns_sizes(c); })
       .def("encode", [](const Call& c) { return encode(c); })
       .def_static("decode", [](std::string_view text) { return decode_call(text); })

@@ -24,18 +24,7 @@ namespace tutti::python {
 namespace {
 
 /// Verbs that treat each element by itself.
-bool is_fusible(const Call& call) {
-  if (call.is_sendrecv) return true;
-  switch (call.verb) {
-    case Verb::all_reduce:
-    case Verb::reduce:
-    case Verb::broadcast:
-    case Verb::scan:
-    case Verb::exscan:
-    case Verb::permute: return true;
-    default: return false;
-  }
-}
+bool is_fusible(const Call& call) { return keeps_shape(call.verb); }
 
 /// Between neighbours a call takes less than a microsecond, and a copy of many bytes more. A fact about the group, so the same on
 /// every rank.

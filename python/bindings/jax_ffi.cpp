@@ -122,8 +122,7 @@ Terms terms_of(const Call& call, int rank, const ffi::AnyBuffer& x, ffi::AnyBuff
   const DType dtype = dtype_of_xla(x.element_type());
   Terms terms{.input = View::read_only(x.untyped_data(), dtype, std::span(in.begin(), in.size())),
               .output = View(y.untyped_data(), dtype, std::span(out.begin(), out.size()))};
-  const bool root_gives = call.verb == Verb::broadcast || call.verb == Verb::scatter;
-  if (root_gives && rank != call.root) terms.input = View();
+  if (root_gives(call.verb) && rank != call.root) terms.input = View();
   return terms;
 }
 

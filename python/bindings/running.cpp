@@ -34,7 +34,7 @@ void make_request(const Call& call, const Terms& terms, Request& request) {
   request = request_of(call, terms.input, terms.output);
   request.differentiated = terms.differentiated;
   if (!terms.learns) return;
-  if (call.verb == Verb::broadcast || call.verb == Verb::scatter) request.sizes_follow = true;
+  if (root_gives(call.verb)) request.sizes_follow = true;
   request.allocate = [result = terms.learns](DType dtype, std::span<const std::int64_t> shape, std::uint8_t kind) {
     *result = new_array(dtype, shape);
     result->kind = kind;

@@ -10,7 +10,6 @@ from ._errors import InvalidArgument, Unsupported
 from ._kinds import with_kind
 from ._native import Call
 
-_ROOT_TELLS = ("broadcast", "scatter")  # in eager code only the root need have an array
 
 
 def group_or_world(group: _native.Group | None) -> _native.Group:
@@ -30,7 +29,7 @@ def dispatch(call: Call, x: Any, out: Any, group: Any, async_op: bool, timeout: 
         adapter = _adapter_of(call, x, out)
         if x is not None:
             adapters.check(adapter, x)
-            call = with_kind(call, kind) if call.verb in _ROOT_TELLS else call
+            call = with_kind(call, kind) if call.root_gives else call
     except (InvalidArgument, Unsupported) as error:
         tell_refusal(group, call, error)
         raise
@@ -38,7 +37,7 @@ def dispatch(call: Call, x: Any, out: Any, group: Any, async_op: bool, timeout: 
 
 
 def _adapter_of(call: Call, x: Any, out: Any) -> Any:
-    if x is None and call.verb in _ROOT_TELLS:
+    if x is None and call.root_gives:  # in eager code only the root need have an array
         return adapters.get("numpy") if out is None else adapters.adapter_of(out, "out", call.verb)
     return adapters.adapter_of(x, verb=call.verb)
 

@@ -18,11 +18,11 @@ from typing import Any
 from . import adapters
 from ._dispatch import tell_refusal
 from ._errors import InvalidArgument, Unsupported
-from ._native import Call, plan_fused
+from ._native import Call, call_names, plan_fused
 from ._tree import Flat, flatten, hash_of
 from ._works import Works
 
-FUSED_VERBS = frozenset({"all_reduce", "reduce", "broadcast", "scan", "exscan", "permute", "sendrecv"})
+FUSED_VERBS = frozenset(name for name in call_names() if Call(name).keeps_shape)
 # Elements of one array above which torch's compiled programs, whose bytes are not known yet, send it by itself.
 FUSED_COUNT_MAX = 1 << 12
 

@@ -56,7 +56,7 @@ void assign_shape(std::vector<std::int64_t>& shape, const View& view) {
 
 /// Joining: every rank's block goes into the output along `axis`.
 void lay_out_join(BlockLayout& layout, const Request& request) {
-  layout.has_output = request.verb == Verb::all_gather || layout.rank == request.root;
+  layout.has_output = !root_gets(request.verb) || layout.rank == request.root;
   layout.output_in_blocks = layout.has_output;
   assign_shape(layout.output_shape, request.input);
   layout.output_axis = request.stack ? 0 : request.axis;
@@ -80,7 +80,7 @@ void lay_out_split(BlockLayout& layout, const Request& request) {
   layout.input_axis = request.stack ? 0 : request.axis;
   const auto axis = static_cast<std::size_t>(layout.input_axis);
   const auto me = static_cast<std::size_t>(layout.rank);
-  layout.input_in_blocks = request.verb == Verb::reduce_scatter || layout.rank == request.root;
+  layout.input_in_blocks = !root_gives(request.verb) || layout.rank == request.root;
   if (!layout.input_in_blocks) {
     assign_shape(layout.output_shape, request.output);
     layout.input_sizes = request.sizes;
@@ -124,15 +124,13 @@ void lay_out(const Request& request, int rank, int size, BlockLayout& layout) {
   layout.input_sizes.clear();
   layout.output_sizes.clear();
   layout.output_shape.clear();
-  switch (request.verb) {
-    case Verb::all_gather:
-    case Verb::gather: lay_out_join(layout, request); break;
-    case Verb::reduce_scatter:
-    case Verb::scatter: lay_out_split(layout, request); break;
-    case Verb::all_to_all: lay_out_exchange(layout, request); break;
-    case Verb::barrier: break;
-    default:
-      layout.has_output = request.verb != Verb::reduce || rank == request.root;
+  switch (traits_of(request.verb).blocks) {
+    case VerbTraits::Blocks::joined: lay_out_join(layout, request); break;
+    case VerbTraits::Blocks::split: lay_out_split(layout, request); break;
+    case VerbTraits::Blocks::exchanged: lay_out_exchange(layout, request); break;
+    case VerbTraits::Blocks::none:
+      if (!keeps_shape(request.verb)) break;
+      layout.has_output = !root_gets(request.verb) || rank == request.root;
       assign_shape(layout.output_shape, request.input.present() ? request.input : request.output);
   }
 }

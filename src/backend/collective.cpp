@@ -20,12 +20,6 @@ namespace {
 
 constexpr std::uint32_t execution_phase = 2;  // 1 is the size exchange
 
-/// Verbs whose blocks may differ in size from rank to rank.
-constexpr bool has_blocks(Verb verb) {
-  return verb == Verb::all_gather || verb == Verb::gather || verb == Verb::reduce_scatter || verb == Verb::scatter ||
-         verb == Verb::all_to_all;
-}
-
 bool all_equal(const std::vector<std::int64_t>& values) {
   return std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end();
 }
@@ -159,14 +153,14 @@ void Collective::fill_spec() {
 
 /// Counts in elements, from sizes along the axis: the other axes are the same for all ranks.
 void Collective::fill_block_counts() {
-  const bool joins = request_.verb == Verb::all_gather || request_.verb == Verb::gather;
+  const bool is_joined = joins(request_.verb);
   const View& mine = request_.input.present() ? request_.input : request_.output;
-  const bool one_entry_each = request_.stack && (joins || !layout_.input_in_blocks);
-  const int axis = one_entry_each ? -1 : joins ? layout_.output_axis : layout_.input_axis;
+  const bool one_entry_each = request_.stack && (is_joined || !layout_.input_in_blocks);
+  const int axis = one_entry_each ? -1 : is_joined ? layout_.output_axis : layout_.input_axis;
   std::int64_t per_entry = 1;
   for (int i = 0; i < mine.axes(); ++i) per_entry *= i == axis ? 1 : mine.shape()[static_cast<std::size_t>(i)];
 
-  spec_.counts = joins ? layout_.output_sizes : layout_.input_sizes;
+  spec_.counts = is_joined ? layout_.output_sizes : layout_.input_sizes;
   if (spec_.counts.empty())
     spec_.counts.assign(static_cast<std::size_t>(spec_.size), 1);  // a stacked scatter, off the root
   for (auto& count : spec_.counts) count *= per_entry;

@@ -86,7 +86,7 @@ void Collective::take_sizes() {
     request_.recv_sizes = headers_;
     return;
   }
-  if (request_.verb != Verb::broadcast && request_.verb != Verb::scatter) {
+  if (!root_gives(request_.verb)) {
     request_.sizes = headers_;
     return;
   }

@@ -36,12 +36,6 @@ T number(std::string_view word, std::string_view line) {
   return value;
 }
 
-// Arrays that are cut into one block for each rank, or joined from them.
-bool has_blocks(Verb verb) {
-  return verb == Verb::all_gather || verb == Verb::gather || verb == Verb::reduce_scatter || verb == Verb::scatter ||
-         verb == Verb::all_to_all;
-}
-
 }  // namespace
 
 std::string_view name_of(Memory memory) { return memory == Memory::heap ? "heap" : "empty"; }
@@ -73,9 +67,7 @@ std::vector<Verb> all_verbs() {
   return verbs;
 }
 
-bool has_in_place_form(Verb verb) {
-  return verb == Verb::all_reduce || verb == Verb::reduce || verb == Verb::scan || verb == Verb::exscan;
-}
+bool has_in_place_form(Verb verb) { return reduces(verb) && keeps_shape(verb); }
 
 BenchCase make_bench_case(BenchCase wish, std::int64_t bytes, int ranks) {
   const std::int64_t unit = has_blocks(wish.verb) ? ranks : 1;

@@ -18,11 +18,6 @@ namespace tutti::cli {
 
 namespace {
 
-bool has_blocks(Verb verb) {
-  return verb == Verb::all_gather || verb == Verb::gather || verb == Verb::reduce_scatter || verb == Verb::scatter ||
-         verb == Verb::all_to_all;
-}
-
 void check(const Question& question) {
   if (catalog(question.verb).empty()) {
     throw InvalidArgument(fmt::format("{} is a single message: there is no plan to explain", name_of(question.verb)));

@@ -10,10 +10,7 @@ namespace tutti {
 namespace {
 
 Shape shape_of(const Spec& spec, std::size_t element_bytes) {
-  const bool has_blocks = spec.verb == Verb::all_gather || spec.verb == Verb::gather ||
-                          spec.verb == Verb::reduce_scatter || spec.verb == Verb::scatter ||
-                          spec.verb == Verb::all_to_all;
-  const std::int64_t even_count = has_blocks ? spec.count * spec.size : spec.count;
+  const std::int64_t even_count = has_blocks(spec.verb) ? spec.count * spec.size : spec.count;
   const std::int64_t count =
       spec.counts.empty() ? even_count : std::accumulate(spec.counts.begin(), spec.counts.end(), std::int64_t{0});
   return {.verb = spec.verb,

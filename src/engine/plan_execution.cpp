@@ -205,11 +205,9 @@ void PlanExecution::begin_call(std::uint32_t index) {
   Spec& spec = sub->spec;
   spec = spec_of(start_.plan->spec, call);
   const std::int64_t own_bytes = own_block(spec) * static_cast<std::int64_t>(size_of(start_.dtype));
-  const bool joins = call.verb == Verb::all_gather || call.verb == Verb::gather;
-  const bool splits = call.verb == Verb::reduce_scatter || call.verb == Verb::scatter;
-  spec.in_place = joins    ? output != nullptr && input == output + own_bytes
-                  : splits ? input != nullptr && output == input + own_bytes
-                           : input == output;
+  spec.in_place = joins(call.verb)    ? output != nullptr && input == output + own_bytes
+                  : splits(call.verb) ? input != nullptr && output == input + own_bytes
+                                      : input == output;
 
   if (is_served_by_executor(call)) {
     const auto phase = start_.envelope.phase + 1 + static_cast<std::uint32_t>(executor_calls_++);

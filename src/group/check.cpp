@@ -72,8 +72,7 @@ void check_operation(const Request& request, DType dtype) {
     refuse(request.verb, "{} does not apply to {}{}", name_of(request.op), name_of(dtype),
            request.op.kind() == Op::Kind::mean ? "; convert to a floating-point type, or use sum" : "");
   }
-  const bool prefix = request.verb == Verb::scan || request.verb == Verb::exscan;
-  if (prefix && request.op.kind() == Op::Kind::mean)
+  if (is_prefix(request.verb) && request.op.kind() == Op::Kind::mean)
     refuse(request.verb, "mean is not defined here; use sum and divide");
 }
 
@@ -162,10 +161,10 @@ const View& reference(const Request& request) { return request.input.present() ?
 void check_blocks(Request& request, int rank, int size) {
   check_sizes(request.verb, request.sizes, size);
   check_sizes(request.verb, request.recv_sizes, size);
-  const bool joins = request.verb == Verb::all_gather || request.verb == Verb::gather;
+  const bool is_joined = joins(request.verb);
   if (request.stack) {
     request.axis = 0;
-    if (!joins && request.input.present()) (void)normalized_axis(request.verb, 0, request.input);
+    if (!is_joined && request.input.present()) (void)normalized_axis(request.verb, 0, request.input);
   } else if (reference(request).present()) {
     request.axis = normalized_axis(request.verb, request.axis, reference(request));
   }
@@ -177,7 +176,7 @@ void check_blocks(Request& request, int rank, int size) {
     }
     request.sizes_follow = request.uneven && request.recv_sizes.empty();
     check_split_sizes(request);
-  } else if (joins) {
+  } else if (is_joined) {
     if (!request.sizes.empty()) request.uneven = true;
     if (request.uneven && request.stack) refuse(request.verb, "uneven arrays cannot be stacked; give an axis");
     request.sizes_follow = request.uneven && request.sizes.empty();
@@ -190,8 +189,8 @@ void check_blocks(Request& request, int rank, int size) {
 /// Drops what a rank does not use: the input off the root of a broadcast or scatter, the output off the root of a reduce or gather.
 void drop_unused(Request& request, int rank) {
   const bool at_root = rank == request.root;
-  if (!at_root && (request.verb == Verb::broadcast || request.verb == Verb::scatter)) request.input = View();
-  if (!at_root && (request.verb == Verb::reduce || request.verb == Verb::gather)) request.output = View();
+  if (!at_root && root_gives(request.verb)) request.input = View();
+  if (!at_root && root_gets(request.verb)) request.output = View();
   if (at_root && request.verb == Verb::broadcast && !request.input.present()) request.input = request.output;
 }
 
@@ -199,14 +198,14 @@ void drop_unused(Request& request, int rank) {
 
 void check_collective(Request& request, int rank, int size, BlockLayout& layout) {
   const Verb verb = request.verb;
-  if (static_cast<int>(verb) >= static_cast<int>(Verb::send)) throw InvalidArgument("not a collective verb");
+  if (is_message(verb)) throw InvalidArgument("not a collective verb");
   if (has_root(verb)) check_rank(verb, "root", request.root, size);
   if (verb == Verb::barrier) {
     request.signature = signature_of(request, layout);
     return;
   }
   drop_unused(request, rank);
-  const bool needs_input = !((verb == Verb::broadcast || verb == Verb::scatter) && rank != request.root);
+  const bool needs_input = !root_gives(verb) || rank == request.root;
   if (needs_input && !request.input.present()) refuse(verb, "there is no input array on this rank");
   const bool learns_all = !needs_input && request.sizes_follow;
   if (!needs_input && !learns_all && !request.output.present())
@@ -216,9 +215,7 @@ void check_collective(Request& request, int rank, int size, BlockLayout& layout)
     check_operation(request, reference(request).dtype());
   }
   if (verb == Verb::permute) check_pairs(request, size);
-  const bool blocks = verb == Verb::all_gather || verb == Verb::gather || verb == Verb::reduce_scatter ||
-                      verb == Verb::scatter || verb == Verb::all_to_all;
-  if (blocks) check_blocks(request, rank, size);
+  if (has_blocks(verb)) check_blocks(request, rank, size);
 
   if (!learns_all) {
     lay_out(request, rank, size, layout);

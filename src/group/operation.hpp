@@ -29,7 +29,7 @@ class Operation final : private TransferWatcher {
   Operation& operator=(const Operation&) = delete;
 
   [[nodiscard]] bool ended() const { return ended_.load(std::memory_order_acquire); }
-  [[nodiscard]] bool is_message() const { return request.verb == Verb::send || request.verb == Verb::recv; }
+  [[nodiscard]] bool is_message() const { return tutti::is_message(request.verb); }
   /// Throws what went wrong, if anything did.
   void rethrow() const;
   /// Gives up whatever is under way; the caller's memory is not touched afterwards.

@@ -48,7 +48,7 @@ Signature signature_of(const Request& request, const BlockLayout& layout) {
     for (const std::int64_t size : request.sizes) hash.add(static_cast<std::uint64_t>(size));
   }
 
-  const bool root_tells = request.sizes_follow && (request.verb == Verb::broadcast || request.verb == Verb::scatter);
+  const bool root_tells = request.sizes_follow && root_gives(request.verb);
   if (root_tells) {  // the others know neither dtype nor shape, nor the root's sizes, nor an axis counted from the end
     signature.detail = static_cast<std::uint32_t>(Hash().add(request.stack ? 1 : 0).add(request.structure).value());
     return signature;

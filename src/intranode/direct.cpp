@@ -25,22 +25,16 @@ std::int64_t longest_of(const Spec& spec) {
   return spec.counts.empty() ? spec.count : *std::max_element(spec.counts.begin(), spec.counts.end());
 }
 
-bool splits(Verb verb) { return verb == Verb::scatter || verb == Verb::all_to_all || verb == Verb::reduce_scatter; }
-
 std::int64_t inputs_of(const Spec& spec) {
-  if (splits(spec.verb)) return total_of(spec);
-  return spec.verb == Verb::all_gather || spec.verb == Verb::gather ? count_of(spec, spec.rank) : spec.count;
+  if (takes_blocks(spec.verb)) return total_of(spec);
+  return joins(spec.verb) ? count_of(spec, spec.rank) : spec.count;
 }
 std::int64_t outputs_of(const Spec& spec) {
-  const bool joins = spec.verb == Verb::all_gather || spec.verb == Verb::gather || spec.verb == Verb::all_to_all;
-  if (joins) return total_of(spec);
+  if (gives_blocks(spec.verb)) return total_of(spec);
   return splits(spec.verb) ? count_of(spec, spec.rank) : spec.count;
 }
 
-bool copies(Verb verb) {
-  return verb == Verb::broadcast || verb == Verb::all_gather || verb == Verb::gather || verb == Verb::scatter ||
-         verb == Verb::all_to_all || verb == Verb::permute;
-}
+bool copies(Verb verb) { return !reduces(verb) && verb != Verb::barrier; }
 
 bool is_worth_reading(const Spec& spec, std::int64_t element_bytes, bool streams, const Reach& reach) {
   // One array for many, or the arrays of many for one: through slots both sides copy at the same time, and nobody stands in line
@@ -93,7 +87,7 @@ DirectWay direct_way(const Spec& spec, std::int64_t element_bytes, const std::ve
   bool in_place = false, streams = false;  // anybody's
   for (int rank = 0; rank < spec.size; ++rank) {
     const BufferInfo& there = all[static_cast<std::size_t>(rank)];
-    const bool has_input = !(spec.verb == Verb::broadcast || spec.verb == Verb::scatter) || rank == spec.root;
+    const bool has_input = !root_gives(spec.verb) || rank == spec.root;
     if (has_input) inputs = inputs && there.input_offset != 0;
     outputs = outputs && there.output_offset != 0;
     in_place = in_place || there.in_place != 0;

@@ -30,12 +30,8 @@ void SlotCopier::prepare(const ExecutionStart& start, const TransferSchedule& sc
   switch (spec.verb) {
     case Verb::broadcast: own_count_ = spec.rank == spec.root ? spec.count : 0; break;
     case Verb::permute: prepare_permute(); break;
-    case Verb::all_gather:
-    case Verb::gather:
-    case Verb::scatter:
-    case Verb::reduce_scatter:
-    case Verb::all_to_all: prepare_blocks(); break;
-    default: break;
+    default:
+      if (has_blocks(spec.verb)) prepare_blocks();
   }
   inline_from_ = 0;
   inline_bytes_ = message_count_ * element_;
@@ -71,7 +67,7 @@ void SlotCopier::prepare_blocks() {
   private_counts_ = personal && !spec.counts.empty();
   sent_blocks_.assign(spec.counts, spec.count);
   received_blocks_.assign(personal ? spec.recv_counts : spec.counts, spec.count);
-  joins_ = personal || spec.verb == Verb::all_gather || spec.verb == Verb::gather;
+  joins_ = gives_blocks(spec.verb);
   message_count_ = output_count_ = sent_blocks_.count(spec.rank);
   const bool keeps_own = spec.verb != Verb::reduce_scatter && (!has_root(spec.verb) || spec.rank == spec.root);
   if (!keeps_own) return;

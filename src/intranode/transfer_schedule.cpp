@@ -67,7 +67,7 @@ void set_parts(const Spec& spec, TransferSchedule& m) {
       break;
     default: m.sources = Sources::all; break;  // barrier
   }
-  m.in_blocks = spec.verb == Verb::reduce_scatter || spec.verb == Verb::scatter || spec.verb == Verb::all_to_all;
+  m.in_blocks = takes_blocks(spec.verb);
 }
 
 /// Half as many lines travel then; but to reduce back takes a step more, which counts for small messages.

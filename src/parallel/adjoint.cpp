@@ -34,7 +34,7 @@ void check_reduction(const Call& call) {
     case Op::Kind::premul: return;
     case Op::Kind::min:
     case Op::Kind::max:
-      if (call.verb != Verb::scan && call.verb != Verb::exscan) return;
+      if (!is_prefix(call.verb)) return;
       refuse(call, fmt::format("the running {} has none here; use sum, mean or premul, or stop the gradient",
                                name_of(call.op)));
     default:
@@ -49,7 +49,7 @@ Call split_or_join(const Call& call, Verb verb) {
           .root = call.root,
           .axis = call.axis,
           .stack = call.stack,
-          .uneven = !call.sizes.empty() && (verb == Verb::all_gather || verb == Verb::gather),
+          .uneven = !call.sizes.empty() && joins(verb),
           .sizes = call.sizes};
 }
 

@@ -69,10 +69,18 @@ void set_field(Call& call, std::string_view key, std::string_view text) {
 
 std::string_view name_of(const Call& call) { return call.is_sendrecv ? sendrecv_name : name_of(call.verb); }
 
+std::vector<std::string> call_names() {
+  std::vector<std::string> names{std::string(sendrecv_name)};
+  for (const VerbTraits& verb : verb_table) {
+    if (!verb.is_message) names.emplace_back(verb.name);
+  }
+  return names;
+}
+
 Call call_named(std::string_view name) {
   if (name == sendrecv_name) return {.verb = Verb::permute, .is_sendrecv = true};
   const Verb verb = verb_from_name(name);
-  if (verb == Verb::send || verb == Verb::recv) {
+  if (is_message(verb)) {
     throw InvalidArgument(
         fmt::format("{} has no result on every rank, so it is not a call; use isend and irecv", name));
   }
@@ -136,13 +144,10 @@ Request request_of(const Call& call, const View& input, const View& output) {
           .kind = call.kind};
 }
 
-bool gives_input_back(const Call& call, int rank) {
-  return (call.verb == Verb::reduce || call.verb == Verb::gather) && rank != call.root;
-}
+bool gives_input_back(const Call& call, int rank) { return root_gets(call.verb) && rank != call.root; }
 
 bool learns_sizes(const Call& call) {
-  const bool joins = call.verb == Verb::all_gather || call.verb == Verb::gather;
-  if (joins) return call.uneven && call.sizes.empty();
+  if (joins(call.verb)) return call.uneven && call.sizes.empty();
   return call.verb == Verb::all_to_all && !call.sizes.empty() && call.recv_sizes.empty() &&
          call.axis == call.concat_axis;
 }
@@ -160,8 +165,7 @@ std::vector<std::int64_t> output_shape(const Call& call, std::span<const std::in
   Request request = request_of(call, array, View());
   if (!applies(call.op.kind(), DType::float32)) request.op = Op::sum;  // which dtypes it takes is the call's business
   request.allocate = [](DType, std::span<const std::int64_t>, std::uint8_t) { return View(); };
-  const bool root_splits = call.verb == Verb::scatter || call.verb == Verb::broadcast;
-  if (root_splits) {
+  if (root_gives(call.verb)) {
     if (call.root < 0 || call.root >= size) {
       throw InvalidArgument(fmt::format("{}: root {} is not a rank of this group, which has ranks 0 to {}",
                                         name_of(call), call.root, size - 1));

@@ -42,6 +42,8 @@ using tutti::name_of;  // of verbs and reductions; calls have one too
 std::string_view name_of(const Call& call);
 /// A call of the verb with that name; throws InvalidArgument with the list of names.
 Call call_named(std::string_view name);
+/// The names that call_named() takes.
+std::vector<std::string> call_names();
 
 /// The call as one line of text, and back. Fields that have their usual value are left out.
 std::string encode(const Call& call);

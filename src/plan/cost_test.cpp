@@ -11,11 +11,6 @@
 namespace tutti {
 namespace {
 
-bool has_blocks(Verb verb) {
-  return verb == Verb::all_gather || verb == Verb::gather || verb == Verb::reduce_scatter || verb == Verb::scatter ||
-         verb == Verb::all_to_all;
-}
-
 // A spec whose array divides evenly by everything an algorithm may cut it into.
 Spec spec_of(const CatalogRow& row, int size, std::int64_t scale = 1) {
   Spec spec{.verb = row.verb, .algorithm = row.algorithm, .size = size, .finish = false};

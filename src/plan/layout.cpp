@@ -80,8 +80,8 @@ Placement placement_of(const Spec& spec) {
   // At the other ranks a gather has no output and a scatter no input: nothing is shared there.
   if (spec.verb == Verb::gather || spec.verb == Verb::scatter) place.shared = spec.rank == spec.root;
   if (!place.shared) return place;
-  if (spec.verb == Verb::all_gather || spec.verb == Verb::gather) place.input_begin = blocks_of(spec).offset(spec.rank);
-  if (spec.verb == Verb::reduce_scatter || spec.verb == Verb::scatter) {
+  if (joins(spec.verb)) place.input_begin = blocks_of(spec).offset(spec.rank);
+  if (splits(spec.verb)) {
     place.output_begin = blocks_of(spec).offset(spec.rank);
   }
   place.shared_count = std::max(place.input_begin + input_count(spec), place.output_begin + output_count(spec));

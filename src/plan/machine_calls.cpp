@@ -94,7 +94,7 @@ void Machine::run_match(const SubCollectiveMatch& match) {
   }
   if (shape.finish)
     std::transform(operands_.begin(), operands_.end(), operands_.begin(), [&](auto& s) { return last_touch(s); });
-  const bool split = shape.verb == Verb::reduce_scatter || shape.verb == Verb::scatter;
+  const bool split = splits(shape.verb);
   const Blocks blocks = blocks_of(spec_of(shape, 0));
   for (std::size_t m = 0; m < places.size(); ++m) {
     const Piece to = step_at(places[m]).to;

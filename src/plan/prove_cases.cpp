@@ -18,11 +18,6 @@ namespace {
 
 enum class Places { none, all, some };
 
-bool has_blocks(Verb verb) {
-  return verb == Verb::all_gather || verb == Verb::gather || verb == Verb::reduce_scatter || verb == Verb::scatter ||
-         verb == Verb::all_to_all;
-}
-
 std::vector<std::int64_t> counts_for(Verb verb, int size) {
   if (verb == Verb::barrier) return {0};
   std::vector<std::int64_t> counts(static_cast<std::size_t>(has_blocks(verb) ? 5 : 3 * size + 2));

@@ -105,7 +105,7 @@ Table table_of(const Words& words, const Cluster& cluster) {
 Experiment experiment_of(const Words& words) {
   Experiment experiment{.verb = verb_from_name(words.verb), .cluster = cluster_of(words)};
   experiment.table = table_of(words, experiment.cluster);
-  if (experiment.verb == Verb::send || experiment.verb == Verb::recv)
+  if (is_message(experiment.verb))
     throw InvalidArgument(fmt::format("{} is no collective: there is nothing to plan", words.verb));
   for (const std::string& name : words.algorithms) {
     if (name == "selected") experiment.selected_only = true;

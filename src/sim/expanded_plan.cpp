@@ -48,9 +48,8 @@ Spec chosen_spec_of(const Plan& plan, const SubCollective& call, const Spaces& s
                     std::int64_t element_bytes) {
   Spec spec = spec_of(plan.spec, call);
   const std::int64_t own = own_block(spec);
-  const bool joins = call.verb == Verb::all_gather || call.verb == Verb::gather;
-  const bool splits = call.verb == Verb::reduce_scatter || call.verb == Verb::scatter;
-  spec.in_place = spaces.address_of(call.from, splits ? own : 0) == spaces.address_of(call.to, joins ? own : 0);
+  spec.in_place = spaces.address_of(call.from, splits(call.verb) ? own : 0) ==
+                  spaces.address_of(call.to, joins(call.verb) ? own : 0);
 
   const std::int64_t count =
       spec.counts.empty() ? spec.count : std::accumulate(spec.counts.begin(), spec.counts.end(), std::int64_t{0});

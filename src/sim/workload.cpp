@@ -12,15 +12,7 @@ namespace tutti::sim {
 
 namespace {
 
-bool has_blocks(Verb verb) {
-  return verb == Verb::all_gather || verb == Verb::gather || verb == Verb::reduce_scatter || verb == Verb::scatter ||
-         verb == Verb::all_to_all;
-}
-
-bool is_in_place(Verb verb) {
-  return verb == Verb::all_reduce || verb == Verb::reduce || verb == Verb::broadcast || verb == Verb::scan ||
-         verb == Verb::exscan;
-}
+bool is_in_place(Verb verb) { return keeps_shape(verb) && verb != Verb::permute; }
 
 std::uint64_t hash_of(const Program& program) {
   Hash hash;

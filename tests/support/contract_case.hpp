@@ -55,10 +55,6 @@ std::string describe(const Case& call);
 /// Whether the options go together; the others are left out of grids.
 bool makes_sense(const Case& call);
 
-constexpr bool joins(Verb verb) { return verb == Verb::all_gather || verb == Verb::gather; }
-constexpr bool splits(Verb verb) { return verb == Verb::reduce_scatter || verb == Verb::scatter; }
-constexpr bool has_blocks(Verb verb) { return joins(verb) || splits(verb) || verb == Verb::all_to_all; }
-
 /// One rank's side of a case. Stays where it is: the request points into it.
 class Part {
  public:

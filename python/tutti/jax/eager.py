@@ -42,7 +42,7 @@ def run(
 ) -> jax.Array:
     """One call whose result has this shape; blocks."""
     source, result = ready(x), new_memory(shape, x.dtype)
-    if call.verb in ("broadcast", "scatter") and group.rank != call.root:
+    if call.root_gives and group.rank != call.root:
         source = None
     group.run(call, source, result, differentiated=differentiated, timeout=timeout)
     return taken_over(result, x)

@@ -17,11 +17,9 @@ from .._errors import Unsupported
 from .internals import Zero, batching, cond_p, has_calls, predicate_is_batched, while_p
 from .primitive import call_p, run
 
-_ALONG_AN_AXIS = ("all_gather", "gather", "reduce_scatter", "scatter", "all_to_all")
-
 
 def _gives_input_back(call: Any, rank: int) -> bool:
-    return call.verb in ("reduce", "gather") and rank != call.root
+    return call.root_gets and rank != call.root
 
 
 def _adjoint(call: Any, shape: tuple[int, ...], result: tuple[int, ...], group: Any) -> Any:
@@ -98,9 +96,9 @@ def _batch(args: list, dims: list, *, call: Any, group: int, shape: tuple[int, .
     """The batch is one more axis of the array: the call's axes move out of its way."""
     (x,), (dim,) = args, dims
     length = x.shape[dim]
-    if call.verb not in _ALONG_AN_AXIS:
+    if not call.has_blocks:
         return run(x, call, group, (*shape[:dim], length, *shape[dim:]), **rest), dim
-    if call.axis is None and call.verb in ("reduce_scatter", "scatter"):
+    if call.axis is None and call.splits:
         x = jnp.moveaxis(x, dim, min(1, x.ndim - 1))  # behind the axis that goes
         return run(x, call, group, (length, *shape), **rest), 0
     x = jnp.moveaxis(x, dim, 0)

@@ -13,7 +13,7 @@ from ._memory import array_of, fresh, tensor_of
 
 def _root_tells(call: Any) -> bool:
     """In eager code only the root of a broadcast or scatter need have an array; the others learn shape and dtype."""
-    return call.verb in ("broadcast", "scatter")
+    return call.root_gives
 
 
 def run_now(

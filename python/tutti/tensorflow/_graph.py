@@ -201,6 +201,5 @@ def probe_shape(call: Any, shape: tf.TensorShape, group: Any, unit: int = 1) -> 
     """`shape` with lengths that the call accepts in place of unknown ones."""
     lengths = [unit * group.size if length is None else length for length in shape.as_list()]
     if call.sizes is not None and call.axis is not None and shape.as_list()[call.axis] is None:
-        joins = call.verb in ("all_gather", "gather")
-        lengths[call.axis] = call.sizes[group.rank] if joins else sum(call.sizes)
+        lengths[call.axis] = call.sizes[group.rank] if call.joins else sum(call.sizes)
     return tuple(lengths)

@@ -31,9 +31,6 @@ NAMES = {
 }
 TYPES = {name: dtype for dtype, name in NAMES.items()}
 
-# The result has the shape of the input on every rank.
-SHAPE_KEEPING_VERBS = frozenset({"all_reduce", "reduce", "broadcast", "scan", "exscan", "permute", "sendrecv"})
-
 
 def resolved(x: torch.Tensor) -> torch.Tensor:
     """The tensor, or a copy where its elements are kept conjugated or negated."""
@@ -44,7 +41,7 @@ def resolved(x: torch.Tensor) -> torch.Tensor:
 
 def new_result(call: Any, x: torch.Tensor, group: Any) -> torch.Tensor:
     """Uninitialised memory for the result of a call on x: in C order, whatever the order of x."""
-    if call.verb in SHAPE_KEEPING_VERBS:
+    if call.keeps_shape:
         return torch.empty_like(x, memory_format=torch.contiguous_format, requires_grad=False)
     return x.new_empty(call.output_shape(x.shape, group.rank, group.size))
 
@@ -53,11 +50,11 @@ def symbolic_shape(call: Any, shape: tuple, rank: int, size: int) -> tuple:
     """The shape of the result, also of lengths that a compiler does not know yet."""
     if all(type(length) is int for length in shape):
         return call.output_shape(shape, rank, size)
-    if call.verb in SHAPE_KEEPING_VERBS or (call.verb == "gather" and rank != call.root):
+    if call.keeps_shape or (call.root_gets and rank != call.root):
         return tuple(shape)
-    if call.verb in ("all_gather", "gather"):
+    if call.joins:
         return _joined(call, list(shape), size)
-    if call.verb in ("reduce_scatter", "scatter"):
+    if call.splits:
         return _split(call, list(shape), rank, size)
     if call.axis == call.concat_axis and not call.sizes:
         return tuple(shape)

@@ -18,9 +18,6 @@ _transforms_are_active = torch._C._are_functorch_transforms_active
 _requires_grad = operator.attrgetter("requires_grad")
 _is_neg, _is_conj = torch.Tensor.is_neg, torch.Tensor.is_conj
 
-# Only the root need have an array: what it has tells the others shape and dtype.
-ROOT_TELLS = frozenset({"broadcast", "scatter"})
-
 
 def run(
     call: Any,
@@ -84,11 +81,11 @@ def start(
 
 
 def _learns(call: Any) -> bool:
-    return call.learns_sizes or call.verb in ROOT_TELLS
+    return call.learns_sizes or call.root_gives
 
 
 def _input(call: Any, x: torch.Tensor | None, group: Any) -> torch.Tensor | None:
-    return None if x is None or (call.verb in ROOT_TELLS and group.rank != call.root) else resolved(x)
+    return None if x is None or (call.root_gives and group.rank != call.root) else resolved(x)
 
 
 def _known_result(call: Any, x: torch.Tensor | None, out: torch.Tensor | None, group: Any) -> torch.Tensor | None:

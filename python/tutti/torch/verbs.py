@@ -12,7 +12,7 @@ from .._kinds import with_kind
 from . import sparse
 from .autograd import quick_tape, record_quick, run_taped, tape
 from .memory import refusal
-from .running import ROOT_TELLS, clearer, execute, refused, start, written
+from .running import clearer, execute, refused, start, written
 
 _PLAIN_TYPES = frozenset({torch.Tensor, torch.nn.Parameter})
 # Usual calls on usual tensors take a path of their own: there is nothing to decide but where the result goes.
@@ -76,7 +76,7 @@ def _lies_plain(x: Any) -> bool:
 
 
 def _apply(call: Any, x: torch.Tensor | None, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
-    call = with_kind(call, "torch") if call.verb in ROOT_TELLS else call
+    call = with_kind(call, "torch") if call.root_gives else call
     if call.verb == "all_reduce" and x.layout is torch.sparse_coo:
         return sparse.all_reduce(call, x, out, group, async_op, timeout)
     differentiated = x is not None and x.requires_grad and _grad_enabled()
