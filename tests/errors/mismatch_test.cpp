@@ -88,7 +88,7 @@ TEST_P(Mismatches, OfTheShapeOfCallsThatAreOverWhereTheDifferenceShows) {
       [](Group& g) {
         std::vector<float> x(12);
         const std::int64_t wide[] = {3, 4}, tall[] = {4, 3};
-        // The others send nothing to the root, and the root nothing to them that tells: all return.
+        // The root has sent, and returned, when the others find out.
         if (g.rank() == 1) g.broadcast(View(x.data(), DType::float32, wide), {.root = 1});
         if (g.rank() != 1) g.broadcast(View(x.data(), DType::float32, tall), {.root = 1});
       },

@@ -13,7 +13,15 @@ remove_networks() {
   local side
   for side in a b; do ip netns del "$name-$side" 2>/dev/null || true; done
 }
-trap 'remove_networks; finish' EXIT
+# Keeps the status that the test ends with.
+remove_and_finish() {
+  local status=$?
+  remove_networks
+  set +e
+  (exit "$status")
+  finish
+}
+trap remove_and_finish EXIT
 
 for side in a b; do ip netns add "$name-$side" 2>"$folder/ip.err" || skip "no network namespaces here: $(cat "$folder/ip.err")"; done
 ip link add eth0 netns "$name-a" type veth peer name eth0 netns "$name-b"
