@@ -1,7 +1,7 @@
 // init.cpp: joining a job, and leaving it.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ranks exchange one note each through the connector: where they listen, which host and node they are on, and (rank 0's)
+// The ranks exchange one record each through the connector: where they listen, which host and node they are on, and (rank 0's)
 // the world's number and the table by which algorithms are chosen. A barrier over the new links ends it: from then on nobody
 // needs the connector's store any more, and a link that cannot be opened shows now, with its rank, not in the first call.
 #include <tutti/init.hpp>
@@ -19,14 +19,13 @@
 #include <tutti/error.hpp>
 
 #include "base/backend_names.hpp"
-#include "base/bytes.hpp"
 #include "base/environment.hpp"
-#include "base/printable.hpp"
 #include "base/start_thread.hpp"
 #include "group/core.hpp"
 #include "group/life.hpp"
 #include "group/local_peer_setup.hpp"
 #include "group/own_address.hpp"
+#include "group/rank_record.hpp"
 #include "group/runtime.hpp"
 #include "link/alone_link.hpp"
 #include "link/ring_link.hpp"
@@ -36,46 +35,6 @@
 
 namespace tutti {
 namespace {
-
-constexpr std::size_t record_text_limit = 64 << 10;
-
-/// What a rank tells the others of itself.
-struct RankRecord {
-  std::string address{}, host{};
-  int node = 0;
-  std::uint64_t world = 0;
-  std::string table{};
-  std::string backend{}, memory{};
-  std::string process{};  // see life.hpp
-};
-
-std::string encode(const RankRecord& record) {
-  ByteWriter writer;
-  writer.string(record.address)
-      .string(record.host)
-      .u32(static_cast<std::uint32_t>(record.node))
-      .u64(record.world)
-      .string(record.table)
-      .string(record.backend)
-      .string(record.memory)
-      .string(record.process);
-  return {reinterpret_cast<const char*>(writer.data().data()), writer.size()};
-}
-
-RankRecord decode(std::string_view text) {
-  ByteReader reader(std::as_bytes(std::span(text)), "a rank's note at init");
-  RankRecord record;
-  record.address = reader.string(record_text_limit);
-  record.host = printable_text(reader.string(record_text_limit));
-  record.node = static_cast<int>(reader.u32());
-  record.world = reader.u64();
-  record.table = reader.string(record_text_limit);
-  record.backend = reader.string(record_text_limit);
-  record.memory = reader.string(record_text_limit);
-  record.process = reader.string(record_text_limit);
-  reader.expect_end();
-  return record;
-}
 
 std::uint64_t random_word() {
   std::uint64_t word = 0;
@@ -151,7 +110,7 @@ struct RankRecords {
 RankRecords exchange_records(const RankRecord& own, const Joining& joining) {
   RankRecords records;
   for (const std::string& text : joining.connector.exchange(encode(own), joining.deadline)) {
-    const RankRecord record = decode(text);
+    const RankRecord record = decode_rank_record(text);
     const wire::HostPort where = wire::HostPort::parse(record.address);
     const auto address = wire::Address::from_numeric(where.host, where.port);
     if (!address)

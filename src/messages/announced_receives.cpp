@@ -9,7 +9,7 @@
 
 namespace tutti::messages {
 
-bool AnnouncedReceives::begin(Peer& peer, Transfer& receive, const Announcement& announcement) {
+bool AnnouncedReceives::begin(Peer& peer, Transfer& receive, const Announcement& announcement, int asked) {
   const std::int64_t bytes = receive.envelope.bytes;
   const RemoteKey& key = announcement.key;
   if (bytes == 0) {
@@ -20,6 +20,7 @@ bool AnnouncedReceives::begin(Peer& peer, Transfer& receive, const Announcement&
   if (key.size > 0 && !peer.link->is_exposed(peer.rank, key, bytes)) return false;
   const std::uint64_t number = inbound_.add({.receive = &receive,
                                              .message = announcement.message,
+                                             .asked = asked,
                                              .get = {.peer = peer.rank, .key = key, .to = receive.to, .bytes = bytes}});
   Inbound& inbound = *inbound_.find(number);
   inbound.number = number;
@@ -70,10 +71,7 @@ bool AnnouncedReceives::step(Inbound& inbound, std::int64_t bytes_max, std::int6
       finish(receive);
       reply_fin(peer, message);
       return false;
-    case GetStatus::withdrawn:
-      remove(inbound);
-      fail(receive, taken_back(peer.rank));
-      return false;
+    case GetStatus::withdrawn: withdrawn(inbound); return false;
     case GetStatus::not_permitted:  // it was permitted once; the message comes from its beginning, the other way
       std::erase(getting_, inbound.number);
       ask_for_fragments(inbound);
@@ -105,12 +103,24 @@ void AnnouncedReceives::remove(Inbound& inbound) {
 }
 
 void AnnouncedReceives::cancelled(Peer& peer, std::uint64_t message) {
-  inbound_.for_each([&](std::uint64_t, Inbound& inbound) {
+  std::uint64_t number = 0;
+  bool is_here = false;
+  inbound_.for_each([&](std::uint64_t, const Inbound& inbound) {
     if (inbound.get.peer != peer.rank || inbound.message != message) return;
-    Transfer& receive = *inbound.receive;
-    remove(inbound);
-    fail(receive, taken_back(peer.rank));
+    number = inbound.number;
+    is_here = true;
   });
+  if (is_here) withdrawn(*inbound_.find(number));
+}
+
+// Bytes of the message that have come already do not matter: the receive's memory is its own until it is done.
+void AnnouncedReceives::withdrawn(Inbound& inbound) {
+  Transfer& receive = *inbound.receive;
+  const int peer = inbound.get.peer, asked = inbound.asked;
+  const bool is_rest = inbound.is_rest;
+  remove(inbound);
+  if (is_rest) return fail(receive, taken_back(peer));
+  setup_.user.withdrawn(receive, asked);
 }
 
 // Fragments that are still to come find nothing.
@@ -124,6 +134,7 @@ void AnnouncedReceives::redirect(const Transfer& receive, Transfer& rest) {
   Inbound& inbound = object_of<Inbound>(receive);
   if (inbound.way == Inbound::Way::get) peer_of(inbound).link->cancel_get(inbound.get);
   inbound.receive = &rest;
+  inbound.is_rest = true;
   inbound.get.to = rest.to;
 }
 

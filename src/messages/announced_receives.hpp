@@ -22,6 +22,16 @@ struct Announcement {
   RemoteKey key{};
 };
 
+// A message that its sender has withdrawn was never sent: the receive that had matched it waits for another one. `asked` is the peer
+// that the receive was posted for.
+class WithdrawnMessages {
+ public:
+  virtual void withdrawn(Transfer& receive, int asked) = 0;
+
+ protected:
+  ~WithdrawnMessages() = default;
+};
+
 class AnnouncedReceives {
  public:
   struct Setup {
@@ -29,15 +39,16 @@ class AnnouncedReceives {
     Network& network;
     Sender& sender;
     std::vector<Peer>& peers;
+    WithdrawnMessages& user;
   };
   explicit AnnouncedReceives(const Setup& setup) : setup_(setup) {}
 
-  // False if the message is not there any more.
-  [[nodiscard]] bool begin(Peer& peer, Transfer& receive, const Announcement& announcement);
+  // False if the message is not there any more. `asked`: the peer that the receive was posted for.
+  [[nodiscard]] bool begin(Peer& peer, Transfer& receive, const Announcement& announcement, int asked);
   void cancel(Transfer& receive);
   // The bytes that are still to come go to `rest`.
   void redirect(const Transfer& receive, Transfer& rest);
-  // The sender took the message back: a receive whose bytes were on their way cannot be served any more.
+  // The sender has withdrawn the message.
   void cancelled(Peer& peer, std::uint64_t message);
   void fail_all(Peer& peer);
   // Reads a bounded part of what is read from the senders' memory. True if anything moved.
@@ -62,7 +73,9 @@ class AnnouncedReceives {
     Way way = Way::fragments;
     Transfer* receive = nullptr;
     std::uint64_t number = 0;
-    std::uint64_t message = 0;       // the sender's number
+    std::uint64_t message = 0;  // the sender's number
+    int asked = any_peer;
+    bool is_rest = false;            // of a message that was given back: no receive can be posted again
     std::int64_t missing_bytes = 0;  // Way::fragments
     RemoteGet get{};                 // its peer and size hold for every way
   };
@@ -72,6 +85,7 @@ class AnnouncedReceives {
   }
   void ask_for_fragments(Inbound& inbound);
   [[nodiscard]] bool step(Inbound& inbound, std::int64_t bytes_max, std::int64_t& moved_bytes);
+  void withdrawn(Inbound& inbound);
   void remove(Inbound& inbound);
   void reply_fin(Peer& peer, std::uint64_t message);
 

@@ -147,13 +147,13 @@ MatchingQueue::Match MatchingQueue::match(int peer, const Envelope& envelope) {
   return {settle(*receive, peer, envelope), receive, from_anyone};
 }
 
-MatchingQueue::Found MatchingQueue::post(Transfer& receive) {
+MatchingQueue::Found MatchingQueue::post(Transfer& receive, Place place) {
   receive.state = Transfer::State::pending;
   const std::uint64_t key = key_of(receive);
   UnexpectedMessage* const message =
       unexpected_.count() == 0 ? nullptr : unexpected_.find(key, receive.peer, receive.envelope);
   if (message == nullptr) {
-    posted_.add(key, receive);
+    place == Place::first ? posted_.add_first(key, receive) : posted_.add(key, receive);
     return {};
   }
   unexpected_.remove(key, *message);

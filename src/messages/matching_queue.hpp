@@ -114,8 +114,9 @@ class MatchingQueue final : private TransferWatcher {
     Fit fit = Fit::none;                   // none: the receive is linked in and waits
     UnexpectedMessage* message = nullptr;  // otherwise the message, no longer linked: use it up, then recycle() it
   };
-  // Posts a receive, whose state becomes pending; wrong_size leaves it failed.
-  Found post(Transfer& receive);
+  // Posts a receive, whose state becomes pending; wrong_size leaves it failed. `place`: among the receives that wait.
+  enum class Place : std::uint8_t { last, first };
+  Found post(Transfer& receive, Place place = Place::last);
   // Takes back a receive that was posted and not matched.
   void withdraw(Transfer& receive);
   // Takes back all unmatched receives from this very peer, chained by `next`; those from any_peer stay.

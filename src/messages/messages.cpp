@@ -79,10 +79,9 @@ void Messages::send(Transfer& transfer) {
 }
 
 void Messages::recv(Transfer& transfer) {
-  Peer* const peer = transfer.peer == any_peer ? nullptr : &checked_peer(transfer.peer);
   transfer.error.clear();
-  if (peer != nullptr && peer->is_remote) poll_network_soon();
-  receiver_.recv(peer, transfer);
+  if (transfer.peer != any_peer && checked_peer(transfer.peer).is_remote) poll_network_soon();
+  receiver_.recv(transfer);
 }
 
 bool Messages::try_recv(Transfer& transfer, int spins) {

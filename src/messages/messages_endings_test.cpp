@@ -144,6 +144,41 @@ TEST_P(MessagesEndings, a_message_that_is_given_back_goes_to_a_receive_that_wait
   expect_good_order(*world);
 }
 
+TEST_P(MessagesEndings, a_receive_goes_on_waiting_when_its_sender_withdraws_the_message_at_any_stage) {
+  auto world = connected_world();
+  for (const int from : {0, any_peer}) {
+    for (const std::int64_t bytes : {std::int64_t{400'000}, std::int64_t{5'000'000}}) {
+      for (int steps = 0; steps < 12; ++steps) {
+        Parcel in = Parcel::from(from, 6, bytes), behind = Parcel::from(from, 6, bytes);
+        if (steps % 2 == 0) world->at(1).recv(*in.transfer);
+        Parcel withdrawn = Parcel::to(1, 6, bytes, 7), out = Parcel::to(1, 6, bytes, 8),
+               last = Parcel::to(1, 6, bytes, 9);
+        world->at(0).send(*withdrawn.transfer);
+        for (int step = 0; step < steps / 2; ++step) world->step();
+        world->at(0).cancel(*withdrawn.transfer);
+        world->at(0).send(*out.transfer);
+        world->at(0).send(*last.transfer);
+        if (steps % 2 == 1) world->at(1).recv(*in.transfer);
+        world->at(1).recv(*behind.transfer);
+        ASSERT_TRUE(world->drive([&] { return !in.is_pending() && !behind.is_pending(); })) << steps << " steps";
+        ASSERT_TRUE(in.is_done() && behind.is_done()) << in.transfer->error << behind.transfer->error;
+        if (in.holds(7)) {  // it had arrived before it was withdrawn
+          EXPECT_TRUE(behind.holds(8));
+          in = Parcel::from(from, 6, bytes);
+          world->at(1).recv(*in.transfer);
+          ASSERT_TRUE(world->drive([&] { return in.is_done(); }));
+          EXPECT_TRUE(in.holds(9));
+        } else {
+          EXPECT_TRUE(in.holds(8) && behind.holds(9)) << bytes << " bytes, " << steps << " steps";
+        }
+        ASSERT_TRUE(world->drive([&] { return out.is_done() && last.is_done(); }));
+      }
+    }
+  }
+  EXPECT_EQ(world->held_bytes(1), 0);
+  expect_good_order(*world);
+}
+
 TEST_P(MessagesEndings, the_rest_of_a_message_that_was_given_back_may_never_come_or_never_be_wanted) {
   constexpr std::int64_t bytes = 5'000'000;
   enum class End { cancelled, forgotten, taken_back, lost, lost_while_waiting };

@@ -12,25 +12,35 @@ namespace tutti::messages {
 
 // ---- what the caller asks for
 
-void Receiver::recv(Peer* peer, Transfer& transfer) {
-  const int asked = transfer.peer;
-  const Envelope wanted = transfer.envelope;
+void Receiver::recv(Transfer& receive) { post(receive, MatchingQueue::Place::last); }
+
+void Receiver::post(Transfer& receive, MatchingQueue::Place place) {
+  const int asked = receive.peer;
+  const Envelope wanted = receive.envelope;
   for (;;) {
-    set_stage(transfer, Stage::posted);
-    const MatchingQueue::Found found = setup_.queue.post(transfer);
+    set_stage(receive, Stage::posted);
+    const MatchingQueue::Found found = setup_.queue.post(receive, place);
     if (found.fit == MatchingQueue::Fit::none) break;
     if (found.fit == MatchingQueue::Fit::wrong_size) return discard(*found.message);
-    if (use(*found.message, transfer)) return;
-    // Its sender has taken it back: look for the next one.
-    transfer.peer = asked;
-    transfer.envelope = wanted;
+    if (use(*found.message, receive, asked)) return;
+    // Its sender has withdrawn it: look for the next one.
+    receive.peer = asked;
+    receive.envelope = wanted;
   }
-  if (peer == nullptr) return;
-  if (peer->is_gone) {
-    setup_.queue.withdraw(transfer);
-    return fail(transfer, peer->reason);
+  if (asked == any_peer) return;
+  Peer& peer = peer_at(asked);
+  if (peer.is_gone) {
+    setup_.queue.withdraw(receive);
+    return fail(receive, peer.reason);
   }
-  count_posted(*peer, 1);
+  count_posted(peer, 1);
+}
+
+// Before the receives that were posted after it. The receive of a collective has no other message to wait for: its group breaks.
+void Receiver::withdrawn(Transfer& receive, int asked) {
+  if (receive.envelope.channel == collective_channel) return fail(receive, announced_.taken_back(receive.peer));
+  receive.peer = asked;
+  post(receive, MatchingQueue::Place::first);
 }
 
 bool Receiver::try_recv(Peer& peer, Transfer& receive, int spins) {
@@ -55,7 +65,7 @@ bool Receiver::try_recv(Peer& peer, Transfer& receive, int spins) {
 }
 
 // A receive found an unexpected message. False if the message is not there any more; then the receive is as the matching queue left it.
-bool Receiver::use(UnexpectedMessage& message, Transfer& receive) {
+bool Receiver::use(UnexpectedMessage& message, Transfer& receive, int asked) {
   if (setup_.queue.use_again(message, &receive)) return true;
   if (message.peer == setup_.rank) {
     setup_.self.take(message, &receive);
@@ -66,7 +76,7 @@ bool Receiver::use(UnexpectedMessage& message, Transfer& receive) {
     const Announcement announcement = *announcements_.find(message.id);
     announcements_.remove(message.id);
     setup_.queue.recycle(message);
-    return announced_.begin(peer, receive, announcement);
+    return announced_.begin(peer, receive, announcement, asked);
   }
   if (message.landing != 0) {
     set_object(receive, *landings_.find(message.landing));
@@ -283,7 +293,8 @@ void Receiver::frame_ends(std::uint64_t number) {
       message.landing = 0;
       Transfer* const receive = std::exchange(message.claimed, nullptr);
       if (landing.forgotten) return discard(message);
-      if (receive != nullptr) static_cast<void>(use(message, *receive));  // a message that is here is not taken back
+      if (receive != nullptr)
+        static_cast<void>(use(message, *receive, receive->peer));  // a message that is here is not taken back
       return;
     }
     case Landing::Kind::fragment: return announced_.fragment_came(landing.fragment.first, landing.bytes);
@@ -308,7 +319,9 @@ void Receiver::rts(Peer& peer, const Frame& frame) {
   const MatchingQueue::Match found = match(peer, envelope);
   switch (found.fit) {
     case MatchingQueue::Fit::taken:
-      if (!announced_.begin(peer, *found.receive, announcement)) fail(*found.receive, announced_.taken_back(peer.rank));
+      if (const int asked = found.from_anyone ? any_peer : peer.rank;
+          !announced_.begin(peer, *found.receive, announcement, asked))
+        withdrawn(*found.receive, asked);
       break;
     case MatchingQueue::Fit::wrong_size: reply_fin(peer, head.message); break;
     case MatchingQueue::Fit::none: {

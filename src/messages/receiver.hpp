@@ -21,7 +21,7 @@
 
 namespace tutti::messages {
 
-class Receiver {
+class Receiver final : private WithdrawnMessages {
  public:
   struct Setup {
     int rank;
@@ -33,13 +33,16 @@ class Receiver {
   };
   explicit Receiver(const Setup& setup)
       : setup_(setup),
-        announced_({.rank = setup.rank, .network = setup.network, .sender = setup.sender, .peers = setup.peers}) {}
+        announced_({.rank = setup.rank,
+                    .network = setup.network,
+                    .sender = setup.sender,
+                    .peers = setup.peers,
+                    .user = *this}) {}
   void listen(TransportListener* listener) { listener_ = listener; }
   // From now on no message is wanted, and the listener hears nothing.
   void close() { closing_ = true; }
 
-  // `peer`: nullptr for a receive from any_peer.
-  void recv(Peer* peer, Transfer& transfer);
+  void recv(Transfer& receive);
   // The next thing that the peer says, if it is what this receive waits for, and nothing else is awaited from any rank: then it need
   // not be matched.
   bool try_recv(Peer& peer, Transfer& transfer, int spins);
@@ -87,7 +90,9 @@ class Receiver {
   void eager(Peer& peer, const Envelope& envelope, std::span<const std::byte> payload);
   void rts(Peer& peer, const Frame& frame);
   void cancelled(Peer& peer, std::uint64_t message);
-  [[nodiscard]] bool use(UnexpectedMessage& message, Transfer& receive);
+  [[nodiscard]] bool use(UnexpectedMessage& message, Transfer& receive, int asked);
+  void post(Transfer& receive, MatchingQueue::Place place);
+  void withdrawn(Transfer& receive, int asked) override;
   void reply_fin(Peer& peer, std::uint64_t message);
   void count(const Peer& peer, std::int64_t change) { remote_count_ += peer.is_remote ? change : 0; }
   void count_posted(const Peer& peer, std::int64_t change) { local_posted_count_ += peer.is_remote ? 0 : change; }

@@ -148,12 +148,10 @@ TEST_P(PreparedByTwo, IsStartedAgainOnlyOnceItWasWaitedFor) {
     step.start();
     EXPECT_THROW(step.start(), InvalidArgument);
     step.wait();
-    step.start();
-    while (!step.test()) {  // ends by the call's own deadline at the latest
-    }
+    EXPECT_TRUE(step.test());
     step.start();
     step.wait();
-    EXPECT_THAT(data, Each(8));
+    EXPECT_THAT(data, Each(4));
   });
 }
 

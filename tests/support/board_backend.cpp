@@ -224,6 +224,7 @@ class BoardBackend final : public Backend {
 // [factory]
 BackendFactory board_backend(std::shared_ptr<Board> board) {
   return [board = std::move(board)](const GroupFacts& facts, Transport& transport) -> std::unique_ptr<Backend> {
+    if (facts.size == 1) return nullptr;  // groups of one may share an id: their ranks never agreed on one
     return std::make_unique<BoardBackend>(board, facts, transport);
   };
 }

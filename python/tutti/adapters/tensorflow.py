@@ -116,7 +116,7 @@ def _no_message(verb: str) -> Unsupported:
 
 def tie(loss: Any, y: Any) -> tf.Tensor:
     """The loss, for whose gradient the tensors of the tree y count as used: theirs is zero."""
-    return _operation.tie(tf.convert_to_tensor(loss), *(tf.convert_to_tensor(result) for result in tf.tree.flatten(y)))
+    return _operation.tie(tf.convert_to_tensor(loss), *(tf.convert_to_tensor(result) for result in tf.nest.flatten(y)))
 
 
 def empty(shape: tuple[int, ...], dtype: str, group: Any) -> Any:

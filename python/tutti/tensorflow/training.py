@@ -62,8 +62,8 @@ class GradientTape(tf.GradientTape):
 
     def gradient(self, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
         gradients = super().gradient(target, sources, *args, **kwargs)
-        flat = average_gradients(tf.tree.flatten(gradients), weight=self.weight, group=self.group)
-        return tf.tree.pack_sequence_as(gradients, flat)
+        flat = average_gradients(tf.nest.flatten(gradients), weight=self.weight, group=self.group)
+        return tf.nest.pack_sequence_as(gradients, flat)
 
 
 def averaging(optimizer: Any, *, group: Any = None) -> Any:
