@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-/// Contents are lost when it grows. Aligned for vectors; pages are touched by whoever writes first.
+/// Contents are lost when it grows. Aligned for vectors; the first writer touches its pages.
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ranks that asked for different things do not always notice in that very call: two ranks that both take themselves for the root
-// of a broadcast both send and return. So every signature carries a digest of all calls before it, and whoever compares signatures
+// of a broadcast both send and return. So every signature carries a digest of all calls before it, and a rank that compares signatures
 // compares that, too: what differed is found at the next contact, a goodbye at the latest.
 //
 // The digest is a sum over the calls, so that one which turns out to be refused by some rank can be taken out again. A rank that does

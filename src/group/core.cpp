@@ -282,7 +282,7 @@ void GroupCore::went_wrong(Operation& operation, const std::exception_ptr& throw
 // The verdict of the control network is awaited.
 void GroupCore::mark_failing(Operation& operation, std::string reason, int world_peer, bool does_not_fit) {
   if (operation.failing.empty()) ++failing_count_;
-  // A transport begins with the rank it speaks for, in the world; whoever reports it says so in other words.
+  // A transport begins with the rank it speaks for, in the world; the report says so in other words.
   const std::string speaker = fmt::format("rank {}: ", facts_.world_of[static_cast<std::size_t>(facts_.rank)]);
   if (reason.starts_with(speaker)) reason.erase(0, speaker.size());
   operation.failing = std::move(reason);

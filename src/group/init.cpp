@@ -72,7 +72,7 @@ Table own_table(const Environment& environment) {
   return table_from_text(text);
 }
 
-/// The backend asked for: by the program, or by whoever started it.
+/// The backend asked for: by the program, or by its launcher.
 std::string backend_from(const InitOptions& options, const Environment& environment) {
   const bool open = options.backend.empty() || options.backend == "auto";
   std::string backend = open ? environment.get("TUTTI_BACKEND").value_or("auto") : options.backend;

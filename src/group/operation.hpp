@@ -69,7 +69,7 @@ class Operation final : public std::enable_shared_from_this<Operation>, private 
   std::string failing;          // a transfer failed: why; the verdict of the control network is awaited
   TimePoint failing_since{};
   int failing_peer = -1;      // rank in the world
-  bool does_not_fit = false;  // doomed by a message of another size than was expected; otherwise by a link
+  bool does_not_fit = false;  // failing because of a message of another size than was expected; otherwise by a link
 
   // Stall watch: when the ranks it waits for were last asked about it.
   TimePoint probed_at{};

@@ -84,7 +84,7 @@ void Runtime::run_callbacks(std::unique_lock<shm::RankLock>& guard) {
       operation->run_callbacks(parts_.log);
     }
     if (is_forked()) return;  // the function forked, and this is the child
-    changed_.notify_all();    // whoever waits for the operation waits for the function, too
+    changed_.notify_all();    // a thread that waits for the operation waits for the function, too
     parts_.transport->wake();
     if (parts_.local_peers) shm::notify(parts_.local_peers->arena().header());
   }

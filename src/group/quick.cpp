@@ -32,7 +32,7 @@ struct Passing {
 
 }  // namespace
 
-// Whoever finds the lock held learns at once if it is by a thread inside this group; it may as well be by the service thread.
+// A thread that finds the lock held is told at once if another thread is inside this group. The service thread may hold it, too.
 inline std::unique_lock<shm::RankLock> GroupCore::enter(Entry* entry, Verb verb, BlockingHook* hook) {
   runtime_->check_alive();
   const auto reject_second = [&] {
@@ -139,7 +139,7 @@ GroupCore::Exchange GroupCore::run_exchange(const Message* sent, const Message* 
   return left;
 }
 
-// The transport keeps messages in order, whoever watches over them.
+// The transport keeps messages in order, tracked or not.
 std::shared_ptr<Operation> GroupCore::try_message(const Message& message, int& source, Waiting waiting) {
   if (!all_are_local_ || is_breaking() || !message.data.is_contiguous()) {
     return launch_message(message);

@@ -110,7 +110,7 @@ void Runtime::interrupt_leaving() {
 }
 
 // The others learn at once in which calls this rank takes part, and go on waiting for those only. Then all of that ends, by its
-// own deadlines at the latest; what was sent is on its way; and whoever has a link to this rank has its goodbye. From then on
+// own deadlines at the latest; what was sent is on its way; and every rank with a link to this one has its goodbye. From then on
 // the order of bytes on each link sees to it that nobody takes the end of the process for a loss.
 void Runtime::say_goodbye() {
   std::vector<GroupCore*> sound;

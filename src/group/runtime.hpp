@@ -1,11 +1,11 @@
 // runtime.hpp: one rank's part in a job: its transport, its control network, its groups, and who makes progress.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Progress: one lock per rank. Whoever waits polls for everyone; a service thread polls while work is outstanding and nobody
+// Progress: one lock per rank. A thread that waits polls for all; a service thread polls while work is outstanding and nobody
 // waits, and otherwise sleeps on the control network's links, so that probes are answered while the program computes. In the
 // simulator there is no thread: the driver calls poll().
 //
-// Where ranks share memory, whoever sleeps over data sleeps on the doorbell that the local peers ring, and the service thread
+// Where ranks share memory, a thread that sleeps until data comes sleeps on the doorbell that local peers notify, and the service thread
 // keeps listening to the links meanwhile.
 #pragma once
 

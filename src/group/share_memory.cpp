@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint64_t no_control_block = 0;  // an arena begins with its header, never with a seat
+constexpr std::uint64_t no_control_block = 0;  // an arena begins with its header, never with a control block
 constexpr std::uint64_t shares_its_core = 1;   // beside the offset, which is a page's
 
 /// Whether any two of these are local peers: the same on all of them.

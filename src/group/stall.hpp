@@ -1,7 +1,7 @@
 // stall.hpp: what ranks tell each other when a call takes long, and whom that makes responsible.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rank that waits asks those it waits for (a probe, with its signature), and those they wait for in turn. Whoever is at the end of
+// A rank that waits asks those it waits for (a probe, with its signature), and those they wait for in turn. The rank at the end of
 // such a chain is what everyone waits for: a rank that has not entered the call, or that does not answer.
 #pragma once
 

@@ -63,14 +63,14 @@ TEST(Waiting, WithMoreRanksThanCoresEveryPollYields) {
 }
 
 TEST(Waiting, IdleRoundsSpinThenYieldThenSleep) {
-  const Surroundings remote{}, local{.local_peers = true}, crowded{.oversubscribed = true, .local_peers = true};
+  const Surroundings remote{}, local{.local_peers = true}, oversubscribed{.oversubscribed = true, .local_peers = true};
   EXPECT_EQ(step_after(1, remote), Step::spin);
   EXPECT_EQ(step_after(spin_rounds + 1, remote), Step::yield);
   EXPECT_EQ(step_after(spin_rounds + yield_rounds + 1, remote), Step::sleep);
   EXPECT_EQ(step_after(spin_rounds + yield_rounds + 1, local), Step::yield);
   EXPECT_EQ(step_after(spin_rounds + yield_rounds_of_local_peers + 1, local), Step::sleep);
-  EXPECT_EQ(step_after(1, crowded), Step::yield);
-  EXPECT_EQ(step_after(yield_rounds_oversubscribed + 1, crowded), Step::sleep);
+  EXPECT_EQ(step_after(1, oversubscribed), Step::yield);
+  EXPECT_EQ(step_after(yield_rounds_oversubscribed + 1, oversubscribed), Step::sleep);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ std::uint32_t digest_of(const Signature& signature, std::uint32_t phase) {
   return static_cast<std::uint32_t>(mixed >> 32);
 }
 
-// Words are released and acquired one by one: whoever sees a new one sees, too, that the entry was taken back before.
+// Words are released and acquired one by one: a rank that sees a new one also sees that the entry was taken back before.
 void SignatureLog::write(const Identity& identity) {
   Entry& entry = entries_[identity.turn % entry_count];
   entry.seq.store(0, std::memory_order_relaxed);

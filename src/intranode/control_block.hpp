@@ -25,7 +25,7 @@ struct Native : shm::MachineAtomics {
     std::uint32_t digest = 0;
     std::uint32_t history = 0;
     std::byte payload[inline_bytes];  // 16 bytes after the sequence number
-    /// Whoever reads several lines has more fetched ahead: those of the next inline slot should not be among them yet, nor too far away.
+    /// A rank that reads several lines prefetches more: the lines of the next inline slot should not be among them yet, nor too far away.
     std::byte gap[448];
   };
 };

@@ -109,7 +109,7 @@ class IntranodeGroup::IntranodeExecution final : public PreparedCall {
     static bool expects(int, std::int64_t) { return true; }
     void check_peer(int peer, int) { execution.group.check_peer(execution, peer); }
     void publish(std::int64_t, int) {
-      // Whoever waits for this line looks at it all the time: it is written in one go.
+      // The peer that waits for this line polls it all the time, so it is written in one go.
       const BufferInfo here =
           exchanged ? BufferInfo{}
                     : buffer_info_of(execution.start_, *execution.group.parts_.segment, execution.last_seq(),

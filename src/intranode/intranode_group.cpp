@@ -15,7 +15,7 @@
 namespace tutti::intranode {
 namespace {
 
-// Some hundred nanoseconds: what a cache line takes to come over, with room. Pointless if whoever is awaited needs this core.
+// Some hundred nanoseconds: what a cache line takes to come over, with room. Pointless if the awaited rank needs this core.
 constexpr int spins_per_poll = 64;
 
 /// Of a message in an inline slot.

@@ -37,7 +37,7 @@ class BlockOffsets {
   std::vector<std::int64_t> begins_;
 };
 
-/// The i-th rank after this one, going round; i is below the size. Whoever waits asks all the time, and a division takes its time.
+/// The i-th rank after this one, going round; i is below the size. A waiting rank asks all the time, and a division is slow.
 inline int next_but(int i, int rank, int size) {
   const int next = rank + 1 + i;
   return next < size ? next : next - size;

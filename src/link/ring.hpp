@@ -8,7 +8,7 @@
 //  1. A head that is not zero stands for a whole record: it is stored last, with release order.
 //  2. The word where the next head will appear is zeroed before a head is stored; one line is therefore always free. A few
 //     lines are zeroed ahead of time, so that a message like the one before touches no line but its own before it is there.
-//  3. The reader believes nothing: a head that does not fit its place or its ring is a MalformedMessage, and whoever
+//  3. The reader believes nothing: a head that does not fit its place or its ring is a MalformedMessage, and a user that
 //     looks into a body copies what it needs once and checks the copy.
 #pragma once
 

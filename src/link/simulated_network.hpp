@@ -78,7 +78,7 @@ class SimulatedNetwork {
   void delay(int rank, Duration extra, TimePoint until);
   // From now on what `from` sends to `to` is gone; `from` learns of it, as a sender without acknowledgements does.
   void cut(int from, int to);
-  // The rank's process is gone: its links break, and whoever connects to it later is refused.
+  // The rank's process is gone: its links break, and later connections to it are refused.
   void kill(int rank);
   // The rank closed its links with a goodbye on each.
   void close(int rank);

@@ -35,7 +35,7 @@ struct UnexpectedMessage {
   std::unique_ptr<Transfer> rest{};
   bool is_unwanted = false;  // the rest is still to come, and is thrown away
   UnexpectedMessage* next =
-      nullptr;  // the links belong to whoever holds it: the matching queue, or the chain it was handed out in
+      nullptr;  // the links belong to its holder: the matching queue, or the chain it was handed out in
   UnexpectedMessage* previous = nullptr;
 };
 

@@ -140,7 +140,7 @@ TEST(MessagesOverTcp, a_rank_with_another_secret_or_world_is_not_talked_to) {
     pair.ends[0]->send(*out.transfer);
     ASSERT_TRUE(pair.drive([&] { return pair.listeners[0].losses.size() == 1; }));
     EXPECT_EQ(pair.listeners[0].losses[0].first, 1);
-    EXPECT_TRUE(pair.listeners[1].losses.empty()) << "whoever cannot prove itself is nobody";
+    EXPECT_TRUE(pair.listeners[1].losses.empty()) << "a connection that proves nothing is no peer";
     EXPECT_EQ(pair.ends[1]->unexpected_count(), 0u);
     EXPECT_TRUE(out.is_done() || out.has_failed());
   }

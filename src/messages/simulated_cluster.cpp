@@ -93,7 +93,7 @@ void SimulatedCluster::make_ready(int rank) {
   ready_.push_back(rank);
 }
 
-// One timer per rank is enough: whoever runs too early asks again.
+// One timer per rank is enough: a rank that runs too early asks again.
 void SimulatedCluster::make_ready_at(int rank, TimePoint time) {
   Rank& r = ranks_[static_cast<std::size_t>(rank)];
   time = std::max(time, clock_.now() + Duration(1));  // time must move, or a rank that keeps asking stops the world
