@@ -262,6 +262,8 @@ void TcpLink::settle_failures() {
 void TcpLink::connection_ended(Connection& connection, const std::string& reason) {
   TcpPeer& peer = peer_at(connection.peer);
   if (peer.is_gone()) return;
+  // The peer closes a connection on which it has read this rank's goodbye. What the others hold is still to be written and read.
+  if (says_goodbye_) return;
   if (!peer.saying_goodbye) {
     std::vector<Connection*> others;
     peer.for_each_connection([&](Connection& other) { others.push_back(&other); });
@@ -274,9 +276,11 @@ void TcpLink::connection_ended(Connection& connection, const std::string& reason
   }
 }
 
+// Each connection that the peer had opened ends with a goodbye, behind what it carried. One of them may still wait for its handshake
+// here, with what it holds; one that ended earlier (a repeated attempt, say) is not among them.
 void TcpLink::part_if_done(TcpPeer& peer) {
-  bool open =
-      peer.incoming.size() < peer.connections_to_end;  // one of them waits for its handshake, with what it holds
+  const auto ended = std::ranges::count_if(peer.incoming, [](const Connection* c) { return c->parted; });
+  bool open = static_cast<std::uint64_t>(ended) < peer.connections_to_end;
   peer.for_each_connection([&](const Connection& connection) { open |= connection.is_open(); });
   if (open) return;
   disconnect(peer, TcpPeer::Standing::parted);
