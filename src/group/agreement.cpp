@@ -231,7 +231,9 @@ bool GroupCore::is_naming_difference(TimePoint now) {
 // ---- as ranks leave
 
 control::Position GroupCore::position() const {
-  CallDigest digest = calls_.digest_at(calls_.next());
+  // A rank that does not let its calls end (in the simulator ranks have no thread to wait with) has taken part in those before them.
+  const bool all_end = runtime_->lets_calls_end() || collectives_.empty();
+  CallDigest digest = calls_.digest_at(all_end ? calls_.next() : collectives_.oldest()->request.signature.sequence);
   if (broken_) digest.is_known = false;
   return position_in(facts_, digest);
 }

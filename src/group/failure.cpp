@@ -185,15 +185,15 @@ void GroupCore::probe(Operation& operation, const Progress& where, std::size_t l
 
 // Everything that it sent has arrived, and it says that it took part in the call of this number.
 void GroupCore::report_other_call(const Operation& failing, const control::Position& theirs) {
-  request_abort({.kind = control::Cause::Kind::mismatch,
-                 .culprits = {},
-                 .sequence = failing.request.signature.sequence,
-                 .text = fmt::format(
-                     "rank {} called {}, but {} made another call in its place: it has left the job after "
-                     "{} calls of the group, and did not send what belongs to this one ({}); every rank of a "
-                     "group must make the same calls in the same order",
-                     facts_.rank, call_text(failing), name_of_rank(rank_of(failing.failing_peer)), theirs.calls,
-                     failing.failing)});
+  request_abort(
+      {.kind = control::Cause::Kind::mismatch,
+       .culprits = {},
+       .sequence = failing.request.signature.sequence,
+       .text = fmt::format("rank {} called {}, but {} made another call in its place: it has left the job after "
+                           "{} calls of the group, and did not send what belongs to this one ({}); every rank of a "
+                           "group must make the same calls in the same order",
+                           facts_.rank, call_text(failing), name_of_rank(rank_of(failing.failing_peer)), theirs.calls,
+                           failing.failing)});
 }
 
 void GroupCore::report_left(int world_rank, std::uint64_t sequence) {

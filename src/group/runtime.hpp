@@ -86,6 +86,8 @@ class Runtime final : public TransportListener,
   void leave_at_exit();
   [[nodiscard]] std::exception_ptr take_leave_error() { return std::exchange(leave_error_, nullptr); }
   [[nodiscard]] bool is_leaving() const { return leaving_.load(std::memory_order_acquire); }
+  /// When it leaves, it waits for what was posted.
+  [[nodiscard]] bool lets_calls_end() const { return parts_.threaded; }
   /// It is leaving, and waits for what was posted.
   [[nodiscard]] bool drains() const { return is_leaving() && parts_.threaded; }
   /// Throws when this process left the job, or is a forked child of the one that joined it.
