@@ -199,7 +199,7 @@ def test_a_parent_that_ignores_the_end_of_children_is_no_obstacle(tmp_path, clea
 
 
 BEYOND_THE_LIMIT = """
-import multiprocessing.popen_fork, os, resource  # before this is another user, who may not read the modules
+import multiprocessing.popen_fork, os, resource, time  # before this is another user, who may not read the modules
 import tutti._spawn
 
 if os.getuid() == 0:
@@ -209,7 +209,7 @@ if __name__ == "__main__":
     for limit in (1, 2, 3):
         resource.setrlimit(resource.RLIMIT_NPROC, (limit, 4))
         try:
-            tutti._spawn.spawn(os.getpid, 2, start_method="fork")
+            tutti._spawn.spawn(time.sleep, 2, args=(30,), start_method="fork")  # rank 0 is still there when rank 1 is started
         except tutti.Error as error:
             print(error)
 """
