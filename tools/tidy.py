@@ -7,6 +7,7 @@
 * a marker for work left undone;
 * a file without its first line `name: purpose` or without its SPDX line;
 * a file of more than 400 lines;
+* a class with more than 30 methods, or with methods in more than one .cpp (tidy_classes.py);
 * a pipe into a reader that stops early (grep -q), in a script with pipefail: under load the writer dies of it.
 """
 import argparse
@@ -15,6 +16,7 @@ import pathlib
 import re
 import sys
 
+import tidy_classes
 import tidy_sizes
 
 LINES_MAX = 400
@@ -149,6 +151,7 @@ def complaints_about(tree, built):
     yield from check_openings(tree)
     yield from check_lengths(tree)
     yield from check_pipes(tree)
+    yield from tidy_classes.complaints(tree)
 
 
 def read_built(root, build):

@@ -56,6 +56,32 @@ class Includes(unittest.TestCase):
         self.assertEqual(complaints_about_one("tests/tour.cpp", '#include "plan/ring.hpp"\n'), [])
 
 
+class Classes(unittest.TestCase):
+    def test_with_too_many_methods_are_named(self):
+        methods = "".join(f"  void method_{i}(int value);\n" for i in range(31))
+        found = complaints_about_one("src/base/big.hpp", f"namespace tutti {{\nclass Big {{\n public:\n{methods}}};\n}}\n")
+        self.assertEqual(found, ["tutti::Big: 31 methods, more than 30: split it by what it is responsible for"])
+
+    def test_count_neither_overloads_nor_constructors_nor_what_an_interface_demands(self):
+        methods = "".join(f"  [[nodiscard]] int get_{i}() const {{ return i_; }}\n" for i in range(30))
+        methods += "  Big();\n  ~Big() override;\n  void get_0(int i);\n  void poll(int (*f)(int)) override;\n"
+        body = f"namespace tutti {{\nclass Big final : public Base {{\n public:\n{methods}  int i_ = 0;\n}};\n}}\n"
+        self.assertEqual(complaints_about_one("src/base/big.hpp", body), [])
+
+    def test_with_methods_in_two_files_are_named(self):
+        files = {"src/base/a.hpp": "namespace tutti {\nclass A {\n  void one();\n  void two();\n};\n}\n",
+                 "src/base/a.cpp": '#include "base/a.hpp"\nnamespace tutti {\nvoid A::one() {}\n}\n',
+                 "src/base/b.cpp": '#include "base/a.hpp"\nnamespace tutti {\nvoid A::two() { B::other(); }\n}\n'}
+        found = complaints({path: opening(path) + text for path, text in files.items()})
+        self.assertEqual(found, ["tutti::A: its methods are defined in src/base/a.cpp, src/base/b.cpp: one .cpp should hold a class"])
+
+    def test_of_the_same_name_in_two_namespaces_are_two(self):
+        files = {}
+        for space in ("one", "two"):
+            files[f"src/base/{space}.cpp"] = f"namespace {space} {{\nclass A {{ void f(); }};\nvoid A::f() {{}}\n}}\n"
+        self.assertEqual(complaints({path: opening(path) + text for path, text in files.items()}), [])
+
+
 class Built(unittest.TestCase):
     def test_a_source_that_no_target_builds_is_named(self):
         self.assertEqual(complaints_about_one("src/base/log.cpp", "", built={"src/base/clock.cpp"}),

@@ -1,4 +1,4 @@
-// backend.hpp: the seam for engines that carry out whole collectives: shared memory, plans over links, later mpi, nccl, cuda. Unstable.
+// backend.hpp: the seam for engines that carry out whole collectives: shared memory, plans over links, MPI. Unstable.
 // SPDX-License-Identifier: Apache-2.0
 //
 // A backend turns a checked request into a PreparedCall: all that does not depend on the bytes is done once. The group keeps
@@ -95,6 +95,9 @@ class Backend {
   /// Whether poll() by itself brings a call to its end. Then a blocking call polls for a while before it is tracked and the
   /// thread may sleep. False where something else has to be polled, such as a transport.
   [[nodiscard]] virtual bool is_worth_spinning() const { return false; }
+  /// Whether nothing wakes a thread when a call moves on, because a library moves it that has to be asked. A thread that waits then
+  /// sleeps for moments only.
+  [[nodiscard]] virtual bool must_be_polled() const { return false; }
 };
 
 /// Makes a backend for a new group; null: it does not serve this group. The same on all members.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,9 @@ struct InitOptions {
   int rank = -1;
   int size = -1;
   Duration timeout = std::chrono::seconds(300);  // for the rendezvous, and the default deadline of every call
+  /// A communicator of an MPI that the program has initialised, as MPI_Comm_c2f() gives it: its ranks are the job's, and it is where
+  /// they meet, whatever the launcher's environment says.
+  std::optional<int> mpi_communicator{};
   std::vector<BackendFactory>
       backends{};  // of the program's own, asked before the built-in ones; the same on all ranks
 };

@@ -72,10 +72,10 @@ const std::byte* unpack(const std::byte* from, const View& to) {
 /// The arrays for the results, and where their elements lie.
 struct Results {
   std::vector<nb::object> arrays;
-  std::vector<View> views;
+  std::vector<View> views;         // none of arrays in a block; empty where all of them are in one
   std::vector<std::byte*> blocks;  // by message: where its results lie end to end; null: they lie apart
 
-  explicit Results(const Tree& tree) : arrays(tree.leaves.size()), views(tree.leaves.size()) {}
+  explicit Results(const Tree& tree) : arrays(tree.leaves.size()) {}
 };
 
 /// A result with memory of its own. Null: only the framework can make it.
@@ -92,21 +92,53 @@ nb::object new_result(const Tree& tree, std::size_t leaf, View& view) {
                                      : array_over(tree.server->type, std::move(memory));
 }
 
+bool is_list_of_vectors(const Tree& tree, const Structure::Message& message) {
+  return std::ranges::all_of(message.leaves, [&](int leaf) { return tree.views[std::size_t(leaf)].axes() == 1; });
+}
+
+nb::list lengths_of(const Tree& tree, const Structure::Message& message) {
+  nb::list lengths = nb::steal<nb::list>(PyList_New(Py_ssize_t(message.leaves.size())));
+  for (std::size_t i = 0; i < message.leaves.size(); ++i) {
+    const std::int64_t length = tree.views[std::size_t(message.leaves[i])].shape().front();
+    PyList_SET_ITEM(lengths.ptr(), Py_ssize_t(i), PyLong_FromLongLong(length));
+  }
+  return lengths;
+}
+
 /// Results that lie end to end in one piece of memory, as they arrive: nothing is unpacked. Each of them keeps the piece.
+void make_numpy_block(const Tree& tree, const Structure::Message& message, Results& results) {
+  const nb::object& first = tree.leaves[std::size_t(message.leaves.front())];
+  const std::int64_t count =
+      message.bytes / std::int64_t(size_of(tree.views[std::size_t(message.leaves.front())].dtype()));
+  const nb::object block = new_numpy_like(first, std::span(&count, 1));
+  auto* at = static_cast<std::byte*>(numpy_data(block));
+  results.blocks.push_back(at);
+  for (const int leaf : message.leaves) {
+    const View& like = tree.views[std::size_t(leaf)];
+    results.arrays[std::size_t(leaf)] = new_numpy_over(tree.leaves[std::size_t(leaf)], like.shape(), at, block);
+    at += like.bytes();
+  }
+}
+
+/// The same for arrays of a framework. False: only the framework can make them.
 bool make_block(const Tree& tree, const Structure::Message& message, Results& results) {
   const DType dtype = tree.views[std::size_t(message.leaves.front())].dtype();
-  const Array block = new_array(dtype, {{message.bytes / std::int64_t(size_of(dtype))}});
+  const std::int64_t count = message.bytes / std::int64_t(size_of(dtype));
+  const Array block = new_array(dtype, std::span(&count, 1));
   auto* at = static_cast<std::byte*>(block.view.data());
   results.blocks.push_back(at);
-  const nb::object owner = tree.server == nullptr ? nb::cast(block) : nb::none();
-  for (const int each : message.leaves) {
-    const auto leaf = std::size_t(each);
-    View& view = results.views[leaf];
-    view = View(at, dtype, tree.views[leaf].shape());
-    results.arrays[leaf] = tree.server == nullptr
-                               ? new_numpy_over(tree.leaves[leaf], view, owner)
-                               : array_over(tree.server->type, {.view = view, .memory = block.memory});
-    if (!results.arrays[leaf].is_valid()) return false;
+  if (!tree.server->split.is_none() && is_list_of_vectors(tree, message)) {
+    const nb::object whole = array_over(tree.server->type, block);
+    if (!whole.is_valid()) return false;
+    const nb::object parts = tree.server->split(whole, lengths_of(tree, message));
+    for (std::size_t i = 0; i < message.leaves.size(); ++i) results.arrays[std::size_t(message.leaves[i])] = parts[i];
+    return true;
+  }
+  for (const int leaf : message.leaves) {
+    const View view(at, dtype, tree.views[std::size_t(leaf)].shape());
+    nb::object array = array_over(tree.server->type, {.view = view, .memory = block.memory});
+    if (!array.is_valid()) return false;
+    results.arrays[std::size_t(leaf)] = std::move(array);
     at += view.bytes();
   }
   return true;
@@ -117,10 +149,12 @@ bool make_results(const Tree& tree, const Structure& structure, Results& results
   const bool in_blocks = tree.server == nullptr || !tree.server->type.is_none();
   for (const Structure::Message& message : structure.messages) {
     if (in_blocks && message.leaves.size() > 1) {
-      if (!make_block(tree, message, results)) return false;
+      if (tree.server == nullptr) make_numpy_block(tree, message, results);
+      else if (!make_block(tree, message, results)) return false;
       continue;
     }
     results.blocks.push_back(nullptr);
+    results.views.resize(tree.leaves.size());
     for (const int each : message.leaves) {
       const auto leaf = std::size_t(each);
       results.arrays[leaf] = new_result(tree, leaf, results.views[leaf]);
@@ -147,16 +181,20 @@ bool take_results(const Tree& tree, nb::handle out, const Structure& structure, 
 /// One tree on its way.
 struct FusedCall {
   const std::shared_ptr<Member>& member;
-  Call call;
+  const Call& call;
   Duration timeout;
   const Tree& tree;
+  const Structure& structure;
   const Results& results;
 
   /// Off its root, what a broadcast is given is not read.
   [[nodiscard]] bool reads() const { return call.verb != Verb::broadcast || member->rank() == call.root; }
 
   void run_alone(std::size_t leaf) const {
-    const Terms terms{.input = reads() ? tree.views[leaf] : View(), .output = results.views[leaf], .timeout = timeout};
+    const Terms terms{.input = reads() ? tree.views[leaf] : View(),
+                      .output = results.views[leaf],
+                      .timeout = timeout,
+                      .rest = &structure.asked};
     run_call(member, call, terms);
   }
 
@@ -174,7 +212,8 @@ struct FusedCall {
     }
     const Terms terms{.input = reads() ? View(input, dtype, std::span(&count, 1)) : View(),
                       .output = View(output, dtype, std::span(&count, 1)),
-                      .timeout = timeout};
+                      .timeout = timeout,
+                      .rest = &structure.asked};
     run_call(member, call, terms);
     const std::byte* from = output;
     if (block == nullptr) {
@@ -207,14 +246,15 @@ nb::object apply_fused(const std::shared_ptr<Member>& member, const Call& call, 
   if (elements == Elements::floating && !structure->is_floating) return {};
   Results results(tree);
   if (!out.is_none() && !take_results(tree, out, *structure, results)) return {};
-  Call structured = call;
-  structured.structure = structure->hash;
   if (tree.server != nullptr && !tree.server->run.is_none()) {
     if (!out.is_none()) return {};
+    Call structured = call;
+    structured.structure = structure->asked.structure;
     return run_by_server(tree, x, *structure, structured, member, timeout);
   }
   if (out.is_none() && !make_results(tree, *structure, results)) return {};
-  const FusedCall fused{.member = member, .call = structured, .timeout = timeout, .tree = tree, .results = results};
+  const FusedCall fused{
+      .member = member, .call = call, .timeout = timeout, .tree = tree, .structure = *structure, .results = results};
   for (std::size_t i = 0; i < structure->messages.size(); ++i) {
     const Structure::Message& message = structure->messages[i];
     if (message.leaves.size() == 1) fused.run_alone(std::size_t(message.leaves.front()));
@@ -230,13 +270,14 @@ void bind_fused(nb::module_& m) {
   m.def(
       "serve_trees",
       [](const std::vector<nb::handle>& types, nb::object makes, nb::object allows, nb::object views, nb::object finish,
-         nb::object run) {
+         nb::object run, nb::object split) {
         const auto server = std::make_shared<TreeServer>(
-            TreeServer{.type = makes, .allows = allows, .views = views, .finish = finish, .run = run});
+            TreeServer{.type = makes, .allows = allows, .views = views, .finish = finish, .run = run, .split = split});
         for (const nb::handle type : types) serve_trees(type, server);
       },
       nb::arg("types"), nb::kw_only(), nb::arg("makes").none() = nb::none(), nb::arg("allows").none() = nb::none(),
       nb::arg("views").none() = nb::none(), nb::arg("finish").none() = nb::none(), nb::arg("run").none() = nb::none(),
+      nb::arg("split").none() = nb::none(),
       "Trees of arrays of exactly these types are packed, sent and unpacked in one step.");
   m.def(
       "plan_fused",

@@ -156,7 +156,7 @@ namespace {
 /// In C order; `data` is null for memory of its own.
 nb::object new_contiguous(nb::handle like, std::span<const std::int64_t> shape, void* data) {
   PyArray_Descr* const descr = PyArray_DESCR(reinterpret_cast<PyArrayObject*>(like.ptr()));
-  std::array<npy_intp, View::max_axes + 1> lengths{};
+  std::array<npy_intp, View::max_axes + 1> lengths;
   for (std::size_t i = 0; i < shape.size(); ++i) lengths[i] = shape[i];
   Py_INCREF(descr);
   const int flags = data != nullptr ? NPY_ARRAY_CARRAY : 0;
@@ -177,8 +177,10 @@ nb::object new_numpy_like(nb::handle like, std::span<const std::int64_t> shape) 
   return new_contiguous(like, shape, nullptr);
 }
 
-nb::object new_numpy_over(nb::handle like, const View& view, nb::handle owner) {
-  nb::object array = new_contiguous(like, view.shape(), view.data());
+void* numpy_data(nb::handle array) { return PyArray_DATA(reinterpret_cast<PyArrayObject*>(array.ptr())); }
+
+nb::object new_numpy_over(nb::handle like, std::span<const std::int64_t> shape, void* data, nb::handle owner) {
+  nb::object array = new_contiguous(like, shape, data);
   keep_for(array, owner);
   return array;
 }

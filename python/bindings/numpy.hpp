@@ -19,8 +19,10 @@ View view_of_numpy(nb::handle array);
 DType dtype_of_numpy(nb::handle dtype);
 /// An array like `like` (a NumPy array) in dtype, of that shape, elements not initialised.
 nb::object new_numpy_like(nb::handle like, std::span<const std::int64_t> shape);
-/// An array like `like` in dtype over contiguous memory that `owner` keeps.
-nb::object new_numpy_over(nb::handle like, const View& view, nb::handle owner);
+/// Where the elements of a NumPy array begin.
+void* numpy_data(nb::handle array);
+/// An array like `like` in dtype, of that shape, over contiguous memory that `owner` keeps.
+nb::object new_numpy_over(nb::handle like, std::span<const std::int64_t> shape, void* data, nb::handle owner);
 /// An array over memory that `owner` keeps.
 nb::object numpy_over(const View& view, nb::handle owner);
 

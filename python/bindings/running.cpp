@@ -68,13 +68,14 @@ bool is_simple(const Call& c, const Terms& t) {
 /// Hands `begin` the terms of the call, as the core takes them.
 template <class Begin>
 std::shared_ptr<Operation> begin_call(const Call& call, const Terms& terms, Begin begin) {
-  if (is_simple(call, terms)) {
+  if (terms.rest != nullptr || is_simple(call, terms)) {
     return begin({.verb = call.verb,
                   .input = terms.input,
                   .output = terms.output,
                   .op = call.op,
                   .root = call.root,
-                  .differentiated = terms.differentiated});
+                  .differentiated = terms.differentiated,
+                  .rest = terms.rest});
   }
   Request request;
   make_request(call, terms, request);

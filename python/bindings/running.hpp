@@ -30,6 +30,7 @@ struct Terms {
   bool differentiated = false;
   Duration timeout{};             // zero: the group's
   std::shared_ptr<Array> learns;  // filled in with the result, where its shape is learned from the others
+  const Request* rest = nullptr;  // what a call that has no more itself is asked for besides: the structure of a tree
 };
 
 /// Operations of one call (a sendrecv has two), and the group they run on.

@@ -31,6 +31,7 @@ constexpr std::uint8_t kind_of_tensors = 1;  // in tutti/_kinds.py
 struct Torch {
   nb::handle tensor, parameter;                // types
   nb::handle modes, transforms, grad_enabled;  // functions without arguments
+  nb::handle any_requires_grad;                // (*tensors)
   nb::handle new_thread, written, record;      // see verbs.py
 };
 
@@ -56,10 +57,14 @@ struct RecordedCall {
   }
 };
 
-nb::object called(nb::handle function, std::initializer_list<PyObject*> arguments = {}) {
-  PyObject* const made = PyObject_Vectorcall(function.ptr(), arguments.begin(), arguments.size(), nullptr);
+nb::object called(nb::handle function, std::span<PyObject* const> arguments) {
+  PyObject* const made = PyObject_Vectorcall(function.ptr(), arguments.data(), arguments.size(), nullptr);
   if (made == nullptr) throw nb::python_error();
   return nb::steal(made);
+}
+
+nb::object called(nb::handle function, std::initializer_list<PyObject*> arguments = {}) {
+  return called(function, std::span(arguments.begin(), arguments.size()));
 }
 
 bool is_true(const nb::object& found) { return found.ptr() == Py_True; }
@@ -162,12 +167,12 @@ bool is_tensor_type(nb::handle type) { return torch().tensor.is_valid() && type.
 
 bool views_of_tensors(std::span<const nb::object> tensors, std::vector<View>& views) {
   if (is_watched()) return false;
-  const bool grad_enabled = asks(torch().grad_enabled);
   for (const nb::object& tensor : tensors) {
-    if (!is_tensor(tensor) || (grad_enabled && requires_grad(tensor))) return false;
-    if (!view_plain(tensor, views.emplace_back())) return false;
+    if (!is_tensor(tensor) || !view_plain(tensor, views.emplace_back())) return false;
   }
-  return true;
+  static_assert(sizeof(nb::object) == sizeof(PyObject*));
+  const auto* const all = reinterpret_cast<PyObject* const*>(tensors.data());
+  return !asks(torch().grad_enabled) || !is_true(called(torch().any_requires_grad, std::span(all, tensors.size())));
 }
 
 bool view_of_tensor(nb::handle object, View& view) {
@@ -215,7 +220,7 @@ void bind_tensor(nb::module_& m) {
                    .modes = kept("modes"),
                    .transforms = kept("transforms"),
                    .grad_enabled = kept("grad_enabled"),
-
+                   .any_requires_grad = kept("any_requires_grad"),
                    .new_thread = kept("new_thread"),
                    .written = kept("written"),
                    .record = kept("record")};

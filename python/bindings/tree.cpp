@@ -107,7 +107,8 @@ Structure new_structure(nb::handle x, std::span<const View> views, const paralle
   Saying saying{.views = views};
   saying.tell(x, 0);
   Structure structure;
-  structure.hash = nb::cast<std::uint64_t>(nb::module_::import_("tutti._tree").attr("hash_of")(saying.words));
+  structure.asked.structure =
+      nb::cast<std::uint64_t>(nb::module_::import_("tutti._tree").attr("hash_of")(saying.words));
   std::vector<BucketItem> items;
   for (const int leaf : saying.order) {
     const View& view = views[std::size_t(leaf)];
@@ -149,12 +150,16 @@ nb::object rebuilt(nb::handle x, std::span<const nb::object>& leaves) {
     return made;
   }
   if (PyList_CheckExact(o) || PyTuple_CheckExact(o)) {
-    nb::list made;
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
-      made.append(rebuilt(PySequence_Fast_GET_ITEM(o, i), leaves));
+    const Py_ssize_t length = PySequence_Fast_GET_SIZE(o);
+    nb::object made = nb::steal(PyList_CheckExact(o) ? PyList_New(length) : PyTuple_New(length));
+    if (!made.is_valid()) throw nb::python_error();
+    for (Py_ssize_t i = 0; i < length; ++i) {
+      if (i >= PySequence_Fast_GET_SIZE(o)) throw InvalidArgument(changed_meanwhile);
+      PyObject* const part = rebuilt(PySequence_Fast_GET_ITEM(o, i), leaves).release().ptr();
+      if (PyList_CheckExact(o)) PyList_SET_ITEM(made.ptr(), i, part);
+      else PyTuple_SET_ITEM(made.ptr(), i, part);
     }
-    if (PyList_CheckExact(o)) return made;
-    return nb::steal(PyList_AsTuple(made.ptr()));
+    return made;
   }
   if (leaves.empty()) throw InvalidArgument(changed_meanwhile);
   nb::object leaf = leaves.front();
@@ -200,6 +205,7 @@ bool Tree::take_containers(nb::handle x, int depth) {
   shape += is_dict ? '{' : '(';
   if (!is_dict) {
     append(shape, PySequence_Fast_GET_SIZE(o));
+    if (depth == 0) leaves.reserve(std::size_t(PySequence_Fast_GET_SIZE(o)));
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
       if (!take_containers(PySequence_Fast_GET_ITEM(o, i), depth + 1)) return false;
     }

@@ -15,6 +15,8 @@
 #include "bindings/array.hpp"
 #include "parallel/fuse.hpp"
 
+#include <tutti/request.hpp>
+
 namespace tutti::python {
 
 /// How a framework's arrays are read (torch's: in tensor.cpp), and where results go. Functions of Python; None: the usual way.
@@ -25,6 +27,7 @@ struct TreeServer {
   nb::object finish;  // (results as NumPy arrays, leaves) -> results as the framework's arrays
   /// (call, leaves, messages, group, timeout) -> results: instead of all that. Of the arrays only `shape` and `dtype` are asked for.
   nb::object run;
+  nb::object split;  // (array of one axis, lengths) -> arrays over its parts, quicker than each is made by itself
 };
 
 /// Arrays of exactly this type may be leaves. Types with the same server may be mixed.
@@ -38,7 +41,7 @@ struct Structure {
     std::vector<int> leaves;
     std::int64_t bytes = 0;
   };
-  std::uint64_t hash = 0;
+  Request asked;  // of a call on such a tree: its hash, and no arrays
   std::vector<Message> messages;
   bool is_floating = true;  // floating-point or complex, all of them
 };

@@ -359,6 +359,7 @@ def serve_trees(
     views: Callable[[list[Any]], list[Any]] | None = None,
     finish: Callable[[list[Any], list[Any]], list[Any]] | None = None,
     run: Callable[..., list[Any]] | None = None,
+    split: Callable[[Any, list[int]], Sequence[Any]] | None = None,
 ) -> None:
     """
     Trees of arrays of exactly these types are packed, sent and unpacked in one step.

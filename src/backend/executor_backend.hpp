@@ -24,6 +24,7 @@ class ExecutorBackend final : public Backend {
     std::shared_ptr<Executor> executor{};
     Order order = Order::any;
     bool is_worth_spinning = false;
+    bool must_be_polled = false;
   };
   explicit ExecutorBackend(Parts parts) : parts_(std::move(parts)) {}
 
@@ -40,6 +41,7 @@ class ExecutorBackend final : public Backend {
   }
   [[nodiscard]] Order order() const override { return parts_.order; }
   [[nodiscard]] bool is_worth_spinning() const override { return parts_.is_worth_spinning; }
+  [[nodiscard]] bool must_be_polled() const override { return parts_.must_be_polled; }
 
  private:
   Parts parts_;

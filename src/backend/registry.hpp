@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -43,6 +44,10 @@ class Backends {
   [[nodiscard]] Backend& choose(const Request& request) const;
   /// Of the one that is asked first; "none" for a group that this process is not in.
   [[nodiscard]] std::string_view name() const { return all_.empty() ? "none" : all_.front()->name(); }
+  /// As of a backend: of any of them.
+  [[nodiscard]] bool must_be_polled() const {
+    return std::ranges::any_of(all_, [](const auto& backend) { return backend->must_be_polled(); });
+  }
 
  private:
   std::vector<std::unique_ptr<Backend>> all_;

@@ -1,17 +1,20 @@
 // probe_backends.cpp: the table of backends, with what each of them needs; and all probes together.
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include "cli/probes.hpp"
+#include "mpi/library.hpp"
 
 namespace tutti::cli {
 
 namespace {
 
-BackendFacts native(const Facts& others) {
+BackendFacts native(const Facts& others, const Environment&) {
   if (!others.network.problem.empty()) return {.detail = "no address to bind to: see the network"};
   return {.available = true, .detail = "plans over TCP: every verb, every dtype"};
 }
 
-BackendFacts shared_memory(const Facts& others) {
+BackendFacts shared_memory(const Facts& others, const Environment&) {
   if (!others.shared_memory.memfd_problem.empty()) return {.detail = others.shared_memory.memfd_problem};
   return {.available = true,
           .detail = others.cross_memory.problem.empty()
@@ -19,19 +22,34 @@ BackendFacts shared_memory(const Facts& others) {
                         : "memory that the ranks of a host share; no peer memory, so two copies"};
 }
 
-BackendFacts not_built(const Facts&) { return {.detail = "not part of this build"}; }
+/// Which MPI would be used, and what is the matter with the others. Opens libraries, and calls nothing that needs MPI_Init.
+BackendFacts message_passing(const Facts&, const Environment& environment) {
+  std::string others;
+  const mpi::Found found = mpi::find_library(environment);
+  for (const mpi::Attempt& one : mpi::survey(environment)) {
+    if (found.library && one.name == found.library->name) continue;
+    others += fmt::format("; {}: {}", one.name, one.problem.empty() ? "is there, too (TUTTI_MPI)" : one.problem);
+  }
+  if (!found.library) return {.detail = fmt::format("{}{}", mpi::describe_problems(found), others)};
+  const mpi::Library& library = *found.library;
+  return {.available = true,
+          .detail = fmt::format("{} (MPI {}.{}, {}): {}{}", library.version, library.standard_major,
+                                library.standard_minor, library.file, found.reason, others)};
+}
+
+BackendFacts not_built(const Facts&, const Environment&) { return {.detail = "not part of this build"}; }
 
 constexpr BackendRow rows[] = {
-    {"native", native},  {"shm", shared_memory}, {"mpi", not_built},
+    {"native", native},  {"shm", shared_memory}, {"mpi", message_passing},
     {"nccl", not_built}, {"cuda", not_built},    {"ucx", not_built},
 };
 
 }  // namespace
 
-std::vector<BackendFacts> probe_backends(const Facts& others) {
+std::vector<BackendFacts> probe_backends(const Facts& others, const Environment& environment) {
   std::vector<BackendFacts> all;
   for (const BackendRow& row : rows) {
-    all.push_back(row.probe(others));
+    all.push_back(row.probe(others, environment));
     all.back().name = row.name;
   }
   return all;
@@ -49,7 +67,7 @@ Facts probe_all(const Environment& environment) {
               .python = probe_python(environment),
               .launcher = probe_launcher(environment),
               .table = probe_table(environment)};
-  facts.backends = probe_backends(facts);
+  facts.backends = probe_backends(facts, environment);
   return facts;
 }
 

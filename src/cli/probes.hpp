@@ -29,9 +29,9 @@ TableFacts probe_table(const Environment& environment);
 /// One row per backend, in the order in which they are shown.
 struct BackendRow {
   const char* name;
-  BackendFacts (*probe)(const Facts& others);
+  BackendFacts (*probe)(const Facts& others, const Environment& environment);
 };
-std::vector<BackendFacts> probe_backends(const Facts& others);
+std::vector<BackendFacts> probe_backends(const Facts& others, const Environment& environment);
 
 Facts probe_all(const Environment& environment);
 

@@ -9,6 +9,9 @@
 
 #include <tutti/error.hpp>
 
+#include "base/bytes.hpp"
+#include "control/overloaded.hpp"
+
 namespace tutti::control {
 
 namespace {
@@ -20,25 +23,25 @@ Cause cause_of_leaving(int rank) {
 }  // namespace
 
 Control::Control(Transport& transport, const Clock& clock, Random random, const ControlOptions& options)
-    : transport_(&transport),
-      clock_(&clock),
+    : clock_(&clock),
       options_(options),
       rank_(transport.rank()),
       size_(transport.size()),
-      links_(rank_, size_),
+      network_(transport, clock, options, *this),
       verdicts_(rank_, size_, options.verdicts),
       creations_(rank_, random, options.retry,
-                 {.send = [this](int to, RoutedBody body) { send(to, std::move(body)); },
+                 {.send = [this](int to, RoutedBody body) { network_.send(to, std::move(body)); },
                   .abort_group = [this](std::uint64_t group, const Cause& cause) { abort(group, 0, cause); },
-                  .gone = [this](int rank) { return why_gone(rank); }}) {}
+                  .gone = [this](int rank) -> const Cause* {
+                    for (const auto* const gone : {&left_, &lost_}) {
+                      if (const auto found = gone->find(rank); found != gone->end()) return &found->second;
+                    }
+                    return nullptr;
+                  }}) {}
 
 void Control::start(ControlListener& listener) {
   listener_ = &listener;
-  last_poll_ = clock_->now();
-  for (const int peer : links_.missing()) {
-    transport_->attach(peer);
-    links_.add(peer, last_poll_);
-  }
+  network_.start();
 }
 
 bool Control::poll() {
@@ -46,12 +49,10 @@ bool Control::poll() {
   const TimePoint now = clock_->now();
   bool moved = false;
   if (!silenced()) {
-    if (now >= mend_at_) mend_links();
-    beat_and_listen(now);
+    network_.poll();
     moved = decide(now);
     moved = creations_.poll(now) || moved;
   }
-  last_poll_ = now;
   while (!news_.empty()) {  // the listener may cause more, or say goodbye
     const auto news = std::move(news_.front());
     news_.pop_front();
@@ -64,21 +65,17 @@ bool Control::poll() {
 TimePoint Control::next_timer() const {
   if (!news_.empty()) return clock_->now();
   if (silenced()) return TimePoint::max();
-  TimePoint next = std::min(creations_.next_timer(), verdicts_.next_timer(last_poll_));
-  for (const auto& [peer, use] : links_.uses()) {
-    next = std::min({next, use.sent + options_.beat, use.heard + silence_limit(use)});
-  }
-  return std::min(next, mend_at_);
+  return std::min({creations_.next_timer(), verdicts_.next_timer(network_.last_poll()), network_.next_timer()});
 }
 
 void Control::abort(std::uint64_t group, std::uint32_t epoch, const Cause& cause) {
   if (verdicts_.proposed(group, epoch)) return;
   if (silenced()) return break_group({group, epoch, cause});  // nobody to agree with
-  flood(Proposal{group, epoch, cause});
+  network_.flood(Proposal{group, epoch, cause});
 }
 
 void Control::refuse(std::uint64_t group, std::uint32_t epoch, std::uint64_t sequence, std::string_view text) {
-  flood(Refused{group, epoch, sequence, std::string(text)});
+  network_.flood(Refused{group, epoch, sequence, std::string(text)});
 }
 
 std::uint64_t Control::probe(int to, std::span<const std::byte> question) {
@@ -88,7 +85,7 @@ std::uint64_t Control::probe(int to, std::span<const std::byte> question) {
         fmt::format("rank {}: a probe of {} bytes; at most {}", rank_, question.size(), probe_bytes_max));
   }
   const std::uint64_t id = next_probe_++;
-  send(to, Probe{id, {question.begin(), question.end()}});
+  network_.send(to, Probe{id, {question.begin(), question.end()}});
   return id;
 }
 
@@ -97,7 +94,7 @@ void Control::answer(int to, std::uint64_t id, std::span<const std::byte> answer
     throw InvalidArgument(
         fmt::format("rank {}: an answer of {} bytes; at most {}", rank_, answer.size(), probe_bytes_max));
   }
-  send(to, ProbeAnswer{id, {answer.begin(), answer.end()}});
+  network_.send(to, ProbeAnswer{id, {answer.begin(), answer.end()}});
 }
 
 std::shared_ptr<const Creation> Control::create(CreationRequest request) {
@@ -119,11 +116,11 @@ void Control::announce_leave(std::span<const Position> positions) {
   if (silenced() || std::exchange(is_leaving_, true)) return;
   verdicts_.retire(rank_);
   creations_.leave(cause_of_leaving(rank_));
-  for (const int peer : links_.peers()) goodbye_awaits_.insert(peer);
+  network_.begin_leaving();
   do {
     const auto part = positions.first(std::min(positions.size(), positions_max));
     positions = positions.subspan(part.size());
-    flood(Goodbye{{part.begin(), part.end()}, !positions.empty()});
+    network_.flood(Goodbye{{part.begin(), part.end()}, !positions.empty()});
   } while (!positions.empty());
 }
 
@@ -131,20 +128,104 @@ void Control::leave() {
   if (has_said_goodbye_) return;
   announce_leave({});
   has_said_goodbye_ = true;
+  network_.silence();
   news_.clear();
 }
 
-const Cause* Control::loss(int rank) const {
-  const auto found = lost_.find(rank);
-  return found == lost_.end() ? nullptr : &found->second;
-}
-
-const Cause* Control::why_gone(int rank) const {
-  const auto found = left_.find(rank);
-  return found == left_.end() ? loss(rank) : &found->second;
-}
-
 // ---- what becomes known
+
+void Control::received(int peer, std::span<const std::byte> bytes) {
+  if (silenced() || lost_.contains(peer)) return;
+  try {
+    network_.receive(peer, bytes);
+  } catch (const MalformedMessage& error) {
+    link_lost(peer, fmt::format("it sent what is no control message: {}", error.what()));
+  }
+}
+
+void Control::on_goodbye_of(int peer) {
+  news_.emplace_back([this, peer](ControlListener&) { network_.confirm_goodbye(peer); });
+}
+
+void Control::on_flood(int origin, const FloodBody& body) {
+  const TimePoint now = clock_->now();
+  std::visit(Overloaded{
+                 [&](const Suspect& suspect) { on_suspect(origin, suspect); },
+                 [&](const Alive& alive) { verdicts_.alive(now, origin, std::chrono::milliseconds(alive.away_ms)); },
+                 [&](const Lost& lost) { lose(lost.rank, lost.cause); },
+                 [&](const Proposal& proposal) { verdicts_.propose(now, origin, proposal); },
+                 [&](const Broken& broken) { break_group(broken); },
+                 [&](const Goodbye& goodbye) { retire(origin, goodbye.positions); },
+                 [&](const Departed& departed) { part_from(departed.rank); },
+                 [&](const Refused& r) {
+                   news_.emplace_back([refusal = Refusal{origin, r.group, r.epoch, r.sequence, r.text}](
+                                          ControlListener& l) { l.on_refusal(refusal); });
+                 },
+             },
+             body);
+}
+
+void Control::on_routed(int origin, RoutedBody body) {
+  std::visit(Overloaded{
+                 [&](Probe& probe) {
+                   news_.emplace_back([origin, probe = std::move(probe)](ControlListener& l) {
+                     l.on_probe(origin, probe.id, probe.question);
+                   });
+                 },
+                 [&](ProbeAnswer& answer) {
+                   news_.emplace_back([origin, answer = std::move(answer)](ControlListener& l) {
+                     l.on_probe_answer(origin, answer.id, answer.answer);
+                   });
+                 },
+                 [&](const Join& join) { creations_.on_join(origin, join); },
+                 [&](const Missing& missing) { creations_.on_missing(missing); },
+                 [&](const Made& made) { creations_.on_made(origin, made); },
+                 [&](const Taken& taken) { creations_.on_taken(origin, taken); },
+                 [&](const GaveUp& given_up) { creations_.on_gave_up(origin, given_up); },
+                 [&](const CalledOff& called_off) { creations_.on_called_off(called_off); },
+             },
+             body);
+}
+
+// One answer serves all accusers of the same time. A rank that was stopped for long says so: the silence was then its
+// own and not the fault of the link to the first accuser.
+void Control::on_suspect(int accuser, const Suspect& message) {
+  const TimePoint now = clock_->now();
+  // A rank that could not connect to a rank that has left learns it from those that had a link to it.
+  if (!message.is_witness && accuser != rank_ && parted_.contains(message.accused) &&
+      wanted_links(message.accused, size_, {}).contains(rank_)) {
+    network_.flood(Departed{message.accused});
+  }
+  verdicts_.suspect(now, accuser, message);
+  if (message.accused != rank_ || now - answered_ < options_.verdicts.settle / 2) return;
+  answered_ = now;
+  const auto away = std::chrono::duration_cast<std::chrono::milliseconds>(network_.was_away_for(now));
+  network_.flood(Alive{static_cast<std::uint32_t>(std::min<std::int64_t>(away.count(), UINT32_MAX))});
+}
+
+void Control::link_lost(int peer, std::string_view reason) {
+  network_.stop_telling(peer);
+  accuse({peer, true, std::string(reason)});
+}
+
+void Control::on_silent(int peer, const std::string& why) { accuse({peer, true, why}); }
+
+// A rank does not leave before the links of its place in the network are open and carry its goodbye. So a rank that
+// belongs at the other end of such a link and could not connect knows that the peer did not leave. Other ranks do not
+// know.
+void Control::link_refused(int peer, std::string_view reason) {
+  if (left_.contains(peer)) return part_from(peer);
+  network_.stop_telling(peer);
+  accuse({peer, wanted_links(peer, size_, {}).contains(rank_), std::string(reason)});
+}
+
+// The link to the accused is not used any more.
+void Control::accuse(const Suspect& suspect) {
+  if (silenced() || !network_.is_usable(suspect.accused)) return;
+  network_.ban(suspect.accused);
+  network_.mend();
+  if (!lost_.contains(suspect.accused)) network_.flood(suspect);
+}
 
 bool Control::decide(TimePoint now) {
   bool decided = false;
@@ -154,7 +235,7 @@ bool Control::decide(TimePoint now) {
     decided = true;
     FloodBody verdict = std::visit([](const auto& v) -> FloodBody { return v; }, decision->verdict);
     if (decision->for_all) {
-      flood(std::move(verdict));
+      network_.flood(std::move(verdict));
     } else {
       on_flood(rank_, verdict);
     }
@@ -166,8 +247,14 @@ bool Control::decide(TimePoint now) {
 void Control::lose(int rank, const Cause& cause) {
   if (lost_.contains(rank) || parted_.contains(rank)) return;
   lost_.emplace(rank, cause);
-  tell([rank, cause](ControlListener& listener) { listener.on_lost(rank, cause); });
-  remove_rank(rank, cause);
+  news_.emplace_back([rank, cause](ControlListener& listener) { listener.on_lost(rank, cause); });
+  verdicts_.remove(rank);
+  creations_.remove_rank(rank, cause);
+  network_.set_gone(rank);
+  if (rank == rank_) return network_.silence();
+  network_.stop_telling(rank);
+  network_.ban(rank);
+  network_.mend();
 }
 
 // The rank starts no more calls and decides nothing any more; its links stay until it closes them.
@@ -176,7 +263,7 @@ void Control::retire(int rank, std::span<const Position> positions) {
   const Cause cause = cause_of_leaving(rank);
   const bool is_first = left_.try_emplace(rank, cause).second;
   if (!is_first && positions.empty()) return;
-  tell([rank, all = std::vector(positions.begin(), positions.end())](ControlListener& listener) {
+  news_.emplace_back([rank, all = std::vector(positions.begin(), positions.end())](ControlListener& listener) {
     listener.on_left(rank, all);
   });
   if (!is_first) return;
@@ -189,37 +276,28 @@ void Control::retire(int rank, std::span<const Position> positions) {
 // the decider.
 void Control::link_parted(int peer) {
   if (peer == rank_ || lost_.contains(peer) || !closed_.insert(peer).second) return;
-  quiet_.erase(peer);
-  goodbye_awaits_.erase(peer);
-  links_.ban(peer);
+  network_.stop_telling(peer);
+  network_.ban(peer);
   // Often all ranks leave at once. Links that would be closed again soon are not worth their handshakes. Floods that
   // are missed meanwhile come with the new link.
-  mend_at_ = std::min(mend_at_, clock_->now() + options_.mend);
+  network_.mend_later();
   if (left_.contains(peer)) return part_from(peer);
-  tell([peer](ControlListener& listener) { listener.on_left(peer, {}); });
+  news_.emplace_back([peer](ControlListener& listener) { listener.on_left(peer, {}); });
 }
 
 void Control::part_from(int rank) {
   if (rank == rank_ || lost_.contains(rank) || !parted_.insert(rank).second) return;
+  network_.set_gone(rank);
   retire(rank, {});
   link_parted(rank);
   creations_.remove_rank(rank, left_.at(rank));
   verdicts_.remove(rank);
 }
 
-void Control::remove_rank(int rank, const Cause& cause) {
-  verdicts_.remove(rank);
-  creations_.remove_rank(rank, cause);
-  if (rank == rank_) return;
-  links_.ban(rank);
-  quiet_.erase(rank);
-  goodbye_awaits_.erase(rank);
-  mend_links();
-}
-
 void Control::break_group(const Broken& broken) {
   if (!verdicts_.settle(broken.group, broken.epoch)) return;
-  tell([broken](ControlListener& listener) { listener.on_abort(broken.group, broken.epoch, broken.cause); });
+  news_.emplace_back(
+      [broken](ControlListener& listener) { listener.on_abort(broken.group, broken.epoch, broken.cause); });
 }
 
 }  // namespace tutti::control

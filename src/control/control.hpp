@@ -25,7 +25,8 @@
 //     link, and its decision took longer than both times together; this is the only assumption about time. Two ranks
 //     whose only link is cut cannot be distinguished from a rank that lost the other: there each names the other.
 //  5. A rank that leaves is not lost. It floods a goodbye with its positions, stays in the network until the ranks it
-//     has links to have confirmed the goodbye, and closes its links afterwards. A rank that could not even connect to
+//     has links to have confirmed the goodbye, and the nearest ranks on both sides, which it looks for anew when they
+//     leave, all that it has forwarded since; it closes its links afterwards. A rank that could not even connect to
 //     the accused is no *witness*: the accused may have left. Such an accusation is not decided until a rank that had a
 //     link to the accused accuses it, or reports that it left (Departed). Ranks at the accused's places in the network
 //     are witnesses in any case, because a rank does not leave before those links are open.
@@ -54,32 +55,13 @@
 
 #include "base/random.hpp"
 #include "control/cause.hpp"
+#include "control/control_options.hpp"
 #include "control/creation.hpp"
-#include "control/floods.hpp"
-#include "control/links.hpp"
 #include "control/message.hpp"
+#include "control/network.hpp"
 #include "control/verdicts.hpp"
 
 namespace tutti::control {
-
-enum class Life : std::uint8_t {
-  unknown,  // it runs on another machine, or in another process namespace
-  running,
-  stopped,  // by a signal or a debugger
-  ended,
-};
-
-struct ControlOptions {
-  Duration beat = std::chrono::seconds(1);            // a link without other traffic carries a heartbeat this often
-  Duration silence = std::chrono::seconds(5);         // a peer that is silent for so long is checked, and accused
-  Duration first_contact = std::chrono::seconds(30);  // … a peer that has never answered yet
-  VerdictTimes verdicts{};
-  Duration retry = std::chrono::milliseconds(200);  // joins of a group under creation are repeated
-  Duration mend =
-      std::chrono::milliseconds(50);  // delay before links to ranks that left are replaced: others may leave, too
-  // What the system knows of a rank's process; without it, or where it answers `unknown`, silence counts as death.
-  std::function<Life(int rank)> life{};
-};
 
 // A rank will not take part in call number `sequence`, because it found an error before it sent anything.
 struct Refusal {
@@ -106,7 +88,7 @@ class ControlListener {
   virtual void on_probe_answer(int from, std::uint64_t id, std::span<const std::byte> answer) = 0;
 };
 
-class Control {
+class Control final : private NetworkListener {
  public:
   // `random` makes group ids: seeded by the operating system's randomness, or by the seed of a simulation.
   Control(Transport& transport, const Clock& clock, Random random, const ControlOptions& options = {});
@@ -136,9 +118,9 @@ class Control {
   // Says goodbye to all ranks: this rank takes part in no call beyond these positions. It stays in the network,
   // receives decisions and forwards messages, until leave().
   void announce_leave(std::span<const Position> positions);
-  // Whether every linked peer has this rank's goodbye and has compared the positions with its own, and the members of
-  // groups that this rank has made know of them.
-  [[nodiscard]] bool goodbye_is_known() const { return goodbye_awaits_.empty() && !creations_.has_untaken(); }
+  // Whether every linked peer has this rank's goodbye and has compared the positions with its own, nothing that this rank has
+  // forwarded can be lost with it, and the members of groups that it has made know of them.
+  [[nodiscard]] bool goodbye_is_known() const { return network_.may_leave() && !creations_.has_untaken(); }
   // Whether a rank has proposed to break a group and that is not decided yet.
   [[nodiscard]] bool is_deciding() const { return verdicts_.has_proposals() || !news_.empty(); }
   // Nothing is sent or reported afterwards; close the transport next.
@@ -152,69 +134,37 @@ class Control {
   }
   // Whether somebody accuses the rank, and it is not decided yet.
   [[nodiscard]] bool is_accused(int rank) const { return !silenced() && verdicts_.is_accused(rank); }
-  // The cause told by on_lost; nullptr for a rank that is not lost.
-  [[nodiscard]] const Cause* loss(int rank) const;
   // The ranks this one has control links to, for reports.
-  [[nodiscard]] std::vector<int> adjacent_ranks() const { return links_.peers(); }
+  [[nodiscard]] std::vector<int> adjacent_ranks() const { return network_.peers(); }
 
  private:
-  // Messages: out, on, and in.
-  void post(int peer, std::span<const std::byte> bytes);
-  void flood(FloodBody body);
-  void spread(const Flooded& message, int except);
-  void send(int to, RoutedBody body);
-  void route(Routed message, int came_from);
-  void on_flooded(int peer, const Flooded& message);
-  void on_flood(int origin, const FloodBody& body);
-  void on_routed(int origin, RoutedBody body);
+  void on_flood(int origin, const FloodBody& body) override;
+  void on_routed(int origin, RoutedBody body) override;
+  void on_goodbye_of(int peer) override;
+  void on_silent(int peer, const std::string& why) override;
+
+  void accuse(const Suspect& suspect);
   void on_suspect(int accuser, const Suspect& message);
-
-  // Links.
-  void open_link(int peer);
-  void mend_links();
-  void break_link(int peer, bool is_witness, std::string_view reason);
-  void beat_and_listen(TimePoint now);
-  void note_lag(TimePoint now);
-  [[nodiscard]] Duration silence_limit(const Links::Use& use) const;
-  [[nodiscard]] std::string why_silent(int peer, Links::Use& use, TimePoint now);
-
-  // Facts that become known.
   bool decide(TimePoint now);
   void lose(int rank, const Cause& cause);
   void retire(int rank, std::span<const Position> positions);
   void part_from(int rank);
-  void remove_rank(int rank, const Cause& cause);
   void break_group(const Broken& broken);
-  void tell(std::function<void(ControlListener&)> news) { news_.push_back(std::move(news)); }
-
-  [[nodiscard]] const Cause* why_gone(int rank) const;
   [[nodiscard]] bool silenced() const { return has_said_goodbye_ || lost_.contains(rank_); }
 
-  Transport* transport_;
   const Clock* clock_;
   ControlOptions options_;
   int rank_, size_;
   ControlListener* listener_ = nullptr;
-  Links links_;
-  std::set<int> quiet_;  // accused of silence, their links are open: they still hear what is decided about them
-  std::map<int, TimePoint> unanswered_;  // asked over others since, and not heard of
-  std::set<int> straight_;               // their latest message came straight: that way is open
-  FloodLog floods_;
+  ControlNetwork network_;
   Verdicts verdicts_;
   Creations creations_;
   std::map<int, Cause> lost_, left_;  // who left may still be there, and finish what it has posted:
   std::set<int> closed_;              // who has said goodbye on every link to this rank,
   std::set<int> parted_;              // and who has left, too: nothing more is heard of it
-  std::set<int> goodbye_awaits_;      // linked peers that have yet to confirm this rank's goodbye
-  TimePoint mend_at_ = TimePoint::max();
   std::deque<std::function<void(ControlListener&)>> news_;
-  std::uint64_t next_flood_ = 1;
   std::uint64_t next_probe_ = 1;
-  TimePoint last_poll_{};
-  Duration lag_{};         // the longest this rank was kept from its links, lately
-  TimePoint came_back_{};  // from the last time that this rank was stopped,
-  Duration away_{};        // for so long
-  TimePoint answered_{};   // an accusation
+  TimePoint answered_{};  // an accusation
   bool is_leaving_ = false, has_said_goodbye_ = false;
 };
 

@@ -19,10 +19,10 @@ int distance(int a, int b, int size) {
 
 }  // namespace
 
-std::set<int> wanted_links(int rank, int size, const std::set<int>& unusable) {
+std::set<int> wanted_links(int rank, int size, const std::set<int>& unusable, int reach) {
   std::set<int> wanted;
   for (const int direction : {1, -1}) {
-    for (int step = 1; step < size; step *= 2) {
+    for (int step = 1; step < size && step <= reach; step *= 2) {
       int peer = wrapped(rank + direction * step, size);
       while (peer != rank && unusable.contains(peer)) peer = wrapped(peer + direction, size);
       if (peer != rank) wanted.insert(peer);
@@ -44,13 +44,7 @@ void Links::ban(int peer) {
   uses_.erase(peer);
 }
 
-std::vector<int> Links::missing() const {
-  std::vector<int> absent;
-  for (const int peer : wanted_links(rank_, size_, unusable_)) {
-    if (!uses_.contains(peer)) absent.push_back(peer);
-  }
-  return absent;
-}
+std::set<int> Links::nearest() const { return wanted_links(rank_, size_, unusable_, 1); }
 
 void Links::sent(int peer, TimePoint now) {
   if (const auto use = uses_.find(peer); use != uses_.end()) use->second.sent = now;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <limits>
 #include <map>
 #include <set>
 #include <vector>
@@ -10,8 +11,9 @@
 
 namespace tutti::control {
 
-// The ranks 1, 2, 4, … away in both directions; where one of them is not usable, the next usable one beyond it.
-std::set<int> wanted_links(int rank, int size, const std::set<int>& unusable);
+// The ranks 1, 2, 4, … up to `reach` away in both directions; where one of them is not usable, the next usable one beyond it.
+std::set<int> wanted_links(int rank, int size, const std::set<int>& unusable,
+                           int reach = std::numeric_limits<int>::max());
 
 // The links of a rank, and when each was last used. A peer that cannot be reached directly stays unusable.
 class Links {
@@ -35,8 +37,10 @@ class Links {
   bool add(int peer, TimePoint now);
   // Never uses this peer again.
   void ban(int peer);
-  // The links that are wanted now and do not exist.
-  [[nodiscard]] std::vector<int> missing() const;
+  // The links that a rank keeps while it stays.
+  [[nodiscard]] std::set<int> wanted() const { return wanted_links(rank_, size_, unusable_); }
+  // The next usable rank on each side, which keep the ring of ranks closed; one if it is the same, none if nobody is left.
+  [[nodiscard]] std::set<int> nearest() const;
   void sent(int peer, TimePoint now);
   void heard(int peer, TimePoint now);
 

@@ -220,5 +220,54 @@ TEST(Loss, is_not_told_when_all_leave_in_any_order) {
   }
 }
 
+/// Ranks of a world that leave as processes do: each announces it, stays until its goodbye is known, and closes its links.
+class LeavingRanks {
+ public:
+  explicit LeavingRanks(SimulatedWorld& world) : world_(world) {}
+
+  void announce(int rank) {
+    world_.network(rank).announce_leave({});
+    world_.cluster.wake(rank);
+    go_on(rank);
+  }
+  /// In the order in which they closed their links.
+  [[nodiscard]] const std::vector<int>& gone() const { return gone_; }
+
+ private:
+  void go_on(int rank) {
+    if (!world_.network(rank).goodbye_is_known()) {
+      world_.cluster.at(world_.cluster.clock().now() - start_ + 20us, [this, rank] { go_on(rank); });
+      return;
+    }
+    world_.network(rank).leave();
+    world_.cluster.endpoint(rank).close(TimePoint::max());
+    gone_.push_back(rank);
+  }
+
+  SimulatedWorld& world_;
+  TimePoint start_ = world_.cluster.clock().now();
+  std::vector<int> gone_;
+};
+
+TEST(Leaving, hands_every_goodbye_to_the_ranks_that_stay_however_many_leave_at_once) {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    const int size = 2 + static_cast<int>(seed % 15);
+    SimulatedWorld world({.size = size, .seed = seed});
+    Random random(seed);
+    LeavingRanks ranks(world);
+    for (int rank = 0; rank < size; ++rank)
+      world.cluster.at(Duration(random.between(0, 3'000'000)), [&ranks, rank] { ranks.announce(rank); });
+    world.run_for(4s);
+    ASSERT_EQ(ranks.gone().size(), static_cast<std::size_t>(size)) << "seed " << seed << ": a rank waits for ever";
+    const int last = ranks.gone().back();
+    for (int rank = 0; rank < size; ++rank) {
+      EXPECT_TRUE(world[rank].losses.empty()) << "seed " << seed << ", rank " << rank;
+      if (rank == last) continue;
+      EXPECT_TRUE(world.network(last).has_left(rank))
+          << "seed " << seed << ": rank " << last << " of " << size << " has not heard of rank " << rank;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tutti::control

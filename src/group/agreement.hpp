@@ -1,63 +1,65 @@
-// agreement.hpp: what ranks say when they find that they did not make the same calls.
+// agreement.hpp: whether the members of a group make the same calls: compared as messages arrive, as ranks leave, and by their records.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
-#include <span>
-#include <string>
+#include <utility>
 
-#include <tutti/backend.hpp>
+#include <tutti/transport.hpp>
 
-#include "control/control.hpp"
-#include "group/call_history.hpp"
-#include "group/stall.hpp"
+#include "group/difference.hpp"
+#include "group/failure.hpp"
 
 namespace tutti {
 
-/// A call as one rank of a group made it: what its signature has as a hash only, and the place in its program, where they are known.
-struct CallOf {
-  int rank = 0;
-  Signature signature{};
-  std::string details{}, site{};
-};
+class CallAgreement {
+ public:
+  CallAgreement(GroupState& state, RunningOperations& running, GroupFailure& failure)
+      : state_(state), running_(running), failure_(failure) {}
 
-/// What a request's signature has as a hash only, in words: " of shape (3, 4), axis 1".
-std::string details_of(const Request& request);
+  /// The header of a message of this group.
+  TransportListener::Verdict arrived(int world_peer, const Envelope& envelope);
+  /// A call was made: what arrived early for it is compared, and ranks that left later than this one has come.
+  void compare_new_call(const Signature& own);
+  void report_mismatch(const Signature& own, const Signature& theirs, int world_peer);
 
-/// The cause that breaks the group: the same text whichever of the two finds it.
-control::Cause difference_between(CallOf own, CallOf theirs);
-/// For ranks that differ in a call which neither has in its record any more.
-control::Cause difference_before(int rank, int other, std::uint64_t calls);
+  /// A peer asks about a difference, or has answered about one.
+  StallAnswer::State compare_calls(int world_peer, const StallProbe& probe);
+  void take_answer(int world_peer, StallAnswer::State state);
+  /// Asks about a difference that is not settled, if it is time to. True: the difference is certain, and no call ends well any more;
+  /// the deadlines of calls bound the wait for the peer's words.
+  bool settle(TimePoint now);
+  /// Whether a peer may still say what differed; asks it again if it is time to.
+  [[nodiscard]] bool is_naming_difference(TimePoint now);
+  /// What this rank knows to have differed, and has not broken the group for yet: the last chance to report it.
+  [[nodiscard]] std::optional<OpenDifference> what_differed() const;
 
-/// For ranks that end a group after different numbers of calls.
-struct CallCount {
-  int rank = 0;
-  std::uint64_t calls = 0;
-};
-control::Cause numbers_differ(CallCount left, CallCount ends);
-
-/// A difference of which a peer knows more: it is asked until it answers, or is gone.
-struct OpenDifference {
-  control::Cause otherwise;  // what this rank knows by itself
-  int world_peer = -1;       // −1: nobody can say more
-  bool is_certain = false;   // false: the peer may find that the calls were the same after all
-  StallProbe question{};
-  TimePoint asked_at{};
-  /// Asks, if it is time to. False: the peer is gone.
-  bool pursue(control::Control& control, TimePoint now);
-};
-
-/// The first of their latest calls that was another one here; nothing if those that are known were the same.
-struct Difference {
-  Signature own{}, theirs{};
-};
-std::optional<Difference> first_difference(const CallHistory& own, std::span<const Signature> theirs);
-
-/// What is left of a group whose handle is gone, until the process leaves: others may find only then that calls differed.
-struct ClosedGroup {
-  GroupFacts facts{};
-  CallHistory calls{};
+  /// The calls that this rank takes part in, as long as it makes no more.
   [[nodiscard]] control::Position position() const;
+  void member_left(int world_rank);
+  /// A member left the job without taking part in the call of this number.
+  void report_left(int world_rank, std::uint64_t sequence);
+
+  /// Nothing is open that a new call would have to be compared with.
+  [[nodiscard]] bool is_quiet() const { return early_.empty() && leavers_.empty() && !difference_; }
+
+ private:
+  [[nodiscard]] StallProbe question(StallProbe::About about) const;
+  [[nodiscard]] CallOf call_of(const Signature& own) const;
+  void open(OpenDifference difference);
+  void pursue(TimePoint now);
+  void send_calls(int world_peer, std::uint64_t before);
+  void compare_with_leaver(int world_rank, const control::Position& theirs);
+
+  GroupState& state_;
+  RunningOperations& running_;
+  GroupFailure& failure_;
+  std::optional<OpenDifference> difference_;
+  std::map<int, control::Position> leavers_;  // by rank in the world: the calls that a member took part in, and left
+  std::map<std::pair<std::uint64_t, int>, Signature>
+      early_;  // of calls not made here yet: by number and rank in the world
 };
 
 }  // namespace tutti

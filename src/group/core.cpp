@@ -1,83 +1,88 @@
-// core.cpp: the door of a group: entering, numbering, starting and ending calls.
+// core.cpp: the door of a group: entering, numbering and starting calls.
 // SPDX-License-Identifier: Apache-2.0
 #include "group/core.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <utility>
 
-#include "base/extent.hpp"
+#include <tutti/error.hpp>
+
 #include "group/check.hpp"
 #include "group/runtime.hpp"
 #include "intranode/intranode_executor.hpp"
-#include "kernel/kernel.hpp"
 
 namespace tutti {
 
 GroupCore::GroupCore(std::shared_ptr<Runtime> runtime, GroupFacts facts, const Table& table)
-    : runtime_(std::move(runtime)), facts_(std::move(facts)), table_(&table) {
-  backends_ = Backends({.facts = &facts_,
-                        .table = table_,
-                        .transport = &runtime_->transport(),
-                        .extensions = runtime_->backend_extensions()});
-  runtime_->add(*this);
+    : parts_(std::move(runtime), std::move(facts), *this), table_(&table), messages_(*this, parts_) {
+  use_local_peers(nullptr);
+  parts_.state.runtime->directory().add(*this);
 }
 
-GroupCore::GroupCore(std::shared_ptr<Runtime> runtime, std::vector<int> world_of) : runtime_(std::move(runtime)) {
-  facts_.rank = -1;
-  facts_.size = static_cast<int>(world_of.size());
-  facts_.world_of = std::move(world_of);
-}
+GroupCore::GroupCore(std::shared_ptr<Runtime> runtime, std::vector<int> world_of)
+    : parts_(std::move(runtime), {.rank = -1, .size = static_cast<int>(world_of.size()), .world_of = world_of}, *this),
+      messages_(*this, parts_) {}
 
 GroupCore::~GroupCore() {
-  if (facts_.rank < 0) return;
-  runtime_->remove(*this);
-  prepared_.clear();
+  if (parts_.state.facts.rank < 0) return;
+  parts_.state.runtime->directory().remove(*this);
+  parts_.state.prepared.clear();
   backends_ = Backends();
-  if (intranode_) runtime_->keep(std::move(intranode_));
+  if (intranode_) parts_.state.runtime->keep(std::move(intranode_));
+}
+
+void GroupCore::use_local_peers(std::shared_ptr<IntranodeExecutor> intranode) {
+  Runtime& runtime = *parts_.state.runtime;
+  intranode_ = std::move(intranode);
+  if (intranode_ && std::ssize(intranode_->members()) == facts().size) messages_.set_all_local();
+  parts_.state.prepared.clear();
+  backends_ = Backends({.facts = &parts_.state.facts,
+                        .table = table_,
+                        .transport = &runtime.transport(),
+                        .local_peers = intranode_,
+                        .extensions = runtime.parts().backends});
 }
 
 GroupCore::Entry::Entry(GroupCore& core, std::string_view what) {
-  core.runtime_->check_alive();
-  const auto guard = core.runtime_->lock();
-  if (core.has_thread_inside()) core.refuse_second_thread(what);
-  enter(core);
+  core.runtime().check_alive();
+  const auto guard = core.runtime().lock();
+  if (core.inside_.load(std::memory_order_acquire)) core.refuse_second_thread(what);
+  core.inside_.store(true, std::memory_order_relaxed);
+  core_ = &core;
 }
 
 void GroupCore::refuse_second_thread(std::string_view what) const {
   throw InvalidArgument(
       fmt::format("{}: {} was called while another thread is inside a call on the same group; use one group "
                   "per thread, or one thread at a time",
-                  who(), what));
+                  parts_.state.names.who(), what));
 }
 
-void GroupCore::check_usable() const {
-  if (facts_.rank < 0) {
-    throw InvalidArgument(
-        "this process is not a member of the group; only members may call its verbs (see Group::rank())");
+// A thread that finds the lock held is told at once if another thread is inside this group. The service thread may hold it, too.
+inline std::unique_lock<shm::RankLock> GroupCore::enter(Entry* entry, Verb verb, BlockingHook* hook) {
+  Runtime& runtime = *parts_.state.runtime;
+  runtime.check_alive();
+  const auto reject_second = [&] {
+    if (entry != nullptr && inside_.load(std::memory_order_acquire)) refuse_second_thread(name_of(verb));
+  };
+  auto guard = runtime.try_lock();
+  if (!guard) {
+    reject_second();
+    if (hook != nullptr) hook->before_blocking();
+    guard.lock();
   }
-  if (broken_) std::rethrow_exception(error_for(*broken_, nullptr));
-}
-
-std::shared_ptr<Operation> GroupCore::take_operation() {
-  // Those that were taken longest ago are the likeliest to be free again. If a few are not, many are under way.
-  constexpr std::size_t spins = 4;
-  for (std::size_t i = 0; i < std::min(spins, pool_.size()); ++i) {
-    const auto& pooled = pool_[next_pooled_++ % pool_.size()];
-    if (pooled.use_count() == 1) {
-      pooled->reset();
-      return pooled;
-    }
+  reject_second();
+  if (entry != nullptr) {
+    inside_.store(true, std::memory_order_relaxed);
+    entry->core_ = this;
   }
-  auto operation = std::make_shared<Operation>();
-  operation->reset();
-  if (pool_.size() < pool_limit) pool_.push_back(operation);
-  return operation;
+  return guard;
 }
 
 std::shared_ptr<CachedCall> GroupCore::check(const CallTerms& terms) {
   Request request = request_in_full(terms);
-  check_collective(request, facts_.rank, facts_.size, layout_);
+  check_collective(request, parts_.state.facts.rank, parts_.state.facts.size, layout_);
   Backend& backend = backends_.choose(request);
   auto shape = std::make_shared<CachedCall>(terms, std::move(request), backend);
   static_cast<void>(shape->idle());  // what the backend cannot prepare is refused before the call has a number
@@ -85,243 +90,181 @@ std::shared_ptr<CachedCall> GroupCore::check(const CallTerms& terms) {
 }
 
 CachedCall& GroupCore::admit(const CallTerms& terms) {
-  check_usable();
-  if (CachedCall* const known = prepared_.find(terms)) return *known;
+  parts_.failure.check_usable();
+  if (CachedCall* const known = parts_.state.prepared.find(terms)) return *known;
   try {
-    return prepared_.add(check(terms), terms);
+    return parts_.state.prepared.add(check(terms), terms);
   } catch (const std::exception& error) {
-    refuse(error.what());
+    parts_.refusals.refuse(error.what());
     throw;
   }
 }
 
+// A known shape was compared in everything that distinguishes calls: nothing is left to check.
+std::shared_ptr<Operation> GroupCore::run(Entry& entry, const CallTerms& terms, Duration timeout, BlockingHook* hook) {
+  auto guard = enter(&entry, terms.verb, hook);
+  CachedCall* shape = parts_.state.prepared.find(terms);
+  if (shape == nullptr) [[unlikely]]
+    shape = &admit(terms);
+  if (!is_undisturbed()) [[unlikely]] {
+    parts_.failure.check_usable();
+    return start_tracked(*shape, terms, timeout);
+  }
+  PreparedCall& call = shape->idle();
+  parts_.state.calls.note_ended(parts_.state.calls.next());
+  const Signature& signature = shape->number(parts_.state.calls);
+  try {
+    if (call.start(shape->buffers_of(terms), signature)) [[likely]] {
+      guard.unlock();  // a full fence
+      call.wake_peers();
+      return nullptr;
+    }
+    const RuntimeParts& around = runtime().parts();
+    if (shape->backend().is_worth_spinning() &&
+        waiting::poll_within_budget(call,
+                                    {.clock = *around.clock, .oversubscribed = around.oversubscribed, .hook = hook}))
+      return nullptr;
+  } catch (...) {
+    auto operation = make_operation(*shape, terms, timeout);
+    operation->call = shape->take();
+    went_wrong(*operation, std::current_exception());
+    return operation;
+  }
+  auto operation = make_operation(*shape, terms, timeout);
+  operation->call = shape->take();
+  return operation;
+}
+
+std::shared_ptr<Operation> GroupCore::start(Entry& entry, const CallTerms& terms, Duration timeout) {
+  const auto guard = enter(&entry, terms.verb, nullptr);
+  return start_tracked(admit(terms), terms, timeout);
+}
+
 std::shared_ptr<CachedCall> GroupCore::prepare(const CallTerms& terms) {
-  runtime_->check_alive();
-  const auto guard = runtime_->lock();
-  check_usable();
-  if (CachedCall* const known = prepared_.find(terms)) return known->shared_from_this();
-  return prepared_.add(check(terms), terms).shared_from_this();
+  runtime().check_alive();
+  const auto guard = runtime().lock();
+  parts_.failure.check_usable();
+  if (CachedCall* const known = parts_.state.prepared.find(terms)) return known->shared_from_this();
+  return parts_.state.prepared.add(check(terms), terms).shared_from_this();
+}
+
+std::shared_ptr<Operation> GroupCore::start(Entry& entry, CachedCall& shape, const CallTerms& terms, Duration timeout) {
+  const auto guard = enter(&entry, terms.verb, nullptr);
+  parts_.failure.check_usable();
+  if (!shape.matches(terms)) {
+    const std::string text = fmt::format(
+        "{}: the arrays differ from those that the call was prepared with in shape, strides, dtype, or in how input "
+        "and output lie to each other; prepare another call for them",
+        name_of(terms.verb));
+    parts_.refusals.refuse(text);
+    throw InvalidArgument(text);
+  }
+  return start_tracked(shape, terms, timeout);
 }
 
 std::shared_ptr<Operation> GroupCore::make_operation(CachedCall& shape, const CallTerms& terms, Duration timeout) {
-  auto operation = take_operation();
+  auto operation = parts_.running.take();
   operation->request = shape.request_of(terms);
   operation->shape = shape.shared_from_this();
-  track(operation, timeout);
+  parts_.running.track(operation, shared_from_this(), timeout);
   return operation;
-}
-
-// From here on deadlines, stalls and failures are watched for it.
-void GroupCore::track(const std::shared_ptr<Operation>& operation, Duration timeout) {
-  const TimePoint now = runtime_->clock().now();
-  operation->group = shared_from_this();
-  operation->timeout = timeout > Duration::zero() ? timeout : runtime_->default_timeout();
-  operation->started_at = operation->probed_at = now;
-  operation->request.deadline = deadline_after(now, operation->timeout);
-  earliest_deadline_ = std::min(earliest_deadline_, operation->request.deadline);
-  if (operation->is_message()) {
-    messages_.add(operation);
-  } else {
-    collectives_.add(operation);
-  }
-  runtime_->activate(*this);
 }
 
 std::shared_ptr<Operation> GroupCore::start_tracked(CachedCall& shape, const CallTerms& terms, Duration timeout) {
-  if (collectives_.empty()) calls_.note_ended(calls_.next());
-  static_cast<void>(shape.number(calls_));
-  if (!leavers_ahead_.empty()) compare_with_leavers();
+  const CallQueue& collectives = parts_.running.collectives();
+  if (collectives.empty()) parts_.state.calls.note_ended(parts_.state.calls.next());
+  static_cast<void>(shape.number(parts_.state.calls));
   auto operation = make_operation(shape, terms, timeout);
-  operation->waits_for_turn = must_wait(collectives_.end() - 1);
-  check_unexpected(operation->request.signature);
-  if (const auto found = refusals_.find(operation->request.signature.sequence); found != refusals_.end()) {
-    const Refusal refusal = std::move(found->second);
-    refusals_.erase(found);
-    take_refusal(operation->request.signature.sequence, refusal.world_rank, refusal.text);
-  }
-  if (!operation->ended() && !operation->waits_for_turn && !is_breaking()) launch(*operation);
+  operation->waits_for_turn = parts_.running.must_wait(collectives.end() - 1);
+  parts_.agreement.compare_new_call(operation->request.signature);
+  parts_.refusals.apply_to(*operation);
+  if (!operation->ended() && !operation->waits_for_turn && !parts_.running.is_stopped())
+    parts_.running.launch(*operation);
   return operation;
 }
 
+std::shared_ptr<Operation> GroupCore::start_message(const Message& message) {
+  const auto guard = runtime().lock();
+  messages_.check(message);
+  return messages_.launch(message);
+}
+
+std::shared_ptr<Operation> GroupCore::run_message(Entry* entry, const Message& message, int& source) {
+  using Waiting = GroupMessages::Waiting;
+  const auto guard = enter(entry, message.verb, message.hook);
+  messages_.check(message);
+  return messages_.try_message(message, source, is_undisturbed() ? Waiting::within_spin_budget : Waiting::not_at_all);
+}
+
+// What is sent at once need not wait for what is received. Otherwise both are under way before anyone waits.
+GroupCore::Exchange GroupCore::run_exchange(const Message* sent, const Message* received) {
+  using Waiting = GroupMessages::Waiting;
+  const auto guard = runtime().lock();
+  for (const Message* message : {sent, received}) {
+    if (message != nullptr) messages_.check(*message);
+  }
+  Exchange left;
+  int source = 0;
+  if (sent != nullptr) left.sending = messages_.try_message(*sent, source, Waiting::not_at_all);
+  if (received == nullptr) return left;
+  const bool waits = !left.sending && is_undisturbed();
+  left.receiving = messages_.try_message(*received, source, waits ? Waiting::within_spin_budget : Waiting::not_at_all);
+  return left;
+}
+
+void GroupCore::abort(std::string_view reason) {
+  const auto guard = runtime().lock();
+  parts_.failure.check_usable();
+  parts_.failure.propose_own(parts_.state.calls.next(),
+                             fmt::format("rank {} aborted the group: {}", facts().rank, reason));
+}
+
+void GroupCore::interrupt(Operation& operation) {
+  const auto guard = runtime().lock();
+  parts_.failure.interrupt(operation);
+}
+
 void GroupCore::decline(const std::string& reason) {
-  const auto guard = runtime_->lock();
-  check_usable();
-  refuse(reason);
+  const auto guard = runtime().lock();
+  parts_.failure.check_usable();
+  parts_.refusals.refuse(reason);
 }
 
-void GroupCore::refuse(const std::string& text) {
-  const std::uint64_t sequence = calls_.refuse();
-  refusals_.erase(sequence);
-  refused_up_to_ = sequence;
-  forget_refused();
-  if (facts_.size > 1) runtime_->control().refuse(facts_.id, facts_.epoch, sequence, text);
-}
-
-void GroupCore::take_refusal(std::uint64_t sequence, int world_rank, std::string_view text) {
-  if (sequence < calls_.next()) calls_.take_out(sequence);
-  if (Operation* operation = running(sequence)) {
-    const std::string message =
-        fmt::format("{}: {}: {} refused its part of the call: {}. Nothing was changed there; the group stays usable",
-                    who(), call_text(*operation), name_of_rank(rank_of(world_rank)), text);
-    refused_up_to_ = std::max(sequence, refused_up_to_.value_or(0));
-    end(*operation, std::make_exception_ptr(Aborted(message)));
-  } else if (sequence >= calls_.next()) {
-    refusals_.try_emplace(sequence, Refusal{world_rank, std::string(text)});
-  }
-}
-
-// What came for refused calls goes once no earlier call runs: the transport forgets up to a number.
-void GroupCore::forget_refused() {
-  if (!refused_up_to_) return;
-  if (!collectives_.empty() && collectives_.oldest()->request.signature.sequence <= *refused_up_to_) return;
-  runtime_->transport().forget(facts_.id, *refused_up_to_);
-  refused_up_to_.reset();
-}
-
-bool GroupCore::must_wait(std::uint64_t place) const {
-  if (place >= collectives_.first() + window) return true;
-  const auto clash = [](const View& a, const View& b) { return a.present() && b.present() && overlap(a, b); };
-  const Request& mine = collectives_.at(place)->request;
-  const Backend& backend = collectives_.at(place)->shape->backend();
-  const Backend::Order order = backend.order();
-  for (std::uint64_t earlier = collectives_.first(); earlier < place; ++earlier) {
-    const Operation* const other = collectives_.at(earlier).get();
-    if (other->ended()) continue;
-    const Request& theirs = other->request;
-    if (&other->shape->backend() == &backend) {
-      const bool is_out_of_order = other->waits_for_turn || theirs.sizes_follow;
-      if (order == Backend::Order::one_at_a_time || (order == Backend::Order::as_numbered && is_out_of_order))
-        return true;
-    }
-    if (clash(mine.input, theirs.output) || clash(mine.output, theirs.output) || clash(mine.output, theirs.input))
-      return true;
-  }
-  return false;
-}
-
-void GroupCore::launch(Operation& operation) {
-  operation.waits_for_turn = false;
-  guarded(operation, [&] {
-    static_cast<void>(operation.shape->idle());
-    operation.call = operation.shape->take();
-    const Request& request = operation.request;
-    const Buffers buffers{.input = static_cast<const std::byte*>(request.input.data()),
-                          .output = static_cast<std::byte*>(request.output.data()),
-                          .allocate = request.allocate ? &request.allocate : nullptr};
-    if (!operation.call->start(buffers, request.signature)) return;
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    operation.call->wake_peers();
-    end(operation, nullptr);
-  });
-}
-
-// Once the group is about to break, nothing ends well any more, so that this rank does not go on as if nothing had happened.
 void GroupCore::advance() {
-  if (!is_breaking() && messages_.has_news()) advance_messages();
-  if (!is_breaking() && !collectives_.empty()) advance_collectives();
+  if (!parts_.running.is_stopped()) messages_.advance();
+  if (!parts_.running.is_stopped() && !parts_.running.collectives().empty()) parts_.running.advance_collectives();
 }
 
-void GroupCore::advance_messages() {
-  messages_.take_news(news_);
-  for (const auto& operation : news_) {
-    if (!operation->ended() && !is_breaking()) advance_message(*operation);
-  }
-  news_.clear();
-}
-
-// Calls end while we walk, which moves the first place; those that come into the window have their turn in the next round, so that
-// a round is short.
-void GroupCore::advance_collectives() {
-  const std::uint64_t end = std::min(collectives_.end(), collectives_.first() + window);
-  const bool ask_all = std::exchange(turns_changed_, false);
-  const Backend* busy = nullptr;  // it carries out its calls one after the other: none is further than the first
-  for (std::uint64_t place = collectives_.first(); place < end && !is_breaking();
-       place = std::max(place + 1, collectives_.first())) {
-    const std::shared_ptr<Operation> operation = collectives_.at(place);
-    if (operation->ended()) continue;
-    if (operation->waits_for_turn) {
-      if ((ask_all || turns_changed_) && !must_wait(place)) launch(*operation);
-    } else if (operation->call && operation->failing.empty() && &operation->shape->backend() != busy) {
-      advance_collective(*operation);
-      if (!operation->ended() && operation->shape->backend().order() != Backend::Order::any)
-        busy = &operation->shape->backend();
-    }
-  }
-}
-
-void GroupCore::advance_collective(Operation& operation) {
-  guarded(operation, [&] {
-    if (operation.call->poll()) end(operation, nullptr);
-  });
+void GroupCore::look_after(TimePoint now) {
+  if (!parts_.failure.is_agreeing(now) && !parts_.agreement.settle(now)) parts_.stall_watch.look(now);
 }
 
 void GroupCore::went_wrong(Operation& operation, const std::exception_ptr& thrown) {
-  const auto abort_for = [&](control::Cause::Kind kind, const std::exception& error) {
-    request_abort({.kind = kind,
-                   .culprits = {},
-                   .sequence = operation.request.signature.sequence,
-                   .text = fmt::format("{} failed on rank {}: {}", call_text(operation), facts_.rank, error.what())});
+  const Signature& own = operation.request.signature;
+  const auto propose = [&](control::Cause::Kind kind, const std::exception& error) {
+    parts_.failure.propose({.kind = kind,
+                            .culprits = {},
+                            .sequence = own.sequence,
+                            .text = fmt::format("{} failed on rank {}: {}", parts_.state.names.call(operation),
+                                                facts().rank, error.what())});
   };
   try {
     std::rethrow_exception(thrown);
   } catch (const TransferFailed& failure) {
-    mark_failing(operation, fmt::format("{} with {}", failure.what(), name_of_rank(failure.peer())),
-                 facts_.world_of[static_cast<std::size_t>(failure.peer())], failure.does_not_fit());
+    parts_.running.mark_failing(
+        operation, {.reason = fmt::format("{} with {}", failure.what(), parts_.state.names.rank(failure.peer())),
+                    .world_peer = parts_.state.world_rank(failure.peer()),
+                    .does_not_fit = failure.does_not_fit()});
   } catch (const SignatureDiffers& difference) {
     // It may have shown in the call after the one it was in.
-    const Signature* const logged = calls_.find(difference.theirs().sequence);
-    report_mismatch(logged != nullptr ? *logged : operation.request.signature, difference.theirs(),
-                    facts_.world_of[static_cast<std::size_t>(difference.peer())]);
+    const Signature* const logged = parts_.state.calls.find(difference.theirs().sequence);
+    parts_.agreement.report_mismatch(logged != nullptr ? *logged : own, difference.theirs(),
+                                     parts_.state.world_rank(difference.peer()));
   } catch (const Mismatch& error) {
-    abort_for(control::Cause::Kind::mismatch, error);
+    propose(control::Cause::Kind::mismatch, error);
   } catch (const std::exception& error) {  // out of memory, or what the caller's own function throws
-    abort_for(control::Cause::Kind::aborted, error);
+    propose(control::Cause::Kind::aborted, error);
   }
-}
-
-// The verdict of the control network is awaited.
-void GroupCore::mark_failing(Operation& operation, std::string reason, int world_peer, bool does_not_fit) {
-  if (operation.failing.empty()) ++failing_count_;
-  // A transport begins with the rank it speaks for, in the world; the report says so in other words.
-  const std::string speaker = fmt::format("rank {}: ", facts_.world_of[static_cast<std::size_t>(facts_.rank)]);
-  if (reason.starts_with(speaker)) reason.erase(0, speaker.size());
-  operation.failing = std::move(reason);
-  operation.failing_since = runtime_->clock().now();
-  operation.probed_at = TimePoint{};
-  operation.failing_peer = world_peer;
-  operation.does_not_fit = does_not_fit;
-}
-
-// Nobody waits for it any more who could be told.
-void GroupCore::say_unfinished(const Operation& operation, const std::exception_ptr& error) const {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& reason) {
-    runtime_->log().warn("this process leaves the job, and {} has not ended well: {}", call_text(operation),
-                         reason.what());
-  }
-}
-
-void GroupCore::end(Operation& operation, std::exception_ptr error) {
-  if (operation.ended()) return;
-  if (!operation.failing.empty()) --failing_count_;
-  if (error && runtime_->drains()) say_unfinished(operation, error);
-  if (operation.call && !error)
-    operation.shape->give_back(std::move(operation.call));  // for the next call of this shape
-  const bool is_message = operation.is_message();
-  operation.end(std::move(error));
-  if (operation.has_callbacks()) runtime_->call_back(operation.shared_from_this());
-  runtime_->deactivate();
-  if (is_message) return messages_.remove(operation);
-  turns_changed_ = true;
-  if (collectives_.oldest().get() == &operation) {
-    collectives_.drop_ended();
-    const std::uint64_t oldest =
-        collectives_.empty() ? calls_.next() : collectives_.oldest()->request.signature.sequence;
-    stalls_.forget_before(oldest);
-    calls_.note_ended(oldest);
-  }
-  forget_refused();
 }
 
 }  // namespace tutti

@@ -8,6 +8,7 @@
 
 #include "group/core.hpp"
 #include "group/runtime.hpp"
+#include "group/subgroup.hpp"
 
 namespace tutti {
 namespace {
@@ -260,6 +261,14 @@ Prepared Group::prepare(Request request, Duration timeout) {
   return Prepared({.group = core_, .shape = std::move(shape), .request = std::move(request), .timeout = timeout});
 }
 
+Group Group::subgroup(std::span<const int> ranks, const CallOptions& options) {
+  return Group(make_subgroup(entered(), ranks, options.timeout));
+}
+Group Group::split(int color, int key, const CallOptions& options) {
+  const std::vector<int> ranks = ranks_of_color(*this, color, key, options.timeout);
+  return ranks.empty() ? Group() : subgroup(ranks, options);
+}
+
 std::shared_ptr<std::byte> Group::take_memory(std::size_t bytes) { return entered().runtime().take_memory(bytes); }
 
 void Group::abort(std::string_view reason) {
@@ -267,7 +276,8 @@ void Group::abort(std::string_view reason) {
   group.runtime().check_alive();
   group.abort(reason);
   // The members agree on the cause; from here on it holds on this rank too.
-  group.runtime().drive([&] { return group.is_broken(); }, group.runtime().clock().now() + std::chrono::seconds(10));
+  group.runtime().drive([&] { return group.parts().failure.is_broken(); },
+                        group.runtime().clock().now() + std::chrono::seconds(10));
 }
 
 }  // namespace tutti

@@ -27,10 +27,12 @@
 #include "group/own_address.hpp"
 #include "group/rank_record.hpp"
 #include "group/runtime.hpp"
+#include "group/share_memory.hpp"
 #include "link/alone_link.hpp"
 #include "link/ring_link.hpp"
 #include "link/tcp_link.hpp"
 #include "messages/messages.hpp"
+#include "mpi/join.hpp"
 #include "wire/secret.hpp"
 
 namespace tutti {
@@ -161,7 +163,8 @@ std::unique_ptr<Transport> make_transport(link::TcpSetup setup, LocalPeerSetup n
 
 Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
   const Place& place = joining.connector.place();
-  const OwnMemory memory = make_memory(joining.backend, place, joining.environment);
+  const std::string sharing = joining.backend == "mpi" ? "auto" : joining.backend;  // messages do not go through MPI
+  const OwnMemory memory = make_memory(sharing, place, joining.environment);
   const link::TcpOptions options = tcp_options(place, joining.environment);
   wire::Listener listener =
       link::open_listener(find_own_address(joining.connector, joining.environment, joining.deadline), options);
@@ -182,7 +185,7 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
   LocalPeerSetup near;
   if (may_share) {
     near = find_local_peers(memory, {.connector = joining.connector,
-                                     .backend = joining.backend,
+                                     .backend = sharing,
                                      .node_of = records.nodes,
                                      .memory_records = records.memory,
                                      .ring_bytes = ring_options.ring_bytes,
@@ -303,6 +306,14 @@ Group init(std::shared_ptr<Connector> connector, const InitOptions& options) {
   const TimePoint deadline = deadline_after(steady_clock().now(), options.timeout);
   const Log log = Log(Log::level_from(environment)).for_rank(place.rank);
   std::uint64_t world = 1;
+  BackendFactory through_mpi;
+  if (backend == "mpi" && place.size > 1) {
+    through_mpi = mpi::join({.connector = *connector,
+                             .environment = environment,
+                             .communicator = options.mpi_communicator,
+                             .log = log,
+                             .deadline = deadline});
+  }
   Runtime::Parts parts;
   if (place.size == 1) {
     parts.transport = std::make_unique<messages::Messages>(
@@ -318,6 +329,7 @@ Group init(std::shared_ptr<Connector> connector, const InitOptions& options) {
   parts.clock = &steady_clock();
   parts.default_timeout = options.timeout;
   parts.backends = options.backends;
+  if (through_mpi) parts.backends.push_back(through_mpi);
   if (const auto after = environment.duration("TUTTI_STALL_WARNING")) parts.stall_warning = *after;
   parts.seed = random_word();
   parts.log = log;
@@ -329,10 +341,10 @@ Group init(std::shared_ptr<Connector> connector, const InitOptions& options) {
   if (place.node_count == 1) facts.node_of.clear();
   auto runtime = std::make_shared<Runtime>(std::move(parts));
   enroll(runtime);
-  auto core = std::make_shared<GroupCore>(runtime, std::move(facts), runtime->table());
+  auto core = std::make_shared<GroupCore>(runtime, std::move(facts), runtime->parts().table);
   start(*runtime);
   Group group(core);
-  if (!core->share_memory(options.timeout)) group.barrier({.timeout = options.timeout});
+  if (!share_memory(core, options.timeout)) group.barrier({.timeout = options.timeout});
   return group;
 }
 

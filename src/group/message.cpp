@@ -1,6 +1,10 @@
 // message.cpp: point-to-point calls of a group.
 // SPDX-License-Identifier: Apache-2.0
+#include "group/message.hpp"
+
 #include <fmt/format.h>
+
+#include <utility>
 
 #include <tutti/error.hpp>
 
@@ -14,14 +18,36 @@ namespace {
 
 constexpr std::uint32_t message_channel = 1;
 
-}  // namespace
+std::uint8_t flags_of(const MessageTerms& message) {
+  return message.differentiated ? Signature::differentiated : std::uint8_t{0};
+}
 
-Signature GroupCore::signature_of(const Message& message) {
+Signature signature_of(const MessageTerms& message) {
   return {.verb = Verb::send, .dtype = message.data.dtype(), .flags = flags_of(message), .count = message.data.count()};
 }
 
-void GroupCore::check_message_here(const Message& message) const {
-  check_usable();
+bool is_over(const Transfer& transfer, const MessageTerms& message) {
+  if (transfer.state != Transfer::State::done) return false;
+  const Signature& sent = transfer.envelope.signature;  // of a send: its own
+  return sent.dtype == message.data.dtype() && sent.count == message.data.count() && sent.flags == flags_of(message);
+}
+
+/// A message under way.
+struct Passing {
+  Transport& transport;
+  const Transfer& awaited;
+  int spins;
+
+  bool poll() {
+    for (int i = 0; i < spins && awaited.state == Transfer::State::pending; ++i) transport.poll();
+    return awaited.state != Transfer::State::pending;
+  }
+};
+
+}  // namespace
+
+void GroupMessages::check(const MessageTerms& message) const {
+  failure_.check_usable();
   check_message(message.verb, message.data,
                 {.peer = message.peer, .size = facts_.size, .any_source_allowed = message.verb == Verb::recv});
   if (message.data.device().kind != Device::Kind::cpu) {
@@ -30,13 +56,7 @@ void GroupCore::check_message_here(const Message& message) const {
   }
 }
 
-std::shared_ptr<Operation> GroupCore::start_message(const Message& message) {
-  const auto guard = runtime_->lock();
-  check_message_here(message);
-  return launch_message(message);
-}
-
-void GroupCore::write_down(Operation& operation, const Message& message) const {
+void GroupMessages::write_down(Operation& operation, const MessageTerms& message) const {
   operation.request.verb = message.verb;
   (message.verb == Verb::send ? operation.request.input : operation.request.output) = message.data;
   operation.request.signature = signature_of(message);
@@ -45,8 +65,8 @@ void GroupCore::write_down(Operation& operation, const Message& message) const {
   operation.transport = &runtime_->transport();
 }
 
-std::shared_ptr<Operation> GroupCore::launch_message(const Message& message) {
-  auto operation = take_operation();
+std::shared_ptr<Operation> GroupMessages::launch(const MessageTerms& message) {
+  auto operation = running_.take();
   write_down(*operation, message);
   auto* memory = static_cast<std::byte*>(message.data.data());
   if (!message.data.is_contiguous()) {
@@ -59,17 +79,17 @@ std::shared_ptr<Operation> GroupCore::launch_message(const Message& message) {
 }
 
 // One that the transport has: it says so itself when it is over, for nobody asks all that are under way.
-std::shared_ptr<Operation> GroupCore::follow(std::shared_ptr<Operation> operation, Duration timeout) {
-  track(operation, timeout);
+std::shared_ptr<Operation> GroupMessages::follow(std::shared_ptr<Operation> operation, Duration timeout) {
+  running_.track(operation, group_.shared_from_this(), timeout);
   if (operation->transfer.state == Transfer::State::pending) {
     operation->watch_transfer();
   } else {
-    advance_message(*operation);
+    advance(*operation);
   }
   return operation;
 }
 
-void GroupCore::address(Transfer& transfer, const Message& message, std::byte* memory) const {
+void GroupMessages::address(Transfer& transfer, const MessageTerms& message, std::byte* memory) const {
   const std::int64_t count = message.data.count();
   transfer.envelope = {.group = facts_.id,
                        .epoch = facts_.epoch,
@@ -83,41 +103,78 @@ void GroupCore::address(Transfer& transfer, const Message& message, std::byte* m
   transfer.to = is_send ? nullptr : memory;
 }
 
-void GroupCore::hand_over(Transfer& transfer, Verb verb) {
+void GroupMessages::hand_over(Transfer& transfer, Verb verb) {
   verb == Verb::send ? runtime_->transport().send(transfer) : runtime_->transport().recv(transfer);
 }
 
-void GroupCore::advance_message(Operation& operation) {
+// The transport keeps messages in order, tracked or not.
+std::shared_ptr<Operation> GroupMessages::try_message(const MessageTerms& message, int& source, Waiting waiting) {
+  if (!all_are_local_ || running_.is_stopped() || !message.data.is_contiguous()) return launch(message);
+  if (!message_) message_ = running_.take();
+  Transfer& transfer = message_->transfer;
+  address(transfer, message, static_cast<std::byte*>(message.data.data()));
+  const bool oversubscribed = runtime_->parts().oversubscribed;
+  const bool waits = waiting == Waiting::within_spin_budget;
+  if (message.verb == Verb::send || !waits ||
+      !runtime_->transport().try_recv(transfer, oversubscribed ? 1 : waiting::spins_at_once)) {
+    hand_over(transfer, message.verb);
+    if (transfer.state == Transfer::State::pending && waits) {
+      Passing passing{runtime_->transport(), transfer, oversubscribed ? 1 : waiting::spins_for_a_message};
+      static_cast<void>(waiting::poll_within_budget(
+          passing, {.clock = runtime_->clock(), .oversubscribed = oversubscribed, .hook = message.hook}));
+    }
+  }
+  if (is_over(transfer, message)) [[likely]] {
+    source = message.peer == any_source ? facts_.rank_of(transfer.peer) : message.peer;
+    return nullptr;
+  }
+  auto operation = std::exchange(message_, nullptr);
+  write_down(*operation, message);
+  return follow(std::move(operation), message.timeout);
+}
+
+void GroupMessages::advance() {
+  if (!running_.messages().has_news()) return;
+  running_.messages().take_news(news_);
+  for (const auto& operation : news_) {
+    if (!operation->ended() && !running_.is_stopped()) advance(*operation);
+  }
+  news_.clear();
+}
+
+void GroupMessages::advance(Operation& operation) {
   Transfer& transfer = operation.transfer;
   if (transfer.state == Transfer::State::pending || !operation.failing.empty()) return;
   if (transfer.state == Transfer::State::failed) {
-    return mark_failing(
-        operation, transfer.error, transfer.peer,
-        operation.request.verb == Verb::recv && transfer.envelope.bytes != operation.request.output.bytes());
+    const bool is_receive = operation.request.verb == Verb::recv;
+    return running_.mark_failing(
+        operation, {.reason = transfer.error,
+                    .world_peer = transfer.peer,
+                    .does_not_fit = is_receive && transfer.envelope.bytes != operation.request.output.bytes()});
   }
   if (operation.request.verb == Verb::recv) {
     finish_receive(operation);
   } else {
-    end(operation, nullptr);
+    running_.end(operation, nullptr);
   }
 }
 
-void GroupCore::finish_receive(Operation& operation) {
+void GroupMessages::finish_receive(Operation& operation) {
   const Transfer& transfer = operation.transfer;
-  operation.peer = rank_of(transfer.peer);
+  operation.peer = facts_.rank_of(transfer.peer);
   const Signature &sent = transfer.envelope.signature, &expected = operation.request.signature;
   if (sent.dtype != expected.dtype || sent.count != expected.count) {
-    request_abort({.kind = control::Cause::Kind::mismatch,
-                   .culprits = {},
-                   .sequence = 0,
-                   .text = fmt::format("rank {} sent {} × {} with tag {}, but rank {} receives {} × {}", operation.peer,
-                                       name_of(sent.dtype), sent.count, transfer.envelope.tag, facts_.rank,
-                                       name_of(expected.dtype), expected.count)});
+    failure_.propose({.kind = control::Cause::Kind::mismatch,
+                      .culprits = {},
+                      .sequence = 0,
+                      .text = fmt::format("rank {} sent {} × {} with tag {}, but rank {} receives {} × {}",
+                                          operation.peer, name_of(sent.dtype), sent.count, transfer.envelope.tag,
+                                          facts_.rank, name_of(expected.dtype), expected.count)});
     return;
   }
   if (sent.flags != expected.flags) {
     const bool sender_is = (sent.flags & Signature::differentiated) != 0;
-    request_abort(
+    failure_.propose(
         {.kind = control::Cause::Kind::mismatch,
          .culprits = {},
          .sequence = 0,
@@ -129,7 +186,7 @@ void GroupCore::finish_receive(Operation& operation) {
   }
   const View& data = operation.request.output;
   if (!data.is_contiguous()) kernel::unpack(operation.packed.data(), data);
-  end(operation, nullptr);
+  running_.end(operation, nullptr);
 }
 
 }  // namespace tutti

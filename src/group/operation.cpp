@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-void Operation::is_over(Transfer&) { group->note_news(*this); }
+void Operation::is_over(Transfer&) { group->parts().running.messages().note_news(*this); }
 
 void Operation::rethrow() const {
   if (error_) std::rethrow_exception(error_);

@@ -1,18 +1,23 @@
 // progress.cpp: who makes progress for a rank, and how it waits.
 // SPDX-License-Identifier: Apache-2.0
+#include "group/progress.hpp"
+
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
+
+#include <tutti/error.hpp>
 
 #include "group/core.hpp"
-#include "group/runtime.hpp"
 #include "group/waiting.hpp"
 
 namespace tutti {
 namespace {
 
 using namespace std::chrono_literals;
-using waiting::control_nap, waiting::idle_nap, waiting::nap, waiting::short_nap;
+using waiting::control_nap, waiting::idle_nap, waiting::nap, waiting::polling_nap, waiting::short_nap;
 
 constexpr Duration control_interval = 1ms;
 // Deadlines and stalls are looked at so often at most, and in no more than one part in twenty of the time.
@@ -22,7 +27,7 @@ constexpr int care_share = 20;
 // A thread that runs a callback, without the lock. It may end there (pthread_exit).
 class Calling {
  public:
-  Calling(std::thread::id& caller, std::unique_lock<shm::RankLock>& guard)
+  Calling(std::thread::id& caller, ProgressLoop::Guard& guard)
       : caller_(caller), before_(std::exchange(caller, std::this_thread::get_id())), guard_(guard) {
     guard_.unlock();
   }
@@ -36,46 +41,83 @@ class Calling {
  private:
   std::thread::id& caller_;
   std::thread::id before_;
-  std::unique_lock<shm::RankLock>& guard_;
+  ProgressLoop::Guard& guard_;
 };
 
 }  // namespace
 
-void Runtime::activate(GroupCore& group) {
-  ++operation_count_;
-  if (!group.set_listed(true)) busy_.push_back(&group);
+ProgressLoop::ProgressLoop(RuntimeParts parts) : parts_(std::move(parts)) {
+  control_ = std::make_unique<control::Control>(*parts_.transport, *parts_.clock, Random(parts_.seed), parts_.control);
 }
 
-void Runtime::deactivate() {
+void ProgressLoop::start_thread() {
+  thread_ = std::thread([this] { serve(); });
+}
+
+void ProgressLoop::stop_thread() {
+  {
+    const Guard guard(mutex_);
+    stopping_ = true;
+    service_.notify_all();
+  }
+  parts_.transport->wake();
+  if (thread_.get_id() == std::this_thread::get_id()) {
+    thread_.detach();  // exit() in a callback: the process ends on this thread
+  } else if (thread_.joinable()) {
+    thread_.join();
+  }
+}
+
+void ProgressLoop::refuse_call() const {
+  if (is_forked()) {
+    throw InvalidArgument(
+        "this process is a fork of the one that joined the job; links cannot be shared. Call tutti::init() in "
+        "processes that were started for it, or fork before init()");
+  }
+  if (process_ends_) {
+    Guard none;
+    stay_while_process_ends(none);
+  }
+  throw InvalidArgument("this process has left the job (finalize was called); no call is possible any more");
+}
+
+void ProgressLoop::activate(GroupCore& group) {
+  ++operation_count_;
+  if (!std::exchange(group.parts().is_polled, true)) busy_.push_back(&group);
+}
+
+void ProgressLoop::forget(GroupCore& group) { std::erase(busy_, &group); }
+
+void ProgressLoop::deactivate() {
   --operation_count_;
   some_ended_ = true;
 }
 
-Runtime::Waiting::~Waiting() {
-  if (polls) runtime.polling_ = false;
-  --runtime.waiters_;
-  if (runtime.operation_count_ > 0 && runtime.waiters_ == 0) {  // asynchronous work goes on without us
-    runtime.service_.notify_one();
-    if (runtime.parts_.local_peers && !runtime.watches_data_) runtime.parts_.transport->wake();
+ProgressLoop::Waiting::~Waiting() {
+  if (polls) loop.polling_ = false;
+  --loop.waiters_;
+  if (loop.operation_count_ > 0 && loop.waiters_ == 0) {  // asynchronous work goes on without this thread
+    loop.service_.notify_one();
+    if (loop.parts_.local_peers && !loop.watches_data_) loop.parts_.transport->wake();
   }
 }
 
-void Runtime::stay_while_process_ends(std::unique_lock<shm::RankLock>& guard) const {
+void ProgressLoop::stay_while_process_ends(Guard& guard) const {
   const std::thread::id self = std::this_thread::get_id();
   if (self == ends_process_ || self == thread_.get_id()) return;
   if (guard.owns_lock()) guard.unlock();
   while (true) pause();
 }
 
-void Runtime::call_back(std::shared_ptr<Operation> operation) {
+void ProgressLoop::call_back(std::shared_ptr<Operation> operation) {
   if (!parts_.threaded) return operation->run_callbacks(parts_.log);  // a simulation: its driver holds no lock
   to_call_back_.push_back(std::move(operation));
-  if (!thread_.joinable() && !stopping_) thread_ = std::thread([this] { serve(); });  // a world of one has none before
+  if (!thread_.joinable() && !stopping_) start_thread();  // a world of one has none before
   service_.notify_one();
   parts_.transport->wake();
 }
 
-void Runtime::run_callbacks(std::unique_lock<shm::RankLock>& guard) {
+void ProgressLoop::run_callbacks(Guard& guard) {
   while (may_call_back()) {
     const auto operation = std::move(to_call_back_.front());
     to_call_back_.pop_front();
@@ -90,36 +132,42 @@ void Runtime::run_callbacks(std::unique_lock<shm::RankLock>& guard) {
   }
 }
 
-void Runtime::hand_to_progress_thread(const Operation& operation) {
-  const std::unique_lock guard(mutex_);
+void ProgressLoop::hand_to_progress_thread(const Operation& operation) {
+  const Guard guard(mutex_);
   if (operation.ended() || waiters_ > 0 || !thread_.joinable()) return;
   service_.notify_one();
   if (!watches_data_) parts_.transport->wake();  // it sleeps on the control links only
 }
 
 // Operations end, and start others, while we walk: by index.
-void Runtime::advance_groups() {
+void ProgressLoop::advance_groups() {
+  must_poll_ = false;
   for (std::size_t i = 0; i < busy_.size();) {
     GroupCore& group = *busy_[i];
-    if (group.has_work()) {
+    if (!group.parts().running.empty()) {
       group.advance();
+      must_poll_ = must_poll_ || group.must_be_polled();
       ++i;
     } else {
-      group.set_listed(false);
+      group.parts().is_polled = false;
       busy_[i] = busy_.back();
       busy_.pop_back();
     }
   }
 }
 
-std::string Runtime::what_is_awaited(const Operation* except) const {
+std::string ProgressLoop::what_is_awaited(const Operation* except) const {
   for (const GroupCore* const group : busy_) {
-    if (std::string text = group->what_is_awaited(except); !text.empty()) return text;
+    const GroupNames& names = group->parts().state.names;
+    const Operation* const oldest = std::as_const(*group).parts().running.oldest(except);
+    if (oldest == nullptr) continue;
+    const std::string where = oldest->is_message() ? "" : " in " + names.group();
+    return fmt::format("{}{}{}", names.call(*oldest), where, at_site(oldest->site));
   }
   return {};
 }
 
-void Runtime::care_for_groups(TimePoint now) {
+void ProgressLoop::care_for_groups(TimePoint now) {
   if (now < next_care_) return;
   const TimePoint begin = clock().now();
   for (std::size_t i = 0; i < busy_.size(); ++i) busy_[i]->look_after(now);
@@ -127,7 +175,7 @@ void Runtime::care_for_groups(TimePoint now) {
   next_care_ = end + std::max(care_interval, care_share * (end - begin));
 }
 
-bool Runtime::poll() {
+bool ProgressLoop::poll() {
   bool moved = parts_.transport->poll();
   const TimePoint now = clock().now();
   if (now - control_polled_at_ >= control_interval || !parts_.threaded) {
@@ -143,31 +191,33 @@ bool Runtime::poll() {
   return moved;
 }
 
-TimePoint Runtime::next_look() const {
+TimePoint ProgressLoop::next_look() const {
   const TimePoint timer = control_->next_timer();
   return operation_count_ == 0 ? timer : std::min(timer, clock().now() + nap);
 }
 
-bool Runtime::poll_or_sleep(std::unique_lock<shm::RankLock>& guard, int& idle_rounds, TimePoint limit) {
+void ProgressLoop::poll_or_sleep(Guard& guard, int& idle_rounds, TimePoint limit) {
   if (poll()) {
     idle_rounds = 0;
-    return false;
+    return;
   }
   const waiting::Step step = waiting::step_after(
       ++idle_rounds, {.oversubscribed = parts_.oversubscribed, .local_peers = parts_.local_peers != nullptr});
-  if (step == waiting::Step::sleep) {
-    sleep(guard, limit);
-  } else {
-    guard.unlock();
-    if (step == waiting::Step::yield) std::this_thread::yield();
-    guard.lock();
-  }
-  return false;
+  if (step == waiting::Step::sleep) return sleep(guard, limit);
+  guard.unlock();
+  if (step == waiting::Step::yield) std::this_thread::yield();
+  guard.lock();
 }
 
 // Over data, one thread at a time. Neighbours ring only for those who say that they sleep, so one says it first and then
 // looks once more. Nobody can wait for links and bells at once: with something under way on both, naps are short.
-void Runtime::sleep(std::unique_lock<shm::RankLock>& guard, TimePoint limit) {
+void ProgressLoop::sleep(Guard& guard, TimePoint limit) {
+  if (must_poll_) {
+    guard.unlock();
+    std::this_thread::sleep_for(polling_nap);
+    guard.lock();
+    return;
+  }
   if (!parts_.local_peers || parts_.transport->busy_outside()) {
     const TimePoint until = std::min(limit, clock().now() + (parts_.local_peers ? short_nap : nap));
     guard.unlock();
@@ -193,7 +243,7 @@ void Runtime::sleep(std::unique_lock<shm::RankLock>& guard, TimePoint limit) {
 }
 
 // Beside a thread that waits, and may sleep on the doorbell: what the links bring is looked at here.
-void Runtime::listen(std::unique_lock<shm::RankLock>& guard) {
+void ProgressLoop::listen(Guard& guard) {
   watches_data_ = false;
   guard.unlock();
   parts_.transport->wait(clock().now() + idle_nap, Transport::Events::control);
@@ -201,8 +251,8 @@ void Runtime::listen(std::unique_lock<shm::RankLock>& guard) {
   if (!stopping_ && poll()) shm::notify(parts_.local_peers->arena().header());
 }
 
-void Runtime::serve() {
-  std::unique_lock guard(mutex_);
+void ProgressLoop::serve() {
+  Guard guard(mutex_);
   while (!stopping_ && !is_forked()) {
     if (may_call_back()) {
       run_callbacks(guard);

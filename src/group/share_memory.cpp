@@ -1,5 +1,7 @@
-// share_memory.cpp: the members of a new group that share a host find each other's seats.
+// share_memory.cpp: the members of a new group that share a host find each other's memory.
 // SPDX-License-Identifier: Apache-2.0
+#include "group/share_memory.hpp"
+
 #include <algorithm>
 #include <array>
 
@@ -26,49 +28,49 @@ bool any_local_peers(const std::vector<int>& nodes, int size) {
   return false;
 }
 
-}  // namespace
-
-std::vector<int> GroupCore::members_of_host() const {
+std::vector<int> members_of_host(const GroupFacts& facts) {
+  const auto node = [&](int rank) { return facts.node_of.empty() ? 0 : facts.node_of[static_cast<std::size_t>(rank)]; };
   std::vector<int> ranks;
-  for (int rank = 0; rank < facts_.size; ++rank) {
-    const auto node = [&](int r) { return facts_.node_of.empty() ? 0 : facts_.node_of[static_cast<std::size_t>(r)]; };
-    if (node(rank) == node(facts_.rank)) ranks.push_back(rank);
+  for (int rank = 0; rank < facts.size; ++rank) {
+    if (node(rank) == node(facts.rank)) ranks.push_back(rank);
   }
   return ranks;
 }
 
-std::shared_ptr<IntranodeExecutor> GroupCore::make_intranode_executor(const std::vector<int>& ranks) const {
-  if (runtime_->local_peers() == nullptr || ranks.size() < 2) return nullptr;
+std::shared_ptr<IntranodeExecutor> make_executor(const GroupCore& group, const std::vector<int>& ranks) {
+  const Runtime::Parts& parts = group.runtime().parts();
+  if (parts.local_peers == nullptr || ranks.size() < 2) return nullptr;
   std::vector<int> members;
   int own = 0;
   for (const int rank : ranks) {
-    if (rank == facts_.rank) own = static_cast<int>(members.size());
-    members.push_back(facts_.world_of[static_cast<std::size_t>(rank)]);
+    if (rank == group.facts().rank) own = static_cast<int>(members.size());
+    members.push_back(group.facts().world_of[static_cast<std::size_t>(rank)]);
   }
   try {
-    return std::make_shared<IntranodeExecutor>(
-        IntranodeExecutor::Parts{.segment = {.local_peers = runtime_->local_peers(),
-                                             .memory = runtime_->memory(),
-                                             .members = std::move(members)},
-                                 .rank = own,
-                                 .cross_memory = runtime_->may_read_local_peers(),
-                                 .oversubscribed = runtime_->is_oversubscribed(),
-                                 .limits = runtime_->table().shared});
+    return std::make_shared<IntranodeExecutor>(IntranodeExecutor::Parts{
+        .segment = {.local_peers = parts.local_peers, .memory = parts.memory, .members = std::move(members)},
+        .rank = own,
+        .cross_memory = parts.may_read_local_peers,
+        .oversubscribed = parts.oversubscribed,
+        .limits = parts.table.shared});
   } catch (const Error& error) {
-    runtime_->log().warn("a group of {} ranks does without shared memory: {}", facts_.size, error.what());
+    parts.log.warn("a group of {} ranks does without shared memory: {}", group.facts().size, error.what());
     return nullptr;
   }
 }
 
-bool GroupCore::share_memory(Duration timeout) {
-  if (!runtime_->may_share_memory() || !any_local_peers(facts_.node_of, facts_.size)) return false;
-  const std::vector<int> ranks = members_of_host();
-  const std::shared_ptr<IntranodeExecutor> intranode = make_intranode_executor(ranks);
-  const std::uint64_t oversubscribed_here = runtime_->is_oversubscribed() ? shares_its_core : 0;
+}  // namespace
+
+bool share_memory(const std::shared_ptr<GroupCore>& group, Duration timeout) {
+  const Runtime::Parts& parts = group->runtime().parts();
+  if (!parts.may_share_memory || !any_local_peers(group->facts().node_of, group->facts().size)) return false;
+  const std::vector<int> ranks = members_of_host(group->facts());
+  const std::shared_ptr<IntranodeExecutor> intranode = make_executor(*group, ranks);
+  const std::uint64_t oversubscribed_here = parts.oversubscribed ? shares_its_core : 0;
   const std::array<std::uint64_t, 1> control_block{intranode ? intranode->control_block_offset() | oversubscribed_here
                                                              : no_control_block};
-  std::vector<std::uint64_t> control_blocks(static_cast<std::size_t>(facts_.size));
-  Group(shared_from_this()).all_gather(control_block, control_blocks, {.timeout = timeout});
+  std::vector<std::uint64_t> control_blocks(static_cast<std::size_t>(group->facts().size));
+  Group(group).all_gather(control_block, control_blocks, {.timeout = timeout});
 
   std::vector<std::uint64_t> offsets;
   bool oversubscribed_anywhere = false;
@@ -79,15 +81,8 @@ bool GroupCore::share_memory(Duration timeout) {
   }
   if (intranode == nullptr || std::ranges::count(offsets, no_control_block) > 0) return true;
   intranode->connect(offsets, oversubscribed_anywhere);
-  const auto guard = runtime_->lock();
-  intranode_ = intranode;
-  all_are_local_ = static_cast<int>(ranks.size()) == facts_.size;
-  prepared_.clear();
-  backends_ = Backends({.facts = &facts_,
-                        .table = table_,
-                        .transport = &runtime_->transport(),
-                        .local_peers = intranode,
-                        .extensions = runtime_->backend_extensions()});
+  const auto guard = group->runtime().lock();
+  group->use_local_peers(intranode);
   return true;
 }
 

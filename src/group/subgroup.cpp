@@ -1,5 +1,7 @@
 // subgroup.cpp: groups from groups: by a list that only its members need call, or by color.
 // SPDX-License-Identifier: Apache-2.0
+#include "group/subgroup.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,6 +14,7 @@
 
 #include "group/core.hpp"
 #include "group/runtime.hpp"
+#include "group/share_memory.hpp"
 
 namespace tutti {
 namespace {
@@ -68,8 +71,7 @@ std::uint64_t agree_on_id(Runtime& runtime, const std::vector<int>& members, std
 
 }  // namespace
 
-Group Group::subgroup(std::span<const int> ranks, const CallOptions& options) {
-  GroupCore& parent = entered();
+std::shared_ptr<GroupCore> make_subgroup(GroupCore& parent, std::span<const int> ranks, Duration timeout) {
   check_ranks(ranks, parent.facts().size);
   Runtime& runtime = parent.runtime();
   runtime.check_alive();
@@ -78,34 +80,30 @@ Group Group::subgroup(std::span<const int> ranks, const CallOptions& options) {
     facts.world_of.push_back(parent.facts().world_of[static_cast<std::size_t>(ranks[i])]);
     if (ranks[i] == parent.facts().rank) facts.rank = static_cast<int>(i);
   }
-  if (facts.rank < 0) return Group(std::make_shared<GroupCore>(parent.runtime_handle(), std::move(facts.world_of)));
+  if (facts.rank < 0) return std::make_shared<GroupCore>(parent.runtime_handle(), std::move(facts.world_of));
   if (facts.size == 1) {
     facts.id = runtime.private_id();
   } else {
-    const Duration timeout = options.timeout > Duration::zero() ? options.timeout : runtime.default_timeout();
-    facts.id = agree_on_id(runtime, facts.world_of, parent.facts().id, deadline_after(runtime.clock().now(), timeout));
+    const Duration limit = timeout > Duration::zero() ? timeout : runtime.parts().default_timeout;
+    facts.id = agree_on_id(runtime, facts.world_of, parent.facts().id, deadline_after(runtime.clock().now(), limit));
   }
   facts.node_of = nodes_of(runtime, facts.world_of);
-  auto core = std::make_shared<GroupCore>(parent.runtime_handle(), std::move(facts), runtime.table());
-  core->share_memory(options.timeout);
-  return Group(std::move(core));
+  auto core = std::make_shared<GroupCore>(parent.runtime_handle(), std::move(facts), runtime.parts().table);
+  share_memory(core, timeout);
+  return core;
 }
 
-Group Group::split(int color, int key, const CallOptions& options) {
-  GroupCore& parent = entered();
-  const auto size = static_cast<std::size_t>(parent.facts().size);
+std::vector<int> ranks_of_color(Group& group, int color, int key, Duration timeout) {
+  const auto size = static_cast<std::size_t>(group.size());
   const std::array<std::int32_t, 2> mine{color, key};
   std::vector<std::int32_t> all(2 * size);
-  all_gather(mine, all, {.timeout = options.timeout});
-  if (color < 0) return {};
+  group.all_gather(mine, all, {.timeout = timeout});
   std::vector<int> ranks;
   for (std::size_t i = 0; i < size; ++i) {
-    if (all[2 * i] == color) ranks.push_back(static_cast<int>(i));
+    if (color >= 0 && all[2 * i] == color) ranks.push_back(static_cast<int>(i));
   }
-  std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) {
-    return all[2 * static_cast<std::size_t>(a) + 1] < all[2 * static_cast<std::size_t>(b) + 1];
-  });
-  return subgroup(ranks, options);
+  std::ranges::stable_sort(ranks, {}, [&](int rank) { return all[2 * static_cast<std::size_t>(rank) + 1]; });
+  return ranks;
 }
 
 }  // namespace tutti

@@ -53,7 +53,7 @@ void Work::wait(Duration timeout) {
   if (operation_->group) {
     const auto guard = operation_->group->runtime().lock();
     throw Timeout(fmt::format("{} has not ended after waiting {}; it goes on, and may be waited for again",
-                              operation_->group->call_text(*operation_), format_duration(timeout)));
+                              operation_->group->parts().state.names.call(*operation_), format_duration(timeout)));
   }
   operation_->rethrow();
 }

@@ -73,25 +73,6 @@ void IntranodeGroup::depart() {
   }
 }
 
-// The same numbers on every member: they come from the call, and from the order of executions within it.
-inline void IntranodeGroup::identify(IntranodeExecution& execution) {
-  const std::uint64_t sequence = execution.start_.signature.sequence;
-  const bool is_first = sequence != sequence_;  // of its call
-  const std::uint64_t step = is_first ? 1 : next_step_;
-  const std::uint64_t before = is_first ? 0 : executions_of_call_;
-  if (step + execution.schedule.span + 1 >= (std::uint64_t{1} << step_bits)) [[unlikely]]
-    reject_round_count(execution);
-  execution.identity.first = (sequence << step_bits) + step;
-  execution.identity.turn = sequence + before;
-  execution.identity.signature.sequence = sequence;
-  execution.identity.signature.history = execution.start_.signature.history;
-  execution.run.alternates = execution.schedule.alternates && is_first;
-  const unsigned parts = execution.exchanges_buffers ? 2 : 1;
-  sequence_ = sequence;
-  next_step_ = step + execution.schedule.span + parts - 1;
-  executions_of_call_ = before + parts;
-}
-
 void IntranodeGroup::reject_round_count(const IntranodeExecution& execution) {
   throw Error(fmt::format("{}: {} pieces are more than one call may have; use larger slots in shared memory",
                           describe(execution.start_.signature), execution.schedule.rounds));
@@ -122,44 +103,48 @@ std::unique_ptr<PreparedCall> IntranodeGroup::prepare(const ExecutionSpec& what)
 }
 
 // A message of one round that nothing is before takes a straight way: if it is short, it is on it for less time than a cache line.
-inline bool IntranodeGroup::start(IntranodeExecution& execution) {
-  enqueue(execution);
-  bool published = false;
-  if (execution.is_single && !execution.exchanges_buffers && oldest_ == &execution) {
-    begin_slots(execution);
-    if (spin(execution, [&] { return advance_single(execution); })) end_oldest();
-    published = steps_.take_notify_due();
-  } else {
-    published = progress();
-  }
-  const bool done = execution.stage == IntranodeExecution::Stage::done;
-  if (published && !done) parts_.segment->notify_all_members();
-  return done;
-}
-
 bool IntranodeGroup::IntranodeExecution::start(const Buffers& arrays, const Signature& signature) {
   start_.input = arrays.input;
   start_.output = arrays.output;
   start_.signature.sequence = signature.sequence;
   start_.signature.history = signature.history;
-  return group.start(*this);
+  group.enqueue(*this);
+  bool published = false;
+  if (is_single && !exchanges_buffers && is_oldest()) {
+    group.begin_slots(*this);
+    if (group.spin(*this, [this] { return group.advance_single(*this); })) group.end_oldest();
+    published = group.steps_.take_notify_due();
+  } else {
+    published = group.progress();
+  }
+  if (published && stage != Stage::done) group.parts_.segment->notify_all_members();
+  return stage == Stage::done;
 }
 
+// Its numbers are the same on every member: they come from the call, and from the order of executions within it.
 inline void IntranodeGroup::enqueue(IntranodeExecution& execution) {
+  const std::uint64_t sequence = execution.start_.signature.sequence;
+  const bool is_first = sequence != sequence_;  // of its call
+  const std::uint64_t step = is_first ? 1 : next_step_;
+  const std::uint64_t before = is_first ? 0 : executions_of_call_;
+  if (step + execution.schedule.span + 1 >= (std::uint64_t{1} << step_bits)) [[unlikely]]
+    reject_round_count(execution);
   execution.part = execution.exchanges_buffers ? IntranodeExecution::Part::exchange : IntranodeExecution::Part::slots;
-  identify(execution);
+  execution.identity.first = (sequence << step_bits) + step;
+  execution.identity.turn = sequence + before;
+  execution.identity.signature.sequence = sequence;
+  execution.identity.signature.history = execution.start_.signature.history;
+  execution.run.alternates = execution.schedule.alternates && is_first;
+  const unsigned parts = execution.exchanges_buffers ? 2 : 1;
+  sequence_ = sequence;
+  next_step_ = step + execution.schedule.span + parts - 1;
+  executions_of_call_ = before + parts;
   execution.stage = IntranodeExecution::Stage::waiting;
   if (oldest_ == nullptr) {
     oldest_ = &execution;
   } else {
     later_.push_back(&execution);
   }
-}
-
-inline void IntranodeGroup::dequeue_oldest() {
-  begun_ = false;
-  oldest_ = later_.empty() ? nullptr : later_.front();
-  if (oldest_ != nullptr) later_.erase(later_.begin());
 }
 
 // Where the same execution was written down some turns ago, there is nothing new but its number.
@@ -247,6 +232,12 @@ bool IntranodeGroup::progress() {
     end_oldest();
   }
   return steps_.take_notify_due();
+}
+
+inline void IntranodeGroup::dequeue_oldest() {
+  begun_ = false;
+  oldest_ = later_.empty() ? nullptr : later_.front();
+  if (oldest_ != nullptr) later_.erase(later_.begin());
 }
 
 inline void IntranodeGroup::end_oldest() {

@@ -60,10 +60,7 @@ class IntranodeGroup {
   friend class IntranodeExecution;
 
   // Inline in group.cpp: a small call passes through all of them.
-  inline bool start(IntranodeExecution& execution);
   inline void enqueue(IntranodeExecution& execution);
-  inline void dequeue_oldest();
-  inline void identify(IntranodeExecution& execution);
   [[noreturn]] static void reject_round_count(const IntranodeExecution& execution);
   inline void log_signature(IntranodeExecution& execution);
   inline void begin(IntranodeExecution& execution);
@@ -73,6 +70,7 @@ class IntranodeGroup {
   inline bool advance_single(IntranodeExecution& execution);
   template <class Advance>
   [[gnu::always_inline]] inline bool spin(IntranodeExecution& execution, Advance advance_execution);
+  inline void dequeue_oldest();
   inline void end_oldest();
   bool progress();
   inline void expect_next(const IntranodeExecution& execution);

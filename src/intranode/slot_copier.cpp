@@ -29,7 +29,12 @@ void SlotCopier::prepare(const ExecutionStart& start, const TransferSchedule& sc
   message_count_ = output_count_ = spec.count;
   switch (spec.verb) {
     case Verb::broadcast: own_count_ = spec.rank == spec.root ? spec.count : 0; break;
-    case Verb::permute: prepare_permute(); break;
+    case Verb::permute: {
+      const bool to_itself = std::ranges::count(spec.pairs, std::pair(spec.rank, spec.rank)) > 0;
+      if (to_itself) own_count_ = spec.count;
+      zeros_ = move_.sources == Sources::none && !to_itself;
+      break;
+    }
     default:
       if (has_blocks(spec.verb)) prepare_blocks();
   }
@@ -42,23 +47,10 @@ void SlotCopier::prepare(const ExecutionStart& start, const TransferSchedule& sc
   adds_few_floats_ = move_.is_inline && start.dtype == DType::float32 && start.op == Op::Kind::sum;
   adds_floats_of_two_ = adds_few_floats_ && move_.consume_action == ConsumeAction::reduce && move_.reduce_ranks == 2 &&
                         spec.size == 2 && !move_.in_blocks && !move_.reduces_back && !spec.finish;
-  may_stream_ = move_.consume_action != ConsumeAction::nothing && is_long(limits);
-}
-
-bool SlotCopier::is_long(const SharedLimits& limits) const {
-  if (spec_->verb == Verb::broadcast) return false;
-  const std::int64_t consumed = joins_ ? received_blocks_.offset(spec_->size) : output_count_;
-  return consumed * element_ >=
-         (spec_->verb == Verb::gather ? limits.stream_gather_bytes_min : limits.stream_bytes_min);
-}
-
-void SlotCopier::prepare_permute() {
-  zeros_ = move_.sources == Sources::none;
-  for (const auto& [from, to] : spec_->pairs) {
-    if (from != spec_->rank || to != spec_->rank) continue;
-    own_count_ = spec_->count;
-    zeros_ = false;
-  }
+  const std::int64_t consumed = joins_ ? received_blocks_.offset(spec.size) : output_count_;
+  const bool is_long =
+      consumed * element_ >= (spec.verb == Verb::gather ? limits.stream_gather_bytes_min : limits.stream_bytes_min);
+  may_stream_ = move_.consume_action != ConsumeAction::nothing && spec.verb != Verb::broadcast && is_long;
 }
 
 void SlotCopier::prepare_blocks() {
@@ -82,10 +74,6 @@ const std::byte* SlotCopier::copy_of_sent(const std::byte* input) {
   std::byte* sent = sent_.reserve(static_cast<std::size_t>(bytes));
   copy_bytes(sent, input, bytes);
   return sent;
-}
-
-void SlotCopier::copy_streaming(std::byte* to, const std::byte* from, std::int64_t bytes) {
-  kernel::copy_streaming(to, from, static_cast<std::size_t>(bytes));
 }
 
 void SlotCopier::copy_own(std::int64_t round) const {
@@ -139,6 +127,46 @@ void SlotCopier::stream_reduction(std::byte* to, std::int64_t count) {
     kernel::copy_streaming(to + done * element_, result, static_cast<std::size_t>(now * element_));
     for (const void*& operand : operands_) operand = static_cast<const std::byte*>(operand) + now * element_;
   }
+}
+
+// ---- slices are reduced by their owners, and the results are left in the slots that they came from
+
+// Nobody looks at this rank's own slice before it is reduced, and this rank finds it in its input.
+void SlotCopier::publish_slices(Part piece, std::byte* message) const {
+  const std::byte* const from = start_.input + piece.begin * element_;
+  const Part own = slice(spec_->rank, piece);
+  const std::int64_t end = own.begin + own.count;
+  copy_bytes(message, from, own.begin * element_);
+  copy_bytes(message + end * element_, from + end * element_, (piece.count - end) * element_);
+}
+
+void SlotCopier::reduce_back(std::int64_t round, int slot) {
+  const Part chunk = part(spec_->count, round);
+  const Part own = slice(spec_->rank, chunk);
+  const std::int64_t piece = worked_bytes / element_;
+  for (std::int64_t at = own.begin; at < own.begin + own.count; at += piece) {
+    reduce_back_slice({chunk.begin + at, std::min(piece, own.begin + own.count - at)}, at * element_, slot);
+  }
+}
+
+void SlotCopier::reduce_back_slice(Part piece, std::int64_t slot_offset, int slot) {
+  const bool everyone_takes = spec_->verb == Verb::all_reduce;
+  const bool consumes = everyone_takes || spec_->rank == spec_->root;
+  const auto in_slot_of = [&](int rank) { return message_of(rank, slot) + slot_offset; };
+  std::byte* const own = consumes ? start_.output + piece.begin * element_ : nullptr;
+  std::byte* const result = !consumes ? in_slot_of(spec_->root) : streams_ ? in_slot_of(spec_->rank) : own;
+  reduce_to(result, piece, slot_offset, slot);
+  for (int i = 0; everyone_takes && i < reduce_sources(); ++i) {
+    copy_bytes(in_slot_of(reduce_source(i)), result, piece.count * element_);
+  }
+  if (consumes && streams_) kernel::copy_streaming(own, result, static_cast<std::size_t>(piece.count * element_));
+}
+
+void SlotCopier::consume_reduced(std::int64_t round, int slot, int peer) const {
+  const Part chunk = part(spec_->count, round);
+  const Part theirs = slice(peer, chunk);
+  copy_out(start_.output + (chunk.begin + theirs.begin) * element_,
+           message_of(spec_->rank, slot) + theirs.begin * element_, theirs.count * element_);
 }
 
 }  // namespace tutti::intranode

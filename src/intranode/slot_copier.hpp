@@ -104,14 +104,10 @@ class SlotCopier {
   void consume_reduced(std::int64_t round, int slot, int peer) const;
   void publish_blocks(std::int64_t round, std::byte* message) const;
   inline void copy_out(std::byte* to, const std::byte* from, std::int64_t bytes) const;
-  static void copy_streaming(std::byte* to, const std::byte* from, std::int64_t bytes);
   void copy_own(std::int64_t round) const;
-  inline void add_floats_of_two();
   void reduce_to(std::byte* to, Part piece, std::int64_t slot_offset, int slot);
   void stream_reduction(std::byte* to, std::int64_t count);
   void prepare_blocks();
-  [[nodiscard]] bool is_long(const SharedLimits& limits) const;
-  void prepare_permute();
 
   ExecutionStart start_;
   const Spec* spec_ = nullptr;

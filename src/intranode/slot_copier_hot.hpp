@@ -9,6 +9,7 @@
 
 #include "intranode/slot_copier.hpp"
 #include "kernel/kernel.hpp"
+#include "kernel/stream.hpp"
 
 namespace tutti::intranode {
 
@@ -18,17 +19,6 @@ inline void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes)
   } else if (bytes > 0) {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
   }
-}
-
-// Those who wait look at the first line all the time. A store that reaches over both would have to get hold of both at once, and
-// takes twice as long for eight who wait.
-inline void fill_inline_slot(std::byte* payload, const std::byte* from, std::int64_t bytes) {
-  if (bytes > first_line_bytes) {
-    std::memcpy(payload + first_line_bytes, from + first_line_bytes,
-                static_cast<std::size_t>(bytes - first_line_bytes));
-    bytes = first_line_bytes;
-  }
-  copy_bytes(payload, from, bytes);
 }
 
 inline void SlotCopier::begin(const std::byte* input, std::byte* output, int inline_slot) {
@@ -64,7 +54,7 @@ inline void SlotCopier::publish(std::int64_t round, int slot) {
 }
 
 inline void SlotCopier::copy_out(std::byte* to, const std::byte* from, std::int64_t bytes) const {
-  if (streams_) return copy_streaming(to, from, bytes);
+  if (streams_) return kernel::copy_streaming(to, from, static_cast<std::size_t>(bytes));
   copy_bytes(to, from, bytes);
 }
 
@@ -79,31 +69,22 @@ inline void SlotCopier::consume(std::int64_t round, int slot, int peer) {
   }
 }
 
+// Ranks that wait look at the first line all the time. A store that reaches over two lines would have to get hold of both at once,
+// and takes twice as long where eight ranks wait.
 inline void SlotCopier::publish_inline(std::byte* payload) const {
   if (!move_.publishes) return;
   if (move_.stride > 0) return publish_blocks(0, payload);
-  fill_inline_slot(payload, start_.input + inline_from_, inline_bytes_);
+  const std::byte* const from = start_.input + inline_from_;
+  if (inline_bytes_ > first_line_bytes) {
+    std::memcpy(payload + first_line_bytes, from + first_line_bytes,
+                static_cast<std::size_t>(inline_bytes_ - first_line_bytes));
+  }
+  copy_bytes(payload, from, std::min<std::int64_t>(inline_bytes_, first_line_bytes));
 }
 
 inline void SlotCopier::consume_inline(const std::byte* payload, int peer) const {
   if (move_.consume_action != ConsumeAction::copy) return;
   copy_bytes(landing_of(peer), payload + spec_->rank * move_.stride, consumed_from(peer) * element_);
-}
-
-inline void SlotCopier::finish(std::int64_t round, int slot) {
-  if (copies_own_) copy_own(round);
-  if (move_.reduces_back) return;
-  if (adds_floats_of_two_) {
-    add_floats_of_two();
-  } else if (move_.consume_action == ConsumeAction::reduce) {
-    const Part piece = part(output_count_, round);
-    const std::int64_t begin = move_.in_blocks ? sent_blocks_.offset(spec_->rank) + piece.begin : piece.begin;
-    reduce_to(start_.output + piece.begin * element_, {begin, piece.count},
-              move_.in_blocks ? spec_->rank * move_.stride : 0, slot);
-  } else if (zeros_) {
-    const Part piece = part(output_count_, round);
-    kernel::fill_zero(start_.dtype, start_.output + piece.begin * element_, piece.count);
-  }
 }
 
 /// As the kernels do it; but to choose among those takes longer than to add the few floats of an inline slot. `add` gets the first operand's
@@ -130,11 +111,22 @@ void add_to(float (&sum)[width], const std::byte* operand) {
   for (std::size_t i = 0; i < width; ++i) sum[i] += next[i];
 }
 
-// Of two ranks it does not matter which comes first.
-inline void SlotCopier::add_floats_of_two() {
-  const std::byte* const theirs = message_of(1 - spec_->rank, 0);
-  add_floats(start_.output, start_.input, output_count_,
-             [theirs](auto& sum, std::int64_t at) { add_to(sum, theirs + at); });
+inline void SlotCopier::finish(std::int64_t round, int slot) {
+  if (copies_own_) copy_own(round);
+  if (move_.reduces_back) return;
+  if (adds_floats_of_two_) {
+    const std::byte* const theirs = message_of(1 - spec_->rank, 0);  // of two operands the order does not matter
+    add_floats(start_.output, start_.input, output_count_,
+               [theirs](auto& sum, std::int64_t at) { add_to(sum, theirs + at); });
+  } else if (move_.consume_action == ConsumeAction::reduce) {
+    const Part piece = part(output_count_, round);
+    const std::int64_t begin = move_.in_blocks ? sent_blocks_.offset(spec_->rank) + piece.begin : piece.begin;
+    reduce_to(start_.output + piece.begin * element_, {begin, piece.count},
+              move_.in_blocks ? spec_->rank * move_.stride : 0, slot);
+  } else if (zeros_) {
+    const Part piece = part(output_count_, round);
+    kernel::fill_zero(start_.dtype, start_.output + piece.begin * element_, piece.count);
+  }
 }
 
 }  // namespace tutti::intranode

@@ -25,6 +25,7 @@
 #include "launch/dry_run.hpp"
 #include "launch/job.hpp"
 #include "launch/master_port.hpp"
+#include "launch/mpirun.hpp"
 #include "launch/options.hpp"
 #include "launch/program.hpp"
 #include "launch/rank_environment.hpp"
@@ -97,6 +98,7 @@ std::function<void(const std::string&)> tell_troubles(std::string_view name) {
 int start(std::string_view name, const RunOptions& options, std::span<char* const> words) {
   const Environment environment = Environment::of_process();
   const Program program = find_program(options, environment);
+  if (options.backend == "mpi") return start_by_mpirun(options, program, environment);
   const int cores = usable_processors();
   Placement placement{.ranks_here = options.ranks > 0 ? options.ranks : cores,
                       .nodes = options.nodes,

@@ -1,12 +1,9 @@
-// tcp_connection_manager.cpp: epoll, reading, writing, and the end of connections.
+// tcp_connection_manager.cpp: opening, reading, writing, and the end of connections.
 // SPDX-License-Identifier: Apache-2.0
 #include "link/tcp_connection_manager.hpp"
 
 #include <fmt/format.h>
 #include <linux/sockios.h>
-#include <poll.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 
 #include <algorithm>
@@ -16,6 +13,8 @@
 
 #include <tutti/error.hpp>
 
+#include "link/tcp_frames.hpp"
+
 namespace tutti::link {
 
 namespace {
@@ -23,72 +22,64 @@ namespace {
 // Per connection and poll, so that no connection starves the others, and reading and writing alternate while data is in the cache.
 constexpr std::size_t budget_bytes = 1 << 20;
 
-UniqueFd made(int fd, const char* what) {
-  if (fd < 0) throw Error(fmt::format("cannot make {}: {}", what, wire::describe_system_error(errno)));
-  return UniqueFd(fd);
+// A connection that ends within the handshake may have been turned away because there were too many. Where the other rank is
+// gone, connecting again fails at once.
+constexpr int attempts_max = 4;
+// The oldest unauthenticated connection makes room for a new one only after this time: ranks need much less.
+constexpr Duration patience = std::chrono::seconds(1);
+// Of a bulk frame, as far as is known: what is read along with a payload, beyond its end, is then just the next head.
+constexpr std::size_t bulk_head_bytes = 16;
+
+std::size_t lookahead_of(const Connection& connection) {
+  return connection.is_bulk() && !connection.mine ? wire::frame_head_bytes + bulk_head_bytes : std::size_t{16} << 10;
+}
+
+TcpPoller::Side side_of(const Connection& connection) {
+  return connection.is_data() ? TcpPoller::Side::data : TcpPoller::Side::control;
 }
 
 }  // namespace
 
 ConnectionManager::ConnectionManager(Setup setup, ConnectionOwner& owner)
-    : setup_(std::move(setup)),
-      owner_(owner),
-      listener_socket_(std::move(setup_.listener)),
-      epoll_(made(epoll_create1(EPOLL_CLOEXEC), "an epoll instance")),
-      control_epoll_(made(epoll_create1(EPOLL_CLOEXEC), "an epoll instance")),
-      wake_all_(made(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "an eventfd")),
-      wake_control_(made(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "an eventfd")) {
-  epoll_event nested{.events = EPOLLIN, .data = {.ptr = &control_epoll_}};
-  epoll_event listener_socket{.events = EPOLLIN | EPOLLET, .data = {.ptr = &listener_socket_}};
-  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, control_epoll_.get(), &nested) != 0 ||
-      epoll_ctl(control_epoll_.get(), EPOLL_CTL_ADD, listener_socket_->fd(), &listener_socket) != 0) {
+    : setup_(std::move(setup)), owner_(owner), listener_socket_(std::move(setup_.listener)) {
+  if (!poller_.watch(listener_socket_->fd(), EPOLLIN | EPOLLET, &listener_socket_, TcpPoller::Side::control))
     throw Error(fmt::format("cannot watch the listening socket: {}", std::generic_category().message(errno)));
-  }
 }
 
 ConnectionManager::~ConnectionManager() = default;
 
 void ConnectionManager::watch(Connection& connection, int fd) {
-  epoll_event event{.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data = {.ptr = &connection}};
-  if (epoll_ctl((connection.is_data() ? epoll_ : control_epoll_).get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+  if (!poller_.watch(fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, &connection, side_of(connection)))
     fail(connection, fmt::format("epoll refuses the socket: {}", std::generic_category().message(errno)));
-  }
 }
 
 // Before the socket is closed: a forked child may keep it, and with it epoll's entry, alive.
 void ConnectionManager::unwatch(Connection& connection) {
   const int fd = connection.connecting ? connection.connecting->fd() : connection.socket.get();
-  if (fd >= 0) epoll_ctl((connection.is_data() ? epoll_ : control_epoll_).get(), EPOLL_CTL_DEL, fd, nullptr);
+  if (fd >= 0) poller_.unwatch(fd, side_of(connection));
 }
 
 void ConnectionManager::make_ready(Connection& connection) {
   if (!std::exchange(connection.ready, true)) ready_.push_back(&connection);
-  (connection.is_data() ? data_waits_ : control_waits_) = true;
+  poller_.mark_work(side_of(connection));
 }
 
-void ConnectionManager::gather(const UniqueFd& epoll) {
-  std::array<epoll_event, 64> events;
-  const int count = epoll_wait(epoll.get(), events.data(), static_cast<int>(events.size()), 0);
-  for (int i = 0; i < count; ++i) {
-    const epoll_event& event = events[static_cast<std::size_t>(i)];
-    if (event.data.ptr == &control_epoll_) {
-      gather(control_epoll_);
-      continue;
-    }
-    if (event.data.ptr == &listener_socket_) {
+void ConnectionManager::find_ready() {
+  poller_.look([this](void* owner, std::uint32_t events) {
+    if (owner == &listener_socket_) {
       may_accept_ = true;
-      continue;
+      return;
     }
-    Connection& connection = *static_cast<Connection*>(event.data.ptr);
-    connection.readable |= (event.events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
-    connection.hung_up |= (event.events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
-    connection.writable |= (event.events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0;
+    Connection& connection = *static_cast<Connection*>(owner);
+    connection.readable |= (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
+    connection.hung_up |= (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
+    connection.writable |= (events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0;
     make_ready(connection);
-  }
+  });
 }
 
 bool ConnectionManager::work() {
-  gather(epoll_);
+  find_ready();
   if (may_accept_) accept_pending();
   bool moved = false;
   working_.swap(ready_);
@@ -97,61 +88,28 @@ bool ConnectionManager::work() {
     moved |= step(*connection);
   }
   working_.clear();
-  if (half_open_count_ > 0) expire_pending();
+  if (counts_.half_open > 0) expire_pending();
   publish_work();
   return moved;
 }
 
 void ConnectionManager::publish_work() {
-  const bool data =
-      std::any_of(ready_.begin(), ready_.end(), [](const Connection* connection) { return connection->is_data(); });
-  const bool control =
-      std::any_of(ready_.begin(), ready_.end(), [](const Connection* connection) { return !connection->is_data(); });
-  data_waits_ = data;
-  control_waits_ = control || !failures_.empty();
+  const auto is_data = [](const Connection* connection) { return connection->is_data(); };
   TimePoint deadline = TimePoint::max();
-  if (half_open_count_ > 0) {
+  if (counts_.half_open > 0) {
     for (const auto& connection : all_) {
       if (!connection->mine && connection->state == Connection::State::handshaking)
         deadline = std::min(deadline, connection->deadline);
     }
   }
-  next_deadline_ns_ = deadline.time_since_epoch().count();
-}
-
-// An epoll is readable as long as it holds events that no work() has taken.
-void ConnectionManager::wait(TimePoint until, Transport::Events events) {
-  const bool all = events == Transport::Events::all;
-  const UniqueFd& wake = all ? wake_all_ : wake_control_;
-  std::array<pollfd, 2> watched{pollfd{.fd = (all ? epoll_ : control_epoll_).get(), .events = POLLIN, .revents = 0},
-                                pollfd{.fd = wake.get(), .events = POLLIN, .revents = 0}};
-  until = std::min(until, TimePoint(Duration(next_deadline_ns_.load())));
-  Duration left = std::max(until - setup_.clock.now(), Duration::zero());
-  if (control_waits_ || (all && data_waits_)) left = Duration::zero();
-  const timespec timeout{.tv_sec = left.count() / 1'000'000'000, .tv_nsec = left.count() % 1'000'000'000};
-  ppoll(watched.data(), watched.size(), until == TimePoint::max() && left > Duration::zero() ? nullptr : &timeout,
-        nullptr);
-  eventfd_t ignored = 0;
-  if ((watched[1].revents & POLLIN) != 0) eventfd_read(wake.get(), &ignored);
-}
-
-void ConnectionManager::wake() {
-  eventfd_write(wake_all_.get(), 1);
-  eventfd_write(wake_control_.get(), 1);
+  poller_.set_waiting(std::ranges::any_of(ready_, is_data), !std::ranges::all_of(ready_, is_data) || !failures_.empty(),
+                      deadline);
 }
 
 bool ConnectionManager::step(Connection& connection) {
-  switch (connection.state) {
-    case Connection::State::connecting: return connect_step(connection);
-    case Connection::State::handshaking: return handshake_step(connection);
-    case Connection::State::open: return open_step(connection);
-    case Connection::State::closed: break;
-  }
-  return false;
-}
-
-bool ConnectionManager::open_step(Connection& connection) {
-  bool moved = connection.writable && flush(connection);
+  if (connection.state == Connection::State::connecting) return connect_step(connection);
+  if (connection.state == Connection::State::handshaking) return handshake_step(connection);
+  bool moved = connection.is_open() && connection.writable && flush(connection);
   if (connection.is_open() && connection.readable)
     moved |= read(connection, {.budget_bytes = budget_bytes, .to_the_end = connection.hung_up});
   return moved;
@@ -218,7 +176,7 @@ bool ConnectionManager::flush(Connection& connection) {
 void ConnectionManager::fail(Connection& connection, std::string reason) {
   if (connection.state == Connection::State::closed) return;
   const bool accepted = !connection.mine && connection.state == Connection::State::handshaking;
-  if (accepted) --half_open_count_;
+  if (accepted) --counts_.half_open;
   unwatch(connection);
   connection.state = Connection::State::closed;
   connection.connecting.reset();
@@ -227,7 +185,7 @@ void ConnectionManager::fail(Connection& connection, std::string reason) {
   any_closed_ = true;
   if (reason.empty() || accepted) return;
   failures_.push_back({&connection, std::move(reason)});
-  mark_work();
+  poller_.mark_work(TcpPoller::Side::control);
 }
 
 void ConnectionManager::sweep() {
@@ -240,16 +198,184 @@ void ConnectionManager::sweep() {
   std::erase_if(all_, is_over);
 }
 
-bool ConnectionManager::is_acknowledged(const Connection& connection) {
+bool is_acknowledged(const Connection& connection) {
   int waiting_bytes = 0;
   return !connection.is_open() || ioctl(connection.socket.get(), SIOCOUTQ, &waiting_bytes) != 0 || waiting_bytes == 0;
 }
 
 void ConnectionManager::stop_listening() {
   if (!listener_socket_) return;
-  epoll_ctl(control_epoll_.get(), EPOLL_CTL_DEL, listener_socket_->fd(), nullptr);
+  poller_.unwatch(listener_socket_->fd(), TcpPoller::Side::control);
   listener_socket_.reset();
   may_accept_ = false;
+}
+
+// ---- opening: connecting, accepting, and the handshake in between
+//
+// This rank waits without limit for the answer of a rank it connects to, which may be busy computing; calls have
+// deadlines of their own. Unauthenticated connections have a deadline, and there is a limit on how many.
+
+Connection& ConnectionManager::open(const ConnectionPurpose& purpose, const wire::Address& address) {
+  Connection& connection = *all_.emplace_back(std::make_unique<Connection>());
+  connection.purpose = purpose;
+  connection.mine = true;
+  connection.peer = purpose.to;
+  connection.address = address;
+  start_connecting(connection);
+  return connection;
+}
+
+void ConnectionManager::start_connecting(Connection& connection) try {
+  ++connection.attempts;
+  connection.state = Connection::State::connecting;
+  connection.readable = connection.writable = connection.hung_up = false;
+  wire::SocketOptions options = setup_.socket;
+  // Within one machine there is no path to probe, and the pacing of bbr costs a fifth of the bandwidth.
+  if (options.congestion_control.empty() && connection.address.is_loopback()) options.congestion_control = "reno";
+  connection.connecting.emplace(connection.address, options);
+  make_ready(connection);
+  if (connection.connecting->fd() >= 0) watch(connection, connection.connecting->fd());
+} catch (const Error& error) {
+  fail(connection, error.what());
+}
+
+bool ConnectionManager::connect_step(Connection& connection) {
+  switch (connection.connecting->check()) {
+    case wire::Connecting::State::pending: return false;
+    case wire::Connecting::State::failed:
+      fail(connection, "connecting failed: " + std::generic_category().message(connection.connecting->error()));
+      return true;
+    case wire::Connecting::State::connected: break;
+  }
+  connection.socket = connection.connecting->take();
+  connection.connecting.reset();
+  connection.state = Connection::State::handshaking;
+  connection.handshake = std::make_unique<wire::Handshake>(wire::Handshake::Setup{
+      .role = wire::Handshake::Role::initiator, .secret = setup_.secret, .purpose = connection.purpose.encode()});
+  connection.readable = connection.writable = true;
+  handshake_step(connection);
+  return true;
+}
+
+bool ConnectionManager::handshake_step(Connection& connection) {
+  wire::Handshake& handshake = *connection.handshake;
+  std::array<std::byte, 256> buffer;
+  bool moved = false;
+  for (;;) {
+    wire::Transfer step;
+    if (!handshake.output().empty()) {
+      step = wire::write_some(connection.socket.get(), handshake.output());
+      handshake.sent(step.bytes);
+    } else if (handshake.state() == wire::Handshake::State::running) {
+      step = wire::read_some(connection.socket.get(),
+                             std::span(buffer).first(std::min(handshake.wanted(), buffer.size())));
+      handshake.feed(std::span(buffer).first(step.bytes));
+    } else {
+      break;
+    }
+    if (step.closed()) {
+      retry_or_fail(connection, "the connection ended in the handshake: " + step.reason());
+      return true;
+    }
+    if (!step.moved()) return moved;
+    moved = true;
+  }
+  if (handshake.state() == wire::Handshake::State::failed) {
+    connection.mine ? fail(connection, handshake.error()) : turn_away(connection);
+  } else {
+    handshake_done(connection);
+  }
+  return true;
+}
+
+void ConnectionManager::retry_or_fail(Connection& connection, std::string reason) {
+  if (!connection.mine) return turn_away(connection);
+  if (connection.attempts >= attempts_max) return fail(connection, std::move(reason));
+  unwatch(connection);
+  connection.handshake.reset();
+  connection.socket.reset();
+  start_connecting(connection);
+}
+
+void ConnectionManager::handshake_done(Connection& connection) {
+  if (!connection.mine) {
+    const auto purpose = ConnectionPurpose::decode(connection.handshake->peer_purpose());
+    if (purpose) {
+      connection.purpose = *purpose;
+      connection.peer = purpose->from;
+    }
+    if (!purpose || !owner_.admit(connection)) return turn_away(connection);
+    --counts_.half_open;
+    if (purpose->kind == ConnectionKind::stream) {
+      unwatch(connection);
+      connection.state = Connection::State::open;
+      watch(connection, connection.socket.get());
+      if (!connection.is_open()) return;
+    }
+  }
+  connection.handshake.reset();
+  connection.state = Connection::State::open;
+  connection.input.emplace(lookahead_of(connection));
+  // The edge may have come during the handshake.
+  connection.readable = connection.writable = true;
+  make_ready(connection);
+  owner_.connection_opened(connection);
+}
+
+// An unauthenticated connection takes a descriptor that the program may need: only so many, as there are.
+bool ConnectionManager::is_full() const {
+  return counts_.half_open >= std::min(setup_.half_open_max, wire::descriptors_for_unauthenticated());
+}
+
+void ConnectionManager::accept_pending() {
+  while (!is_full()) {
+    std::optional<wire::Accepted> accepted = listener_socket_->accept();
+    if (!accepted) {
+      may_accept_ = false;
+      if (listener_socket_->dropped() > 0 && !std::exchange(told_of_drops_, true))
+        setup_.log.warn("a connection was turned away, perhaps of a rank: {}", wire::describe_system_error(EMFILE));
+      return;
+    }
+    Connection& connection = *all_.emplace_back(std::make_unique<Connection>());
+    connection.state = Connection::State::handshaking;
+    connection.socket = std::move(accepted->socket);
+    connection.address = accepted->peer;
+    connection.deadline = deadline_after(setup_.clock.now(), setup_.handshake_timeout);
+    connection.handshake = std::make_unique<wire::Handshake>(
+        wire::Handshake::Setup{.role = wire::Handshake::Role::acceptor, .secret = setup_.secret});
+    ++counts_.half_open;
+    watch(connection, connection.socket.get());
+    make_ready(connection);
+  }
+}
+
+// After their bytes were read, so that a rank that was busy itself does not blame others for it.
+void ConnectionManager::expire_pending() {
+  const TimePoint now = setup_.clock.now();
+  const bool full = may_accept_ && is_full();
+  for (std::size_t i = 0; i < all_.size(); ++i) {
+    Connection& connection = *all_[i];
+    if (connection.mine || connection.state != Connection::State::handshaking) continue;
+    const TimePoint deadline = full ? connection.deadline - setup_.handshake_timeout + patience : connection.deadline;
+    if (now >= deadline) turn_away(connection);
+  }
+}
+
+void ConnectionManager::turn_away(Connection& connection) {
+  ++counts_.turned_away;
+  fail(connection, {});
+}
+
+void ConnectionManager::abandon() {
+  for (const auto& connection : all_) {
+    connection->state = Connection::State::closed;
+    connection->connecting.reset();
+    connection->socket.reset();
+  }
+  any_closed_ = true;
+  listener_socket_.reset();
+  may_accept_ = false;
+  poller_.abandon();
 }
 
 }  // namespace tutti::link

@@ -2,10 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <cstddef>
-#include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,8 +13,8 @@
 #include <tutti/link.hpp>
 
 #include "base/log.hpp"
-#include "base/unique_fd.hpp"
 #include "link/tcp_connection.hpp"
+#include "link/tcp_poller.hpp"
 #include "wire/secret.hpp"
 
 namespace tutti::link {
@@ -33,6 +30,9 @@ class ConnectionOwner : public FrameSink {
  protected:
   ~ConnectionOwner() = default;
 };
+
+// The other machine's kernel has all that was written.
+[[nodiscard]] bool is_acknowledged(const Connection& connection);
 
 // Connections are edge-triggered: what epoll said is kept in the connection until a read or write finds nothing more to do. A connection
 // that fails is reported by take_failures(), never from inside a call, and stays in place until sweep().
@@ -63,12 +63,8 @@ class ConnectionManager {
 
   // Works on the connections where something happened. True if anything moved.
   bool work();
-  // Sleeps until there is work, wake() or `until`. From any thread, while another one works; takes nothing away from it.
-  void wait(TimePoint until, Transport::Events events);
-  // Ends a wait that is under way, or the next one: of each kind of events one.
-  void wake();
-  // There is something to do that no socket tells.
-  void mark_work() { data_waits_ = control_waits_ = true; }
+  // For wait(), wake(), and to say that there is something to do that no socket tells.
+  [[nodiscard]] TcpPoller& poller() { return poller_; }
 
   // Ends a connection. `reason` is reported once by take_failures(), unless it is empty.
   void fail(Connection& connection, std::string reason);
@@ -77,22 +73,21 @@ class ConnectionManager {
     std::string reason;
   };
   std::vector<Failure> take_failures() { return std::exchange(failures_, {}); }
-  // The other machine's kernel has all that was written.
-  [[nodiscard]] static bool is_acknowledged(const Connection& connection);
   // Frees the connections that ended and that no peer points at. After take_failures.
   void sweep();
 
   [[nodiscard]] const std::vector<std::unique_ptr<Connection>>& all() const { return all_; }
-  [[nodiscard]] std::size_t half_open_count() const { return half_open_count_; }
-  [[nodiscard]] std::size_t turned_away_count() const { return turned_away_count_; }  // unauthenticated connections
+  // Connections that have yet to prove themselves, and those that could not.
+  struct Counts {
+    std::size_t half_open = 0, turned_away = 0;
+  };
+  [[nodiscard]] const Counts& counts() const { return counts_; }
   void stop_listening();
   // In a forked child: closes every descriptor and leaves the parent's connections alone.
   void abandon();
 
  private:
-  static constexpr std::int64_t no_deadline = std::numeric_limits<std::int64_t>::max();
-
-  void gather(const UniqueFd& epoll);
+  void find_ready();
   void publish_work();
   void watch(Connection& connection, int fd);
   void unwatch(Connection& connection);
@@ -106,25 +101,19 @@ class ConnectionManager {
   bool handshake_step(Connection& connection);
   void retry_or_fail(Connection& connection, std::string reason);
   void start_connecting(Connection& connection);
-  bool open_step(Connection& connection);
   void handshake_done(Connection& connection);
   bool read(Connection& connection, const Input::Limits& limits);
 
   Setup setup_;
   ConnectionOwner& owner_;
   std::optional<wire::Listener> listener_socket_;
-  // The listening socket, unauthenticated connections and control connections are watched by an epoll of their own, which the other one watches: a look at
-  // one sees everything, and a wait can be for control alone.
-  UniqueFd epoll_, control_epoll_;
-  UniqueFd wake_all_, wake_control_;
+  TcpPoller poller_;
   std::vector<std::unique_ptr<Connection>> all_;
   std::vector<Connection*> ready_, working_;
   std::vector<Failure> failures_;
   bool may_accept_ = false;  // somebody may wait to be accepted
   bool any_closed_ = false;
-  std::atomic<bool> data_waits_ = false, control_waits_ = false;  // what a wait must not sleep over
-  std::atomic<std::int64_t> next_deadline_ns_ = no_deadline;      // of a unauthenticated connection
-  std::size_t half_open_count_ = 0, turned_away_count_ = 0;
+  Counts counts_;
   bool told_of_drops_ = false;  // of connections, for want of descriptors
 };
 

@@ -156,7 +156,7 @@ bool TcpLink::poll() {
 }
 
 bool TcpLink::wait(TimePoint until, Transport::Events events) {
-  connections_.wait(until, events);
+  connections_.poller().wait(until, events, clock_);
   return true;
 }
 
@@ -325,7 +325,7 @@ void TcpLink::work_until(TimePoint deadline, Unfinished unfinished) {
     const TimePoint now = clock_.now();
     if (now >= deadline) return;
     // An acknowledgement makes no event: look again soon.
-    connections_.wait(std::min(deadline, now + std::chrono::milliseconds(1)), Transport::Events::all);
+    connections_.poller().wait(std::min(deadline, now + std::chrono::milliseconds(1)), Transport::Events::all, clock_);
     connections_.work();
     settle_failures();
   }
@@ -340,7 +340,7 @@ void TcpLink::close(TimePoint deadline) {
     if (connection->is_open()) say_goodbye(*connection);
   }
   work_until(deadline, [](const Connection& connection) { return connection.is_open() && !connection.output.empty(); });
-  work_until(deadline, [](const Connection& connection) { return !ConnectionManager::is_acknowledged(connection); });
+  work_until(deadline, [](const Connection& connection) { return !is_acknowledged(connection); });
   connections_.stop_listening();
   for (TcpPeer& peer : peers_) {
     if (!peer.is_gone()) disconnect(peer, TcpPeer::Standing::parted);
@@ -351,8 +351,8 @@ void TcpLink::close(TimePoint deadline) {
 
 TcpLink::Statistics TcpLink::statistics() const {
   return {.connection_count = connections_.all().size(),
-          .half_open_count = connections_.half_open_count(),
-          .turned_away_count = connections_.turned_away_count()};
+          .half_open_count = connections_.counts().half_open,
+          .turned_away_count = connections_.counts().turned_away};
 }
 
 }  // namespace tutti::link

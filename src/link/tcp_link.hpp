@@ -58,7 +58,7 @@ class TcpLink final : public Network, private ConnectionOwner {
   void attach(int peer) override;
   bool heard_from(int peer) override;
   bool wait(TimePoint until, Transport::Events events) override;
-  void wake() override { connections_.wake(); }
+  void wake() override { connections_.poller().wake(); }
   void close(TimePoint deadline) override;
 
   struct Statistics {

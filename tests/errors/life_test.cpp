@@ -61,6 +61,21 @@ TEST(Life, AWorkThatAnExceptionDropsEndsBeforeItsMemoryGoes) {
               Each(0));
 }
 
+// A rank that has left is ahead of one that has yet to make the same calls. One that refuses its call catches up, too.
+TEST(Life, ACallThatAllRanksRefuseLetsThemLeaveOneAfterTheOther) {
+  RankLives lives(2);
+  EXPECT_THAT(lives.run([&](Group& world) {
+    if (world.rank() == 1) lives.wait_for("left");
+    std::vector<int> data(2, 1);
+    const Outcome refused = outcome_of([&] { world.all_reduce(data, {.op = Op::mean}); });
+    if (refused.kind != Kind::invalid_argument) return wrong_status;
+    finalize();  // throws what differed
+    lives.mark("left");
+    return 0;
+  }),
+              Each(0));
+}
+
 // What a binding does when a handler of its language raises: the wait is left, and the memory is the caller's again.
 TEST(Life, AReceiveThatIsInterruptedLeavesItsMessageToTheNextAndItsMemoryAlone) {
   RankLives lives(2);

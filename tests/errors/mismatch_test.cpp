@@ -3,9 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <barrier>
+#include <memory>
+#include <thread>
 #include <vector>
 
+#include "base/line_writer.hpp"
 #include "outcomes.hpp"
+#include "store/memory_store.hpp"
 
 namespace tutti::contract {
 namespace {
@@ -227,6 +232,49 @@ TEST(Mismatch, BreaksOnlyItsOwnGroup) {
     g.all_reduce(y);
     EXPECT_EQ(y[0], 3.0f);
   });
+}
+
+TEST(Mismatch, OfACallThatWaitsForNobodyAndIsMadeAfterAMemberLeftIsNotSilent) {
+  // Once rank 1 is gone, rank 0 knows how many calls it took part in. The root of a small broadcast is through at once.
+  for (const std::string_view backend : {"shm", "native"}) {
+    testing::internal::CaptureStderr();
+    const std::shared_ptr<Store> store = memory_store();
+    const WorldOptions options{.size = 2, .timeout = std::chrono::seconds(20)};
+    std::thread leaver([&] { join_as_thread(options, 1, store, std::string(backend)); });
+    Outcome outcome;
+    {
+      Group group = join_as_thread(options, 0, store, std::string(backend));
+      leaver.join();
+      std::vector<float> x(10);
+      outcome = outcome_of([&] { group.broadcast(x); });
+    }
+    LineWriter::of_stderr().flush(std::chrono::seconds(10));
+    const std::string log = testing::internal::GetCapturedStderr();
+    EXPECT_THAT(outcome.text + log, HasSubstr("every rank of a group must make the same calls in the same order"))
+        << backend;
+  }
+}
+
+TEST(Mismatch, FartherBackThanCallsAreComparedOneByOneIsNotSilent) {
+  // Over TCP arrays of no elements send nothing, and only the goodbyes can tell; ranks send each other their latest 256 calls.
+  testing::internal::CaptureStderr();
+  const std::shared_ptr<Store> store = memory_store();
+  const WorldOptions options{.size = 2, .timeout = std::chrono::seconds(20)};
+  std::barrier ready(2);
+  const auto live = [&](int rank) {
+    Group group = join_as_thread(options, rank, store, "native");
+    ready.arrive_and_wait();
+    std::vector<float> floats;
+    std::vector<double> doubles;
+    rank == 0 ? group.gather(floats, floats) : group.gather(doubles, doubles);
+    for (int i = 0; i < 300; ++i) group.gather(floats, floats);
+  };
+  {
+    const std::jthread other(live, 1);
+    live(0);
+  }
+  LineWriter::of_stderr().flush(std::chrono::seconds(10));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("did not make the same calls"));
 }
 
 }  // namespace

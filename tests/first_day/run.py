@@ -29,8 +29,9 @@ def expectations_of(text):
 
 
 def run_program(path):
-    """On one rank: what it printed, and the line that it ended with, if it ended with an error."""
-    said, error = io.StringIO(), None
+    """On one rank: what it printed, the line that it ended with, if it ended with an error, and the error of leaving the
+    job then: whatever a program does wrong, its ranks can leave."""
+    said, error, leaving = io.StringIO(), None, None
     main = sys.modules["__main__"]
     main.__dict__["__file__"] = path
     try:
@@ -38,9 +39,11 @@ def run_program(path):
             exec(compile(pathlib.Path(path).read_text(), path, "exec"), main.__dict__)
     except Exception as reason:
         error = "".join(traceback.format_exception_only(reason)).strip()
-        with contextlib.suppress(tutti.Error):  # as at the end of a program that failed: the first error is what counts
+        try:
             tutti.finalize()
-    return said.getvalue().splitlines(), error
+        except tutti.Error as reason:
+            leaving = repr(reason)
+    return said.getvalue().splitlines(), error, leaving
 
 
 def matches(line, pattern):
@@ -51,13 +54,15 @@ def what_is_wrong(path):
     """Nothing, or a text for people."""
     ranks, printed, errors = expectations_of(path.read_text())
     outcomes = tutti.spawn(run_program, ranks, (str(path),), timeout=SECONDS, start_method="fork")
-    for rank, (_, error) in enumerate(outcomes):
+    for rank, (_, error, leaving) in enumerate(outcomes):
         wanted = errors.get(f"rank {rank}", errors.get("every rank"))
         if wanted is None and error is not None and (printed is not None or not errors):
             return f"rank {rank} ended with: {error}"
         if wanted is not None and not matches(error, wanted):
             return f"rank {rank} should have ended with: {wanted}\nit ended with: {error}"
-    lines = sorted(line for said, _ in outcomes for line in said)
+        if leaving is not None:
+            return f"rank {rank} left the job with: {leaving}"
+    lines = sorted(line for said, *_ in outcomes for line in said)
     if printed is not None and lines != sorted(printed):
         return "it should have printed:\n" + "\n".join(sorted(printed)) + "\nit printed:\n" + "\n".join(lines)
     return ""

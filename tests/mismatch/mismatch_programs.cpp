@@ -33,6 +33,7 @@ constexpr const char* usage =
     "  Runs N programs (300) with the seeds from S on (1). --replay runs one, and tells its calls and its log.\n";
 constexpr std::size_t violations_told = 3;
 constexpr auto program_limit = std::chrono::seconds(90);  // several calls may miss their deadline one after the other
+constexpr std::size_t log_told = 4000;  // bytes of a bad program's log: what is rare may not come again in a replay
 
 struct Options {
   std::uint64_t seeds = 300, first = 1;
@@ -94,6 +95,7 @@ std::string run_seed(std::uint64_t seed, bool tells_all) {
     report += fmt::format("  {}: {}\n", violations[i].rule, violations[i].text);
   if (violations.size() > violations_told && !tells_all)
     report += fmt::format("  … and {} more\n", violations.size() - violations_told);
+  if (!violations.empty() && !tells_all) report += fmt::format("  its log:\n{}\n", log.substr(0, log_told));
   report.push_back('\0');
   return report;
 }

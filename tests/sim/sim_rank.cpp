@@ -80,7 +80,7 @@ void SimRank::enter_group(Course& course, std::uint64_t id) {
                    .id = id,
                    .world_of = members,
                    .node_of = nodes_of(around_.scenario.cluster, members)};
-  course.core = std::make_shared<GroupCore>(runtime_, std::move(facts), runtime_->table());
+  course.core = std::make_shared<GroupCore>(runtime_, std::move(facts), runtime_->parts().table);
   course.next_at = now() + course.script->thinking_time(0, rank_);
 }
 
@@ -176,7 +176,7 @@ bool SimRank::deviate(Course& course) {
     course.stopped = true;
     return true;
   }
-  if (deviation(course, Deviation::Kind::abort) != nullptr && !course.core->is_broken()) {
+  if (deviation(course, Deviation::Kind::abort) != nullptr && !course.core->parts().failure.is_broken()) {
     course.core->abort("the script says so");
   }
   return false;
@@ -203,13 +203,13 @@ void SimRank::make_call(Course& course) {
   record.side = std::make_unique<Side>(call, course.core->facts().rank, course.core->facts().size);
   try {
     const auto operation = start(course, record);
-    record.cause = course.core->call_text(*operation);  // until it ends: how its errors begin
+    record.cause = course.core->parts().state.names.call(*operation);  // until it ends: how its errors begin
     const auto note = [this, &course, &record](const std::exception_ptr& error) { note_end(course, record, error); };
     if (!operation->then(note)) note(operation->error());
     course.under_way.push_back({operation, &record});
   } catch (const std::exception&) {
     note_end(course, record, std::current_exception());
-    course.stopped = course.core->is_broken();
+    course.stopped = course.core->parts().failure.is_broken();
   }
 }
 
@@ -226,7 +226,7 @@ std::shared_ptr<Operation> SimRank::start(Course& course, Record& record) {
 void SimRank::note_end(Course& course, Record& record, const std::exception_ptr& error) {
   if (++record.endings > 1) return;
   record.ended = now();
-  record.group_broken = course.core->is_broken();
+  record.group_broken = course.core->parts().failure.is_broken();
   const std::string call = std::exchange(record.cause, {});
   const auto note = [&](Outcome outcome, const std::exception& what) {
     record.outcome = outcome;

@@ -18,6 +18,7 @@
 
 #include "group/core.hpp"
 #include "group/runtime.hpp"
+#include "messages/forwarding_transport.hpp"
 #include "messages/simulated_cluster.hpp"
 #include "world.hpp"
 
@@ -74,40 +75,24 @@ class OnOneCore {
 };
 
 /// The cluster's endpoint, as something a Runtime can own; sleeping gives the baton back.
-class FiberTransport final : public Transport {
+class FiberTransport final : public messages::ForwardingTransport {
  public:
   /// Where a body sleeps, and until when.
   struct Sleep {
     Fiber* fiber = nullptr;  // the body that runs on this rank, or none
     TimePoint until = TimePoint::min();
   };
-  FiberTransport(Transport& endpoint, Sleep& sleep) : endpoint_(endpoint), sleep_(sleep) {}
+  FiberTransport(Transport& endpoint, Sleep& sleep) : ForwardingTransport(endpoint), sleep_(sleep) {}
 
-  [[nodiscard]] std::string_view name() const override { return endpoint_.name(); }
-  [[nodiscard]] int rank() const override { return endpoint_.rank(); }
-  [[nodiscard]] int size() const override { return endpoint_.size(); }
-  void listen(TransportListener* listener) override { endpoint_.listen(listener); }
-  void send(Transfer& transfer) override { endpoint_.send(transfer); }
-  void recv(Transfer& transfer) override { endpoint_.recv(transfer); }
-  void cancel(Transfer& transfer) override { endpoint_.cancel(transfer); }
-  void give_back(Transfer& receive) override { endpoint_.give_back(receive); }
-  void forget(std::uint64_t group, std::uint64_t up_to) override { endpoint_.forget(group, up_to); }
-  void post(int peer, std::span<const std::byte> message) override { endpoint_.post(peer, message); }
-  void attach(int peer) override { endpoint_.attach(peer); }
-  bool poll() override { return endpoint_.poll(); }
   void wait(TimePoint until, Events events) override {
     endpoint_.wait(until, events);
     sleep_.until = until;
     if (sleep_.fiber != nullptr) sleep_.fiber->pause();
   }
-  void wake() override { endpoint_.wake(); }
   bool heard_from(int peer) override { return endpoint_.heard_from(peer); }
   [[nodiscard]] bool is_flushed() const override { return endpoint_.is_flushed(); }
-  void close(TimePoint deadline) override { endpoint_.close(deadline); }
-  void abandon() override { endpoint_.abandon(); }
 
  private:
-  Transport& endpoint_;
   Sleep& sleep_;
 };
 
@@ -171,7 +156,7 @@ class SimulatedWorld final : public World {
     }
     if (node_count(options) > 1) facts.node_of = parts.node_of;
     rank.runtime = std::make_shared<Runtime>(std::move(parts));
-    rank.world = Group(std::make_shared<GroupCore>(rank.runtime, std::move(facts), rank.runtime->table()));
+    rank.world = Group(std::make_shared<GroupCore>(rank.runtime, std::move(facts), rank.runtime->parts().table));
     rank.runtime->start();
   }
 

@@ -14,7 +14,7 @@ import time
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
-from pool import RankPool
+from rank_pool import RankPool
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TEST_SECONDS = 120

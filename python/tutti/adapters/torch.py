@@ -16,7 +16,10 @@ from ..torch.verbs import apply, refuse_gradients  # noqa: F401
 
 for _type in (torch.Tensor, torch.nn.Parameter):
     _native.serve(_type, apply)
-_native.serve_trees([torch.Tensor, torch.nn.Parameter], makes=torch.Tensor)
+# "Unsafe": the parts are no views of each other to autograd. Nor are they here: nobody else has the whole.
+_native.serve_trees(
+    [torch.Tensor, torch.nn.Parameter], makes=torch.Tensor, split=torch.unsafe_split_with_sizes
+)
 
 overlaps = True  # several calls may be under way at once
 

@@ -97,7 +97,6 @@ class _RecordedCollective(torch.autograd.Function):
     """The same for a call that the core has run already, and whose gradient is a call and no more."""
 
     forward = staticmethod(_native.record_forward)
-    setup_context = staticmethod(torch.autograd.Function.setup_context)  # torch looks it up in every call: found at once
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor, _: torch.Tensor) -> tuple:
@@ -107,6 +106,17 @@ class _RecordedCollective(torch.autograd.Function):
         shape = recorded.input_shape
         return pull_back(recorded.call, recorded.adjoint, recorded.group, gradient, shape, None, None, runner), None
 
+
+def _found_at_once(function: type) -> None:
+    """torch looks up attributes of the class in every call, by names that it makes anew, so that Python has to search all
+    classes above: what they have is written into the class itself."""
+    for base in function.__mro__[1:-1]:
+        for name, value in vars(base).items():
+            if not name.startswith("__") and name not in vars(function):
+                setattr(function, name, value)
+
+
+_found_at_once(_RecordedCollective)
 
 # Past Function.apply, which looks for transforms of torch.func and for defaults of setup_context: here are none.
 record = super(torch.autograd.Function, _RecordedCollective).apply

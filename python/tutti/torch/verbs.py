@@ -20,6 +20,10 @@ _PLAIN_TYPES = frozenset({torch.Tensor, torch.nn.Parameter})
 _modes = torch._C._len_torch_dispatch_stack
 _grad_enabled = torch.is_grad_enabled
 
+def _any_requires_grad(*tensors: torch.Tensor) -> bool:
+    return any(tensor.requires_grad for tensor in tensors)
+
+
 # Blocking calls on plain tensors are served by the core (python/bindings/tensor.cpp) by these.
 _native.serve_tensors(
     {
@@ -28,7 +32,8 @@ _native.serve_tensors(
         "modes": _modes,
         "transforms": torch._C._are_functorch_transforms_active,
         "grad_enabled": _grad_enabled,
-        "new_thread": torch.Tensor,  # without elements; the quickest way to make a tensor
+        "any_requires_grad": getattr(torch._C, "_any_requires_grad", _any_requires_grad),
+        "new_thread": torch.empty(0).detach,  # the quickest way to make a tensor without elements
         "written": written,
         "record": record,
     }

@@ -1,0 +1,66 @@
+// message.hpp: point-to-point calls of a group.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include <tutti/transport.hpp>
+
+#include "group/parts.hpp"
+#include "group/waiting.hpp"
+
+namespace tutti {
+
+/// A message as the caller asked for it.
+struct MessageTerms {
+  Verb verb = Verb::send;
+  View data;
+  int peer = 0;
+  std::uint32_t tag = 0;
+  Duration timeout{};
+  bool differentiated = false;   // both ends have to say the same
+  BlockingHook* hook = nullptr;  // of one that blocks
+};
+
+class GroupMessages {
+ public:
+  /// `group` owns this, and is kept by the operations.
+  GroupMessages(GroupCore& group, GroupParts& parts)
+      : group_(group),
+        facts_(parts.state.facts),
+        runtime_(parts.state.runtime.get()),
+        running_(parts.running),
+        failure_(parts.failure) {}
+
+  /// Throws what is wrong with the message, as far as this rank can know.
+  void check(const MessageTerms& message) const;
+  std::shared_ptr<Operation> launch(const MessageTerms& message);
+  /// A blocking one. Null: it is over, as small ones between local peers often are, and `source` is whom it came from.
+  enum class Waiting : std::uint8_t { not_at_all, within_spin_budget };
+  std::shared_ptr<Operation> try_message(const MessageTerms& message, int& source, Waiting waiting);
+  /// Ends the operations whose transfers are over.
+  void advance();
+  /// All members are local peers: a message may be over before anyone need wait.
+  void set_all_local() { all_are_local_ = true; }
+
+ private:
+  std::shared_ptr<Operation> follow(std::shared_ptr<Operation> operation, Duration timeout);
+  void write_down(Operation& operation, const MessageTerms& message) const;
+  void address(Transfer& transfer, const MessageTerms& message, std::byte* memory) const;
+  void hand_over(Transfer& transfer, Verb verb);
+  void advance(Operation& operation);
+  void finish_receive(Operation& operation);
+
+  GroupCore& group_;
+  const GroupFacts& facts_;
+  Runtime* runtime_;
+  RunningOperations& running_;
+  GroupFailure& failure_;
+  bool all_are_local_ = false;
+  std::shared_ptr<Operation> message_;  // for the next blocking message; in no list as long as it need not wait
+  std::vector<std::shared_ptr<Operation>> news_;  // working memory
+};
+
+}  // namespace tutti

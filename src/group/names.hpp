@@ -1,0 +1,32 @@
+// names.hpp: a group, its ranks and its calls as messages to people name them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include <tutti/backend.hpp>
+
+namespace tutti {
+
+class Operation;
+class Runtime;
+
+class GroupNames {
+ public:
+  GroupNames(const GroupFacts& facts, const Runtime& runtime) : facts_(facts), runtime_(runtime) {}
+
+  /// "rank 1 of 4".
+  [[nodiscard]] std::string who() const;
+  /// "the world", "group 3f0a of ranks 0, 3-7".
+  [[nodiscard]] std::string group() const;
+  /// "rank 2 (host b)".
+  [[nodiscard]] std::string rank(int rank) const;
+  /// "all_reduce #412 (float32 × 1048576, sum)", "recv (float32 × 4, tag 3) from rank 1 in the world".
+  [[nodiscard]] std::string call(const Operation& operation) const;
+
+ private:
+  const GroupFacts& facts_;
+  const Runtime& runtime_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,339 @@
+// stall_watch.cpp: deadlines and stalls.
+// SPDX-License-Identifier: Apache-2.0
+#include "group/stall_watch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/environment.hpp"
+#include "group/runtime.hpp"
+
+namespace tutti {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration probe_after = 100ms;  // a call that waits longer asks those it waits for
+constexpr Duration probe_again_max = 1s;
+constexpr Duration follow_after = 5s;  // … and then those that these wait for, in turn
+// At a time: all ranks may wait, on a machine that is busy enough already. Who is about to be blamed is asked in any case.
+constexpr std::size_t probes_max = 8, last_probes_max = 128;
+// So few ranks are all asked at once, whatever they wait for: that costs little, and is known soonest.
+constexpr int few_ranks = 32;
+// So long before a deadline everybody is asked again: who is blamed must still be late.
+constexpr Duration last_question_min = 150ms, last_question_max = 1s;
+constexpr Duration answer_stale = 2500ms;  // an answer older than this counts as none
+
+Duration until_next_probe(Duration waited) { return std::clamp(waited / 2, probe_after, probe_again_max); }
+
+std::uint64_t stall_key(const Operation& operation) {
+  return operation.is_message() ? StallProbe::message_call : operation.request.signature.sequence;
+}
+
+}  // namespace
+
+Progress StallWatch::progress_of(const Operation& operation) const {
+  if (operation.call) return operation.call->progress();
+  if (!operation.is_message()) return {.how = "not begun", .step_count = 1};
+  Progress where{.how = fmt::format("message over {}", state_.runtime->transport().name()), .step_count = 1};
+  if (operation.peer >= 0) where.waiting_for = {operation.peer};
+  return where;
+}
+
+const Operation& StallWatch::what_holds_up(const Operation& operation) const {
+  return operation.is_message() || operation.call ? operation : *running_.collectives().oldest();
+}
+
+void StallWatch::look(TimePoint now) {
+  if (running_.has_failing() || somebody_left_ || now >= running_.earliest_deadline()) look_at_all(now);
+  if (!failure_.is_certain() && !running_.collectives().empty()) watch_oldest(now);
+  if (!failure_.is_certain() && !running_.messages().empty()) watch_messages(now);
+  looked_at_ = now;
+}
+
+void StallWatch::look_at_all(TimePoint now) {
+  TimePoint earliest = TimePoint::max();
+  const auto is_well = [&](Operation& operation) {
+    if (operation.ended()) return true;
+    if (operation.failing.empty() || !report_failing(operation, now)) {
+      earliest = std::min(earliest, operation.request.deadline);
+      if (now >= operation.request.deadline) {
+        time_out(operation, now);
+      } else if (somebody_left_ && operation.is_message()) {
+        probe(operation, progress_of(operation), probes_max);
+      }
+    }
+    return !failure_.is_certain();
+  };
+  const CallQueue& collectives = running_.collectives();
+  for (auto place = collectives.first(); place < collectives.end(); ++place) {
+    if (!is_well(*collectives.at(place))) return;
+  }
+  for (const auto& message : running_.messages().all()) {
+    if (!is_well(*message)) return;
+  }
+  running_.set_earliest_deadline(earliest);
+}
+
+// Those behind it wait for it, here or elsewhere: to ask about them would tell nothing more.
+void StallWatch::watch_oldest(TimePoint now) {
+  Operation& operation = *running_.collectives().oldest();
+  if (watched_sequence_ != operation.request.signature.sequence) {
+    watched_sequence_ = operation.request.signature.sequence;
+    watched_since_ = std::max(operation.started_at, looked_at_);
+  }
+  const Duration waited = now - watched_since_;
+  const Duration last_question = std::clamp(operation.timeout / 4, last_question_min, last_question_max);
+  // Also one that has just become the oldest: it has waited behind others, and its time is over as well.
+  const bool last_time =
+      running_.earliest_deadline() - now < last_question && now - operation.probed_at >= last_question;
+  const bool is_time = waited >= probe_after && now - operation.probed_at >= until_next_probe(waited);
+  if (!is_time && !last_time) return;
+  operation.probed_at = now;
+  probe(operation, progress_of(operation), last_time ? last_probes_max : probes_max);
+  if (!failure_.is_certain()) consider_warning(operation, now);
+}
+
+// The one that was started first stands for all; how long it has been the first, counts. To find it takes a look at each of them:
+// not often.
+void StallWatch::watch_messages(TimePoint now) {
+  if (now < next_message_watch_) return;
+  const auto& all = running_.messages().all();
+  Operation& operation = **std::ranges::min_element(all, {}, [](const auto& message) { return message->started_at; });
+  if (watched_message_ != operation.started_at) {
+    watched_message_ = operation.started_at;
+    message_watched_since_ = std::max(operation.started_at, messages_looked_at_);
+  }
+  messages_looked_at_ = now;
+  const Duration waited = now - message_watched_since_;
+  next_message_watch_ = now + until_next_probe(waited);
+  if (waited < probe_after) return;
+  probe(operation, progress_of(operation), probes_max);
+  if (!failure_.is_certain()) consider_warning(operation, now);
+}
+
+void StallWatch::member_left(int world_rank) {
+  somebody_left_ = true;
+  // Look again soon: the oldest call may wait for the one that left.
+  if (!running_.collectives().empty()) running_.collectives().oldest()->probed_at = TimePoint{};
+  agreement_.member_left(world_rank);
+}
+
+void StallWatch::probe(Operation& operation, const Progress& where, std::size_t limit) {
+  Runtime& runtime = *state_.runtime;
+  const std::uint64_t sequence = operation.request.signature.sequence;
+  for (const int rank : where.waiting_for) {
+    const int world = state_.world_rank(rank);
+    if (!runtime.directory().has_left(world)) continue;
+    if (operation.is_message()) {
+      // The transport knows when nothing more comes from it, if it has a link to it.
+      runtime.transport().attach(world);
+      continue;
+    }
+    const auto position = runtime.directory().position_when_leaving(world, state_.facts.id);
+    if (position && sequence >= position->calls) return agreement_.report_left(world, sequence);
+  }
+  std::vector<int> asked = where.waiting_for;
+  if (follows_chains(operation, runtime.clock().now())) asked = state_.stalls.involved(asked, stall_key(operation));
+  ask_some(asked, operation, limit);
+}
+
+// To compare signatures it is enough to ask those whom one waits for. Who is to blame is asked when it matters: before a report,
+// and before a deadline.
+bool StallWatch::follows_chains(const Operation& operation, TimePoint now) const {
+  if (state_.facts.size <= few_ranks) return true;
+  const Duration after = std::min({follow_after, operation.timeout / 2, state_.runtime->parts().stall_warning / 2});
+  return now - operation.started_at >= after;
+}
+
+// In turn: what one of them does not know, another one will. Each rank begins elsewhere.
+void StallWatch::ask_some(std::vector<int> ranks, Operation& operation, std::size_t limit) {
+  std::erase(ranks, state_.facts.rank);
+  if (state_.facts.size <= few_ranks) limit = few_ranks;
+  const std::size_t first =
+      ranks.size() > limit ? operation.probe_count * limit + static_cast<std::size_t>(state_.facts.rank) : 0;
+  ++operation.probe_count;
+  for (std::size_t i = 0; i < std::min(ranks.size(), limit); ++i) ask(ranks[(first + i) % ranks.size()], operation);
+}
+
+void StallWatch::ask(int rank, const Operation& operation) {
+  if (rank == state_.facts.rank) return;
+  Signature signature = operation.request.signature;
+  signature.sequence = stall_key(operation);
+  const auto bytes = encode(StallProbe{
+      .group = state_.facts.id, .epoch = state_.facts.epoch, .signature = signature, .site = operation.site});
+  state_.stalls.note_asked(rank, signature.sequence, state_.runtime->clock().now());
+  state_.runtime->control().probe(state_.world_rank(rank), bytes);
+}
+
+StallAnswer StallWatch::answer(int world_rank, const StallProbe& probe, std::string awaited_elsewhere) {
+  const std::uint64_t sequence = probe.signature.sequence;
+  using State = StallAnswer::State;
+  StallAnswer answer{.group = state_.facts.id, .sequence = sequence, .next_sequence = state_.calls.next()};
+  if (probe.about != StallProbe::About::waiting) {
+    answer.state = agreement_.compare_calls(world_rank, probe);
+    return answer;
+  }
+  const Operation* const operation = running_.find(sequence);
+  answer.elsewhere = std::move(awaited_elsewhere);
+  if (sequence == StallProbe::message_call) {
+    answer.state = answer.elsewhere.empty() ? State::not_there_yet : State::waiting;
+    return answer;
+  }
+  const Signature* const own = state_.calls.find(sequence);
+  state_.stalls.note_site(state_.facts.rank_of(world_rank), sequence, probe.site);
+  if (sequence >= state_.calls.next()) {
+    answer.state = State::not_there_yet;
+  } else if (own != nullptr && *own != probe.signature) {
+    agreement_.report_mismatch(*own, probe.signature, world_rank);
+    answer.state = State::waiting;
+  } else if (operation != nullptr) {
+    const Progress where = progress_of(what_holds_up(*operation));
+    answer.state = State::waiting;
+    answer.step = operation->call ? where.step : 0;
+    answer.step_count = where.step_count;
+    answer.waiting_for = where.waiting_for;
+    answer.site = operation->site;
+  } else {
+    answer.state = State::past_it;
+  }
+  return answer;
+}
+
+void StallWatch::take_answer(int world_rank, const StallAnswer& answer, TimePoint now) {
+  using State = StallAnswer::State;
+  const int rank = state_.facts.rank_of(world_rank);
+  const bool is_about_difference = answer.state >= State::differs;
+  if (is_about_difference || answer.state == State::unknown_group) agreement_.take_answer(world_rank, answer.state);
+  if (is_about_difference) return;
+  Operation* const operation = running_.find(answer.sequence);
+  if (rank < 0 || (operation == nullptr && answer.sequence != StallProbe::message_call)) return;
+  state_.stalls.note(rank, answer, now);
+  if (operation == nullptr) return;
+  // Whom it waits for is asked next: at once, not after another interval.
+  if (answer.state == State::waiting && follows_chains(*operation, now)) {
+    std::size_t asked = 0;
+    for (const int next : answer.waiting_for) {
+      const bool valid =
+          next >= 0 && next < state_.facts.size && (state_.facts.size <= few_ranks || asked++ < probes_max);
+      if (valid && !state_.stalls.answered(next, answer.sequence, now - probe_after)) ask(next, *operation);
+    }
+  }
+  if (watched_sequence_ == answer.sequence) consider_warning(*operation, now);
+}
+
+void StallWatch::consider_warning(Operation& operation, TimePoint now) {
+  const Duration limit = state_.runtime->parts().stall_warning;
+  const TimePoint since = operation.is_message() ? message_watched_since_ : watched_since_;
+  if (operation.reported || now - since < limit || !speaks_for_all(operation, now)) return;
+  operation.reported = true;
+  state_.runtime->parts().log.warn("{}", report(operation, now, "has waited for " + format_duration(limit)));
+}
+
+// Of all ranks that wait in the call, the lowest reports it. Lower ranks are asked whether they wait; those that have not entered the
+// call, have left it or do not answer do not report anything.
+bool StallWatch::speaks_for_all(const Operation& operation, TimePoint now) {
+  constexpr int asked_at_once = 4;
+  const std::uint64_t key = stall_key(operation);
+  int asked = 0;
+  for (int rank = 0; rank < state_.facts.rank && asked < asked_at_once; ++rank) {
+    switch (state_.stalls.standing(rank, key, now, answer_stale)) {
+      case StallMap::Standing::waits: return false;
+      case StallMap::Standing::does_not_wait: break;
+      case StallMap::Standing::unknown:
+        state_.stalls.note_question(rank, key, now);
+        ask(rank, operation);
+        [[fallthrough]];
+      case StallMap::Standing::asked: ++asked; break;
+    }
+  }
+  return asked == 0;
+}
+
+std::string StallWatch::report(const Operation& operation, TimePoint now, std::string_view what) const {
+  const GroupFacts& facts = state_.facts;
+  const GroupNames& names = state_.names;
+  if (const Operation& first = what_holds_up(operation); &first != &operation) {
+    return fmt::format("{}{} {} on rank {} behind {}", names.call(operation), at_site(operation.site), what, facts.rank,
+                       report(first, now, "which waits"));
+  }
+  const Progress where = progress_of(operation);
+  const std::uint64_t key = stall_key(operation);
+  const auto ends = state_.stalls.ends({facts.rank, where.waiting_for, key}, now, answer_stale);
+  const std::string missing = ends.empty() ? "any rank to send"
+                                           : state_.stalls.describe_all(ends, key, {now, answer_stale},
+                                                                        [&](int rank) { return names.rank(rank); });
+  const std::string step = operation.is_message() ? "" : fmt::format(" at step {} of {}", where.step, where.step_count);
+  const bool says_group = operation.is_message() || facts.id == state_.runtime->directory().world_group();
+  return fmt::format("{}{}{} ({}) {} on rank {}{}, waiting for {}", names.call(operation),
+                     says_group ? "" : " in " + names.group(), at_site(operation.site), where.how, what, facts.rank,
+                     step, missing);
+}
+
+void StallWatch::time_out(Operation& operation, TimePoint now) {
+  const Progress where = progress_of(what_holds_up(operation));
+  std::vector<int> culprits;
+  for (const int rank :
+       state_.stalls.ends({state_.facts.rank, where.waiting_for, stall_key(operation)}, now, answer_stale)) {
+    culprits.push_back(state_.world_rank(rank));
+  }
+  failure_.propose(
+      {.kind = control::Cause::Kind::timeout,
+       .culprits = culprits,
+       .sequence = operation.request.signature.sequence,
+       .text = report(operation, now, fmt::format("timed out after {}", format_duration(operation.timeout)))});
+}
+
+// A transfer failed. Where a link broke, its peer is accused by now, and the control network decides which of the two is lost. Otherwise the
+// peer is asked: one that is gone will be found lost, and if it answers, something failed here.
+bool StallWatch::report_failing(Operation& operation, TimePoint now) {
+  Runtime& runtime = *state_.runtime;
+  const int peer = operation.failing_peer, rank = state_.facts.rank;
+  const std::uint64_t sequence = operation.request.signature.sequence;
+  const std::string call = state_.names.call(operation);
+  if (!operation.does_not_fit && peer >= 0 && runtime.directory().has_left(peer)) {
+    if (!runtime.control().has_left(peer)) return false;  // its goodbye is on its way, over others
+    const auto position = runtime.directory().position_when_leaving(peer, state_.facts.id);
+    if (operation.is_message() || !position || position->calls <= sequence) {
+      agreement_.report_left(peer, sequence);
+      return true;
+    }
+    // Everything that it sent has arrived, and it says that it took part in the call of this number.
+    failure_.propose(
+        {.kind = control::Cause::Kind::mismatch,
+         .culprits = {},
+         .sequence = sequence,
+         .text = fmt::format("rank {} called {}, but {} made another call in its place: it has left the job after "
+                             "{} calls of the group, and did not send what belongs to this one ({}); every rank of a "
+                             "group must make the same calls in the same order",
+                             rank, call, state_.names.rank(state_.facts.rank_of(peer)), position->calls,
+                             operation.failing)});
+    return true;
+  }
+  if (!operation.does_not_fit && (runtime.control().is_accused(peer) || !is_known_to_live(operation, now)))
+    return false;
+  const std::string text = fmt::format("{} failed on rank {}: {}", call, rank, operation.failing);
+  if (operation.does_not_fit) {
+    failure_.propose({.kind = control::Cause::Kind::mismatch, .culprits = {}, .sequence = sequence, .text = text});
+  } else if (runtime.directory().is_unreachable(peer)) {
+    failure_.propose({.kind = control::Cause::Kind::lost, .culprits = {peer}, .sequence = sequence, .text = text});
+  } else {  // the peer is well: it failed here
+    failure_.propose_own(sequence, text);
+  }
+  return failure_.is_certain();
+}
+
+bool StallWatch::is_known_to_live(Operation& failing, TimePoint now) {
+  const int rank = state_.facts.rank_of(failing.failing_peer);
+  if (rank < 0 || rank == state_.facts.rank || state_.runtime->directory().is_unreachable(failing.failing_peer))
+    return true;
+  if (state_.stalls.answered(rank, stall_key(failing), failing.failing_since)) return true;
+  if (now - failing.probed_at >= probe_after) {
+    failing.probed_at = now;
+    ask(rank, failing);
+  }
+  return false;
+}
+
+}  // namespace tutti

@@ -1,0 +1,61 @@
+// stall_watch.hpp: deadlines and stalls: who is asked about a call that takes long, who reports it, and in which words.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Time is passed in. A call that waits for 100 ms asks those it waits for (stall.hpp); what they answer is collected, finds calls that
+// differ, and names the rank that is late in a warning or in the error of a missed deadline.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "group/agreement.hpp"
+
+namespace tutti {
+
+class StallWatch {
+ public:
+  StallWatch(GroupState& state, RunningOperations& running, GroupFailure& failure, CallAgreement& agreement)
+      : state_(state), running_(running), failure_(failure), agreement_(agreement) {}
+
+  /// Deadlines, stalls, and transfers that failed.
+  void look(TimePoint now);
+  void member_left(int world_rank);
+  [[nodiscard]] StallAnswer answer(int world_rank, const StallProbe& probe, std::string awaited_elsewhere);
+  void take_answer(int world_rank, const StallAnswer& answer, TimePoint now);
+
+ private:
+  // Whom to ask, and when.
+  void look_at_all(TimePoint now);
+  void watch_oldest(TimePoint now);
+  void watch_messages(TimePoint now);
+  void probe(Operation& operation, const Progress& where, std::size_t limit);
+  void ask_some(std::vector<int> ranks, Operation& operation, std::size_t limit);
+  void ask(int rank, const Operation& operation);
+  [[nodiscard]] bool follows_chains(const Operation& operation, TimePoint now) const;
+  [[nodiscard]] Progress progress_of(const Operation& operation) const;
+  /// The operation itself, or the one that it waits behind.
+  [[nodiscard]] const Operation& what_holds_up(const Operation& operation) const;
+
+  // What to report.
+  void consider_warning(Operation& operation, TimePoint now);
+  [[nodiscard]] bool speaks_for_all(const Operation& operation, TimePoint now);
+  [[nodiscard]] std::string report(const Operation& operation, TimePoint now, std::string_view what) const;
+  void time_out(Operation& operation, TimePoint now);
+  bool report_failing(Operation& operation, TimePoint now);
+  [[nodiscard]] bool is_known_to_live(Operation& failing, TimePoint now);
+
+  GroupState& state_;
+  RunningOperations& running_;
+  GroupFailure& failure_;
+  CallAgreement& agreement_;
+  bool somebody_left_ = false;  // a member said goodbye
+  // Since when the oldest collective has been that, as far as look() saw.
+  std::uint64_t watched_sequence_ = ~std::uint64_t{0};
+  TimePoint watched_since_{}, looked_at_{};
+  // Likewise the message that was started first.
+  TimePoint watched_message_{}, message_watched_since_{}, messages_looked_at_{}, next_message_watch_{};
+};
+
+}  // namespace tutti

@@ -1,0 +1,141 @@
+// communicator.cpp: making a communicator, its rounds, and its end.
+// SPDX-License-Identifier: Apache-2.0
+#include "mpi/communicator.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include <tutti/error.hpp>
+
+#include "base/start_thread.hpp"
+
+namespace tutti::mpi {
+namespace {
+
+/// MPI tells creations apart by their tags alone. Two with the same tag are made one after the other.
+class Tags {
+ public:
+  void take(int tag) {
+    std::unique_lock guard(mutex_);
+    freed_.wait(guard, [&] { return taken_.insert(tag).second; });
+  }
+  void give_back(int tag) {
+    const std::lock_guard guard(mutex_);
+    taken_.erase(tag);
+    freed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable freed_;
+  std::set<int> taken_;
+};
+
+Tags& tags() {
+  static auto* instance = new Tags;  // never destroyed: a thread may wait in MPI until the process ends
+  return *instance;
+}
+
+}  // namespace
+
+void check(const Library& library, int code, std::string_view what) {
+  if (code == 0) return;
+  std::vector<char> text(TUTTI_MPI_TEXT_MAX);
+  library.plugin->error_text(code, text.data());
+  throw Error(fmt::format("MPI ({}) failed in {}: {}", library.name, what, text.data()));
+}
+
+CallHandle make_call(const Library& library) {
+  CallHandle call(library.plugin->make_call(), FreeCall{library.plugin});
+  if (!call) throw std::bad_alloc();
+  return call;
+}
+
+struct Communicator::Opening {
+  std::atomic<bool> is_over{false};
+  TuttiMpiCommunicator* made = nullptr;
+  int code = 0;
+};
+
+Communicator::Communicator(Parts parts) : parts_(std::move(parts)), opening_(std::make_shared<Opening>()) {
+  start_thread("that makes a communicator", [opening = opening_, parts = parts_] {
+    tags().take(parts.tag);
+    opening->code = parts.library->plugin->create_group(
+        parts.base, parts.ranks.data(), static_cast<int>(parts.ranks.size()), parts.tag, &opening->made);
+    tags().give_back(parts.tag);
+    opening->is_over.store(true, std::memory_order_release);
+  }).detach();
+}
+
+// What MPI may still write to outlives it.
+Communicator::~Communicator() {
+  if (is_in_round_) static_cast<void>(round_.release());
+  for (InFlight& call : kept_) static_cast<void>(new InFlight(std::move(call)));
+}
+
+bool Communicator::is_open() {
+  if (handle_ != nullptr) return true;
+  if (is_closed_) throw Error("MPI has been finalised by the program; leave the job before that");
+  if (!opening_->is_over.load(std::memory_order_acquire)) return false;
+  check(library(), opening_->code, "MPI_Comm_create_group");
+  handle_ = opening_->made;
+  round_ = make_call(library());
+  return true;
+}
+
+void Communicator::begin_round(const RoundRecord& record) {
+  record_ = record;
+  const InsideMpi inside;
+  check(library(), library().plugin->start_round(round_.get(), handle_, &record_), "MPI_Iallreduce");
+  is_in_round_ = true;
+}
+
+bool Communicator::ends_round() {
+  const InsideMpi inside;
+  int done = 0;
+  check(library(), library().plugin->test(round_.get(), &done), "MPI_Test");
+  if (done != 0) is_in_round_ = false;
+  return done != 0;
+}
+
+void Communicator::start(InFlight& flight, const TuttiMpiCollective& collective, std::string_view what) {
+  const InsideMpi inside;
+  check(library(), library().plugin->start(flight.call.get(), handle_, &collective), what);
+  flight.is_under_way = true;
+}
+
+bool Communicator::ends(InFlight& flight, std::string_view what) {
+  const InsideMpi inside;
+  int done = 0;
+  check(library(), library().plugin->test(flight.call.get(), &done), what);
+  if (done != 0) flight.is_under_way = false;
+  return done != 0;
+}
+
+void Communicator::keep(std::vector<InFlight>& calls) {
+  for (InFlight& call : calls) {
+    if (call.is_under_way) kept_.push_back(std::exchange(call, InFlight{}));
+  }
+}
+
+bool Communicator::closes() {
+  if (is_closed_) return true;
+  if (!kept_.empty() || !is_open()) return false;
+  for (;;) {
+    if (is_in_round_ && !ends_round()) return false;
+    if (is_closing_ && record_.lowest == RoundRecord::closing) break;
+    is_closing_ = true;
+    begin_round({.lowest = RoundRecord::closing, .highest = RoundRecord::closing});
+  }
+  is_closed_ = true;
+  round_.reset();
+  static_cast<void>(library().plugin->free_communicator(std::exchange(handle_, nullptr)));
+  return true;
+}
+
+}  // namespace tutti::mpi

@@ -1,0 +1,250 @@
+// library.cpp: finding and opening MPI and its plug-in.
+// SPDX-License-Identifier: Apache-2.0
+#include "mpi/library.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <link.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <optional>
+
+#include <tutti/error.hpp>
+
+namespace tutti::mpi {
+namespace {
+
+/// A binary interface of MPI: the libraries that have it and the plug-in that was compiled for it.
+struct Interface {
+  std::string_view key;   // in TUTTI_MPI
+  std::string_view name;  // as people call it
+  std::array<std::string_view, 2> files;
+  std::string_view plugin;
+  std::string_view launcher_variable;  // set by its mpirun
+  std::string_view package;            // of Debian
+};
+
+// Intel MPI and MVAPICH have MPICH's interface, under the name that its developers agreed on: libmpi.so.12. Debian calls MPICH's own
+// library libmpich.so.12.
+constexpr Interface interfaces[] = {
+    {"openmpi", "Open MPI", {"libmpi.so.40", ""}, "libtutti_mpi_openmpi.so", "OMPI_COMM_WORLD_SIZE", "libopenmpi3"},
+    {"mpich", "MPICH", {"libmpich.so.12", "libmpi.so.12"}, "libtutti_mpi_mpich.so", "PMI_SIZE", "libmpich12"},
+};
+
+std::string_view name_in(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+int note_loaded(dl_phdr_info* info, std::size_t, void* found) {
+  const std::string_view path = info->dlpi_name == nullptr ? "" : info->dlpi_name;
+  for (const Interface& one : interfaces) {
+    for (const std::string_view file : one.files) {
+      if (!file.empty() && name_in(path).starts_with(file))
+        static_cast<std::vector<std::pair<const Interface*, std::string>>*>(found)->emplace_back(&one, path);
+    }
+  }
+  return 0;
+}
+
+/// Those that are in this process already, also if a Python module loaded them for itself.
+std::vector<std::pair<const Interface*, std::string>> loaded_libraries() {
+  std::vector<std::pair<const Interface*, std::string>> found;
+  dl_iterate_phdr(note_loaded, &found);
+  return found;
+}
+
+bool is_initialized(const std::string& path) {
+  void* const library = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return false;
+  const auto ask = reinterpret_cast<int (*)(int*)>(dlsym(library, "MPI_Initialized"));
+  int flag = 0;
+  const bool yes = ask != nullptr && ask(&flag) == 0 && flag != 0;
+  dlclose(library);
+  return yes;
+}
+
+std::string last_error() {
+  const char* const text = dlerror();
+  return text == nullptr ? "no reason is given" : text;
+}
+
+std::string folder_of_this_code() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&find_library), &info) == 0 || info.dli_fname == nullptr) return {};
+  std::error_code error;
+  const auto path = std::filesystem::canonical(info.dli_fname, error);
+  return error ? std::string() : path.parent_path().string();
+}
+
+const TuttiMpiPlugin* open_plugin(const Interface& one, const Environment& environment, std::string& problem) {
+  const auto folders = plugin_folders(environment);
+  for (const std::string& folder : folders) {
+    const std::string path = folder + "/" + std::string(one.plugin);
+    std::error_code error;
+    if (!std::filesystem::exists(path, error)) continue;
+    void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) {
+      problem = last_error();
+      return nullptr;
+    }
+    const auto entry = reinterpret_cast<TuttiMpiPluginEntry>(dlsym(handle, TUTTI_MPI_PLUGIN_SYMBOL));
+    const TuttiMpiPlugin* const plugin = entry == nullptr ? nullptr : entry();
+    if (plugin != nullptr && plugin->version == TUTTI_MPI_PLUGIN_VERSION) return plugin;
+    problem = fmt::format("{} is of another version of Tutti", path);
+    return nullptr;
+  }
+  problem = fmt::format(
+      "the plug-in {} is not there; it is built where {}'s mpi.h is found: build Tutti again after installing it",
+      one.plugin, one.name);
+  return nullptr;
+}
+
+/// Opens an MPI library for all to see, so that the plug-in finds it, and the plug-in.
+std::shared_ptr<const Library> open_library(const Interface& one, const std::string& file,
+                                            const Environment& environment, std::string& problem) {
+  if (dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+    problem = last_error();
+    return nullptr;
+  }
+  const TuttiMpiPlugin* const plugin = open_plugin(one, environment, problem);
+  if (plugin == nullptr) return nullptr;
+  auto library = std::make_shared<Library>();
+  library->plugin = plugin;
+  library->name = one.name;
+  library->file = file;
+  std::vector<char> text(TUTTI_MPI_TEXT_MAX);
+  if (plugin->library_version(text.data()) == 0) library->version = text.data();
+  library->version = library->version.substr(0, library->version.find_first_of("\n\r"));
+  std::ranges::replace(library->version, '\t', ' ');
+  while (library->version.ends_with(' ')) library->version.pop_back();
+  static_cast<void>(plugin->standard_version(&library->standard_major, &library->standard_minor));
+  return library;
+}
+
+class Search {
+ public:
+  explicit Search(const Environment& environment) : environment_(environment) {}
+
+  /// False: it could not be opened; the attempt is noted.
+  bool attempt(const Interface& one, const std::string& file, std::string_view reason) {
+    std::string problem;
+    found_.library = open_library(one, file, environment_, problem);
+    found_.attempts.push_back({.name = std::string(one.name), .file = file, .problem = problem});
+    if (found_.library) found_.reason = reason;
+    return found_.library != nullptr;
+  }
+  bool attempt_any_file(const Interface& one, std::string_view reason) {
+    return std::ranges::any_of(
+        one.files, [&](std::string_view file) { return !file.empty() && attempt(one, std::string(file), reason); });
+  }
+  void note(std::string name, std::string problem) {
+    found_.attempts.push_back({.name = std::move(name), .file = "", .problem = std::move(problem)});
+  }
+  [[nodiscard]] Found take() { return std::move(found_); }
+
+ private:
+  const Environment& environment_;
+  Found found_;
+};
+
+Found find_asked_for(const std::string& asked, const Environment& environment) {
+  Search search(environment);
+  for (const Interface& one : interfaces) {
+    const std::string_view file = name_in(asked);
+    const bool is_file = std::ranges::any_of(
+        one.files, [&](std::string_view known) { return !known.empty() && file.starts_with(known); });
+    if (asked == one.key) {
+      search.attempt_any_file(one, "TUTTI_MPI asks for it");
+      return search.take();
+    }
+    if (is_file) {
+      search.attempt(one, asked, "TUTTI_MPI asks for it");
+      return search.take();
+    }
+  }
+  search.note(asked, "TUTTI_MPI takes openmpi, mpich, or the file libmpi.so.40, libmpi.so.12 or libmpich.so.12");
+  return search.take();
+}
+
+std::optional<Found> find_loaded(const Environment& environment) {
+  auto loaded = loaded_libraries();
+  if (loaded.empty()) return std::nullopt;
+  if (loaded.size() > 1) {
+    std::erase_if(loaded, [](const auto& one) { return !is_initialized(one.second); });
+  }
+  Search search(environment);
+  if (loaded.size() == 1) {
+    search.attempt(*loaded[0].first, loaded[0].second, "the program has loaded it");
+  } else {
+    search.note("MPI", "the program has loaded several MPI libraries; link it, and mpi4py, with the same one");
+  }
+  return search.take();
+}
+
+}  // namespace
+
+std::vector<std::string> plugin_folders(const Environment& environment) {
+  std::vector<std::string> folders;
+  if (const auto folder = environment.get("TUTTI_MPI_PLUGINS")) folders.push_back(*folder);
+  if (const std::string here = folder_of_this_code(); !here.empty()) {
+    folders.push_back(here + "/tutti");         // beside libtutti.so
+    folders.push_back(here);                    // beside the Python module
+    folders.push_back(here + "/../lib/tutti");  // beside bin/tutti
+  }
+  folders.emplace_back(TUTTI_MPI_PLUGIN_FOLDER);
+  return folders;
+}
+
+Found find_library(const Environment& environment) {
+  if (const auto asked = environment.get("TUTTI_MPI"); asked && !asked->empty())
+    return find_asked_for(*asked, environment);
+  if (auto found = find_loaded(environment)) return *std::move(found);
+  Search search(environment);
+  for (const Interface& one : interfaces) {
+    if (!environment.has(one.launcher_variable)) continue;
+    const std::string reason = fmt::format("its launcher started this process ({} is set)", one.launcher_variable);
+    search.attempt_any_file(one, reason);
+    return search.take();
+  }
+  for (const Interface& one : interfaces) {
+    if (search.attempt_any_file(one, "it is the first that can be opened")) break;
+  }
+  return search.take();
+}
+
+std::vector<Attempt> survey(const Environment& environment) {
+  std::vector<Attempt> all;
+  const auto folders = plugin_folders(environment);
+  for (const Interface& one : interfaces) {
+    Attempt attempt{.name = std::string(one.name), .file = "", .problem = ""};
+    for (const std::string_view file : one.files) {
+      if (file.empty() || !attempt.file.empty()) continue;
+      if (void* const library = dlopen(std::string(file).c_str(), RTLD_LAZY | RTLD_LOCAL)) {
+        attempt.file = file;
+        dlclose(library);
+      }
+    }
+    const bool has_plugin = std::ranges::any_of(folders, [&](const std::string& folder) {
+      std::error_code error;
+      return std::filesystem::exists(folder + "/" + std::string(one.plugin), error);
+    });
+    if (attempt.file.empty())
+      attempt.problem = fmt::format("{} is not installed (Debian: {})", one.files[0], one.package);
+    else if (!has_plugin) attempt.problem = fmt::format("this build has no plug-in for it ({})", one.plugin);
+    all.push_back(std::move(attempt));
+  }
+  return all;
+}
+
+std::string describe_problems(const Found& found) {
+  std::string text;
+  for (const Attempt& attempt : found.attempts) {
+    if (attempt.problem.empty()) continue;
+    if (!text.empty()) text += "; ";
+    text += attempt.file.empty() ? fmt::format("{}: {}", attempt.name, attempt.problem)
+                                 : fmt::format("{} ({}): {}", attempt.name, attempt.file, attempt.problem);
+  }
+  return text;
+}
+
+}  // namespace tutti::mpi

@@ -1,0 +1,12 @@
+# contract.sh: every verb × dtype × reduction × shape, with 1 to 5 ranks on one MPI, against the scalar reference.
+# SPDX-License-Identifier: Apache-2.0
+source "$(dirname "$0")/mpi_common.sh"
+
+# On a few cores many ranks that poll take long: the larger groups get fewer cases. TUTTI_SOAK has them all.
+if [ "${TUTTI_SOAK:-0}" = 1 ]; then cases=(2000 2000 2000 2000 2000); else cases=(100 200 100 30 30); fi
+for size in 1 2 3 4 5; do
+  RANK=0 ranks "contract-$size" "$size" "$contract_ranks" rank "${cases[size - 1]}"
+done
+
+# Segments of a few elements: every verb goes through several.
+RANK=0 TUTTI_MPI_SEGMENT_BYTES=256 ranks contract-in-segments 3 "$contract_ranks" rank 40
