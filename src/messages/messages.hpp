@@ -65,6 +65,7 @@ class Messages final : public Transport, private LinkListener {
   [[nodiscard]] bool busy_outside() const override;
   bool heard_from(int peer) override { return network_->heard_from(peer); }
   [[nodiscard]] bool is_flushed() const override;
+  void give_up(int peer) override { network_->give_up(peer); }
   void close(TimePoint deadline) override;
   void abandon() override;
 
