@@ -359,6 +359,12 @@ Group init(const InitOptions& options) {
   return world;
 }
 
+std::shared_ptr<Store> job_store() {
+  const std::lock_guard guard(registry().mutex);
+  if (auto core = registry().world.lock()) return job_store(Group(std::move(core)));
+  throw InvalidArgument("job_store: this process has not joined a job; call init() first");
+}
+
 void finalize() {
   std::shared_ptr<GroupCore> core;
   {
