@@ -69,7 +69,8 @@ bool Control::poll() {
 TimePoint Control::next_timer() const {
   if (!news_.empty()) return clock_->now();
   if (silenced()) return TimePoint::max();
-  return std::min({creations_.next_timer(), store_.next_timer(), verdicts_.next_timer(network_.last_poll()), network_.next_timer()});
+  return std::min({creations_.next_timer(), store_.next_timer(), verdicts_.next_timer(network_.last_poll()),
+                   network_.next_timer()});
 }
 
 void Control::abort(std::uint64_t group, std::uint32_t epoch, const Cause& cause) {

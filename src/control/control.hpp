@@ -130,7 +130,6 @@ class Control final : private NetworkListener {
   void leave();
 
   [[nodiscard]] bool has_left(int rank) const { return left_.contains(rank); }
-  [[nodiscard]] bool is_lost(int rank) const { return lost_.contains(rank); }
   // Whether an answer of this rank may still come: it is neither lost nor gone, as far as is known, and nor is this one.
   [[nodiscard]] bool may_answer(int rank) const {
     return !silenced() && !lost_.contains(rank) && !parted_.contains(rank);

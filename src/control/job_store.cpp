@@ -33,10 +33,8 @@ store::Request to_request(const StoreAsked& message) {
 }
 
 StoreAnswered to_message(const store::Reply& reply) {
-  return {.kind = reply.kind,
-          .id = reply.id,
-          .value = reply.value ? *reply.value : std::string(),
-          .number = reply.number};
+  return {
+      .kind = reply.kind, .id = reply.id, .value = reply.value ? *reply.value : std::string(), .number = reply.number};
 }
 
 store::Reply to_reply(const StoreAnswered& message) {
@@ -83,7 +81,8 @@ void JobStore::give_up(const Asked& asked) {
   if (found == pending_.end()) return;
   const std::uint32_t slot = found->second.slot;
   pending_.erase(found);
-  if (outside_.may_answer(keeper)) outside_.send(keeper, to_message({.kind = Kind::cancel, .id = asked.request.id}, slot));
+  if (outside_.may_answer(keeper))
+    outside_.send(keeper, to_message({.kind = Kind::cancel, .id = asked.request.id}, slot));
 }
 
 void JobStore::on_answered(int from, const StoreAnswered& message) {

@@ -74,8 +74,8 @@ class JobStore {
   Duration retry_;
   Outside outside_;
   std::uint64_t next_id_ = 1;
-  std::map<std::uint64_t, Pending> pending_;  // this rank's requests, by id
-  store::Service service_;                    // the keeper's
+  std::map<std::uint64_t, Pending> pending_;               // this rank's requests, by id
+  store::Service service_;                                 // the keeper's
   std::map<int, std::map<std::uint32_t, Served>> served_;  // by rank and slot
 };
 

@@ -61,7 +61,8 @@ TEST(JobStoreOf, a_job_whose_ranks_die_adds_each_amount_once) {
     world.run_for(50ms);
     std::vector<Handle> asked;
     for (int round = 0; round < 3; ++round) {
-      for (const int rank : {0, 5, 6, 7}) asked.push_back(ask(world, rank, {.kind = Kind::add, .key = "n", .amount = 1}));
+      for (const int rank : {0, 5, 6, 7})
+        asked.push_back(ask(world, rank, {.kind = Kind::add, .key = "n", .amount = 1}));
       world.cluster.run_for(std::chrono::microseconds(seed * 7 % 150));
       world.cluster.inject({.kind = messages::Fault::Kind::kill_rank, .a = 1 + round, .at = world.cluster.elapsed()});
       world.run_for(10s);

@@ -162,7 +162,8 @@ class Reader {
   void operator()(GaveUp& m) { m.name = name(), m.cause = cause(); }
   void operator()(CalledOff& m) { m.name = name(), m.cause = cause(); }
   void operator()(StoreAsked& m) {
-    m.kind = kind(store::Request::Kind::set, store::Request::Kind::cancel), m.id = in_.u64(), m.slot = in_.u32(), m.key = in_.string(store_bytes_max);
+    m.kind = kind(store::Request::Kind::set, store::Request::Kind::cancel), m.id = in_.u64(), m.slot = in_.u32(),
+    m.key = in_.string(store_bytes_max);
     m.has_expected = flag(), m.expected = in_.string(store_bytes_max), m.value = in_.string(store_bytes_max);
     m.amount = in_.i64();
   }

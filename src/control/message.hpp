@@ -21,8 +21,8 @@ inline constexpr std::size_t text_bytes_max = 8 * 1024;
 inline constexpr std::size_t blob_bytes_max = 56 * 1024;
 inline constexpr std::size_t probe_bytes_max = blob_bytes_max;
 inline constexpr std::size_t store_bytes_max = blob_bytes_max;  // key, expected and new value of a request together
-inline constexpr std::size_t listed_ranks_max = 1024;  // of a list that is only shown to people
-inline constexpr std::size_t positions_max = 1024;     // in one goodbye
+inline constexpr std::size_t listed_ranks_max = 1024;           // of a list that is only shown to people
+inline constexpr std::size_t positions_max = 1024;              // in one goodbye
 
 // ---- to everybody
 
@@ -145,7 +145,7 @@ struct StoreAsked {  // any rank → keeper
   friend bool operator==(const StoreAsked&, const StoreAsked&) = default;
 };
 struct StoreAnswered {  // keeper → the rank that asked
-  bool waits = false;     // the key is not there yet: an answer follows
+  bool waits = false;   // the key is not there yet: an answer follows
   store::Reply::Kind kind = store::Reply::Kind::absent;
   std::uint64_t id = 0;
   std::string value;

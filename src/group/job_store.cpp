@@ -1,12 +1,13 @@
 // job_store.cpp: the job's key-value store as programs see it.
 // SPDX-License-Identifier: Apache-2.0
-#include "control/job_store.hpp"
+#include "group/job_store.hpp"
 
 #include <fmt/format.h>
 
 #include <tutti/error.hpp>
 #include <tutti/init.hpp>
 
+#include "control/job_store.hpp"
 #include "group/core.hpp"
 #include "group/runtime.hpp"
 #include "store/limits.hpp"
@@ -20,7 +21,8 @@ using ReplyKind = store::Reply::Kind;
 
 class StoreOfJob final : public Store {
  public:
-  explicit StoreOfJob(std::shared_ptr<Runtime> runtime) : runtime_(std::move(runtime)) {}
+  StoreOfJob(std::shared_ptr<Runtime> runtime, std::function<void()> between)
+      : runtime_(std::move(runtime)), between_(std::move(between)) {}
 
   void set(std::string_view key, std::string_view value, TimePoint deadline) override {
     ask({.kind = Kind::set, .key = std::string(key), .value = std::string(value)}, deadline);
@@ -57,16 +59,29 @@ class StoreOfJob final : public Store {
       const auto guard = runtime_->lock();
       asked = runtime_->control().store().ask(runtime_->clock().now(), std::move(request));
     }
-    const bool ended = runtime_->drive([&] { return asked->has_ended() || runtime_->is_leaving(); }, deadline);
-    if (!asked->has_ended()) {
-      const auto guard = runtime_->lock();
-      runtime_->control().store().give_up(*asked);
-    }
+    const bool ended = wait_for(*asked, deadline);
     if (!ended) throw_late(asked->request);
     runtime_->check_alive();
     if (asked->is_lost) throw_lost(asked->request);
     if (asked->reply->kind == ReplyKind::refused) throw InvalidArgument(*asked->reply->value);
     return *asked->reply;
+  }
+
+  // A request that does not end here is given up, however this rank leaves the call.
+  bool wait_for(const JobStore::Asked& asked, TimePoint deadline) {
+    const std::shared_ptr<void> give_up(nullptr, [&](void*) {
+      if (runtime_->is_forked()) return;
+      const auto guard = runtime_->lock();
+      runtime_->control().store().give_up(asked);
+    });
+    const auto ended = [&] { return asked.has_ended() || runtime_->is_leaving(); };
+    while (true) {
+      const TimePoint now = runtime_->clock().now();
+      const TimePoint next = between_ ? std::min(deadline, now + interrupts_every) : deadline;
+      if (runtime_->drive(ended, next)) return true;
+      if (runtime_->clock().now() >= deadline) return false;
+      between_();
+    }
   }
 
   static void check(const store::Request& request) {
@@ -86,20 +101,25 @@ class StoreOfJob final : public Store {
   }
   [[noreturn]] void throw_lost(const store::Request& request) const {
     const std::string reason = "rank 0, which keeps the job's store, has left the job or is lost";
-    throw PeerLost(fmt::format("{} of {} in the job's store: {}; keep rank 0 until all ranks are done with the store, for "
-                               "instance with a barrier",
-                               name_of(request.kind), store::shown_key(request.key), reason),
-                   JobStore::keeper, runtime_->host_of(JobStore::keeper), reason);
+    throw PeerLost(
+        fmt::format("{} of {} in the job's store: {}; keep rank 0 until all ranks are done with the store, for "
+                    "instance with a barrier",
+                    name_of(request.kind), store::shown_key(request.key), reason),
+        JobStore::keeper, runtime_->host_of(JobStore::keeper), reason);
   }
 
+  static constexpr Duration interrupts_every = std::chrono::milliseconds(50);
   std::shared_ptr<Runtime> runtime_;
+  std::function<void()> between_;
 };
 
 }  // namespace
 
-std::shared_ptr<Store> job_store(const Group& group) {
+std::shared_ptr<Store> interruptible_job_store(const Group& group, std::function<void()> between) {
   if (!group.valid()) throw InvalidArgument("job_store: this group is empty; pass the world, or a group made from it");
-  return std::make_shared<StoreOfJob>(group.core()->runtime_handle());
+  return std::make_shared<StoreOfJob>(group.core()->runtime_handle(), std::move(between));
 }
+
+std::shared_ptr<Store> job_store(const Group& group) { return interruptible_job_store(group, nullptr); }
 
 }  // namespace tutti
