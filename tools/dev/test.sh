@@ -165,7 +165,7 @@ pieces_of() {
     sanitize | fuzz | format) echo clang ;;
     cpp) echo openmpi mpich python torch ;;  # to be measured beside
     launchers) echo openmpi mpich pmix slurm python torch ;;
-    hosts) echo iproute2 iperf3 ;;
+    hosts) echo iproute2 iperf3 sshd ;;
     python) echo openmpi "${python_pieces[@]}" ;;
     torch-suite) echo python torch ;;
   esac
