@@ -64,7 +64,7 @@ void differ(Group& world) {
   }
 }
 
-/// What each rank sends to each is compared pair by pair. The ranks that find nothing wrong are in MPI then, which is not finalised.
+/// What each rank sends to each is compared pair by pair. No rank gives MPI its data before all pairs fit, so MPI can be finalised.
 void differ_in_pairs(Group& world) {
   const bool odd = world.rank() == 1;
   Group group = world.split(0);
