@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <type_traits>
 
 #include <tutti/connector.hpp>
 #include <tutti/group.hpp>
@@ -16,6 +17,14 @@ Group init(const InitOptions& options = {});
 
 /// Joins through the given connector. Tests use this to run ranks as threads.
 Group init(std::shared_ptr<Connector> connector, const InitOptions& options = {});
+
+/// What people know from MPI: says what to write.
+template <class Count, class Arguments>
+requires(std::is_same_v<std::decay_t<Count>, int> || std::is_same_v<std::decay_t<Count>, int*>) Group
+    init(Count&&, Arguments&&) {
+  static_assert(detail::never<Count>, "tutti: init() does not need argc and argv: write tutti::init()");
+  return {};
+}
 
 /// Leaves the job: says goodbye to the other ranks and closes every link; later calls on any group raise. Without this
 /// call the job is left when the last Group of this process is destroyed.

@@ -46,6 +46,15 @@ void fill_block_counts(const Request& request, const BlockLayout& layout, Spec& 
   }
 }
 
+/// Structs that only move are bytes to everything below.
+void count_in_bytes(ExecutionSpec& what) {
+  const auto bytes = static_cast<std::int64_t>(size_of(what.dtype));
+  what.spec.count *= bytes;
+  for (auto& count : what.spec.counts) count *= bytes;
+  for (auto& count : what.spec.recv_counts) count *= bytes;
+  what.dtype = DType::uint8;
+}
+
 }  // namespace
 
 DType dtype_on_the_wire(const Request& request, DType dtype, const Executor& executor) {
@@ -57,7 +66,7 @@ DType dtype_on_the_wire(const Request& request, DType dtype, const Executor& exe
 }
 
 void lower(const Request& request, const BlockLayout& layout, const GroupFacts& facts, ExecutionSpec& what) {
-  what.op = request.op.kind();
+  what.op = request.op;
   what.divisor = static_cast<double>(facts.size);
   what.signature = request.signature;
   what.phase = data_phase;
@@ -71,6 +80,7 @@ void lower(const Request& request, const BlockLayout& layout, const GroupFacts& 
   spec.recv_counts.clear();
   spec.pairs.clear();
   spec.finish = reduces(request.verb) && request.op.kind() == Op::Kind::mean;
+  spec.in_rank_order = reduces(request.verb) && request.op.keeps_rank_order();
   spec.node_of = facts.node_of;
   if (request.verb == Verb::permute) spec.pairs = request.pairs;
   if (has_blocks(request.verb)) {
@@ -78,6 +88,7 @@ void lower(const Request& request, const BlockLayout& layout, const GroupFacts& 
   } else if (request.verb != Verb::barrier) {
     spec.count = count_of(layout.output_shape);
   }
+  if (is_struct(what.dtype) && !reduces(request.verb)) count_in_bytes(what);
 }
 
 bool is_in_place(const ExecutionSpec& what, const BlockLayout& layout, const Buffers& arrays) {

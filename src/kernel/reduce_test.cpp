@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstring>
+#include <utility>
+#include <vector>
 
 #include <tutti/error.hpp>
 
@@ -163,6 +166,33 @@ TEST(Reduce, does_not_depend_on_the_order_of_two_operands_not_even_in_the_sign_o
     EXPECT_EQ(std::memcmp(ab.data(), ba.data(), sizeof ab), 0);
     EXPECT_EQ(std::signbit(ab[0]), op == Op::Kind::min);
   }
+}
+
+TEST(Reduce, a_function_of_ones_own_gets_its_operands_in_order_wherever_they_lie) {
+  struct Pair {
+    std::int32_t first, last;
+  };
+  const Op join = tutti::op([](Pair a, Pair b) { return Pair{a.first, b.last}; });
+  constexpr std::size_t count = 37;
+  std::vector<std::byte> memory(4 * (count * sizeof(Pair) + 1));
+  std::vector<void*> arrays;
+  for (std::size_t i = 0; i < 4; ++i) arrays.push_back(memory.data() + i * (count * sizeof(Pair) + 1));  // unaligned
+  for (std::int32_t i = 0; i < 4; ++i) {
+    const std::vector<Pair> pairs(count, {10 * i, 10 * i + 1});
+    std::memcpy(arrays[std::size_t(i)], pairs.data(), count * sizeof(Pair));
+  }
+  const auto last_of = [&](std::size_t array) {
+    Pair pair{};
+    std::memcpy(&pair, static_cast<std::byte*>(arrays[array]) + (count - 1) * sizeof(Pair), sizeof(Pair));
+    return std::pair(pair.first, pair.last);
+  };
+  const std::vector<const void*> inputs(arrays.begin(), arrays.end());
+  kernel::reduce_many(join, struct_of(sizeof(Pair)), arrays[2], inputs, count);  // over one of the inputs
+  EXPECT_EQ(last_of(2), std::pair(0, 31));
+  kernel::reduce(join, struct_of(sizeof(Pair)), arrays[3], arrays[3], arrays[1], count);
+  EXPECT_EQ(last_of(3), std::pair(30, 11));
+  EXPECT_THROW(kernel::reduce(join, DType::float64, arrays[0], arrays[0], arrays[1], 1), InvalidArgument);
+  EXPECT_THROW(kernel::reduce(Op::sum, struct_of(sizeof(Pair)), arrays[0], arrays[0], arrays[1], 1), InvalidArgument);
 }
 
 TEST(Reduce, refuses_what_makes_no_sense_and_writes_nothing) {
