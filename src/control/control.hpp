@@ -57,6 +57,7 @@
 #include "control/cause.hpp"
 #include "control/control_options.hpp"
 #include "control/creation.hpp"
+#include "control/job_store.hpp"
 #include "control/message.hpp"
 #include "control/network.hpp"
 #include "control/verdicts.hpp"
@@ -115,6 +116,8 @@ class Control final : private NetworkListener {
   // Starts making a group together with its other members; see creation.hpp. InvalidArgument for a list that is empty,
   // has a rank twice or outside the world, or lacks this rank.
   std::shared_ptr<const Creation> create(CreationRequest request);
+  // The key-value store of the job, which rank 0 keeps.
+  [[nodiscard]] JobStore& store() { return store_; }
   // Says goodbye to all ranks: this rank takes part in no call beyond these positions. It stays in the network,
   // receives decisions and forwards messages, until leave().
   void announce_leave(std::span<const Position> positions);
@@ -127,7 +130,6 @@ class Control final : private NetworkListener {
   void leave();
 
   [[nodiscard]] bool has_left(int rank) const { return left_.contains(rank); }
-  [[nodiscard]] bool is_lost(int rank) const { return lost_.contains(rank); }
   // Whether an answer of this rank may still come: it is neither lost nor gone, as far as is known, and nor is this one.
   [[nodiscard]] bool may_answer(int rank) const {
     return !silenced() && !lost_.contains(rank) && !parted_.contains(rank);
@@ -159,6 +161,7 @@ class Control final : private NetworkListener {
   ControlNetwork network_;
   Verdicts verdicts_;
   Creations creations_;
+  JobStore store_;
   std::map<int, Cause> lost_, left_;  // who left may still be there, and finish what it has posted:
   std::set<int> closed_;              // who has said goodbye on every link to this rank,
   std::set<int> parted_;              // and who has left, too: nothing more is heard of it
