@@ -60,8 +60,8 @@ void count_in_bytes(ExecutionSpec& what) {
 DType dtype_on_the_wire(const Request& request, DType dtype, const Executor& executor) {
   const Op::Kind op = request.op.kind();
   const bool is_scaled = op == Op::Kind::mean || op == Op::Kind::premul;
-  const bool is_widened =
-      reduces(request.verb) && is_small_float(dtype) && (is_scaled || !executor.widens_small_floats());
+  const bool is_widened = reduces(request.verb) && is_small_float(dtype) && op != Op::Kind::own &&
+                          (is_scaled || !executor.widens_small_floats());
   return is_widened ? DType::float32 : dtype;
 }
 

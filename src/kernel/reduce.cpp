@@ -245,6 +245,7 @@ void reduce_many(const Op& op, DType dtype, void* to, std::span<const void* cons
   if (bytes == 0) return;
   if (op.kind() == Op::Kind::own) {
     const Op::Own& own = op.own();
+    if (own.loop == nullptr) throw InvalidArgument("cannot reduce by a function of the program's own without its loop");
     return own.loop(own.state.data(), to, inputs.data(), inputs.size(), static_cast<std::size_t>(count));
   }
   HWY_DYNAMIC_DISPATCH(reduce_dispatched)

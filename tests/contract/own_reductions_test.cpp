@@ -102,6 +102,9 @@ TEST_P(OwnReductions, NumbersAreReducedByOnesOwnFunctionAndByTheStandardLibrarys
     EXPECT_THAT(values, Each(largest));
     world.all_reduce(values, {.op = tutti::op(std::plus<>{})});
     EXPECT_THAT(values, Each(largest * largest));
+    std::vector<bfloat16> small(5, bfloat16(1.5f));  // it is not widened: the function takes bfloat16
+    world.all_reduce(small, {.op = tutti::op([](bfloat16 a, bfloat16 b) { return float(a) < float(b) ? a : b; })});
+    EXPECT_THAT(small, Each(bfloat16(1.5f)));
     const double limit = 2.5;
     EXPECT_EQ(world.all_reduce(1.0 * world.size(),
                                {.op = tutti::op([&limit](double a, double b) { return std::min(a + b, limit); })}),
