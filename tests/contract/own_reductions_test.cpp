@@ -106,9 +106,8 @@ TEST_P(OwnReductions, NumbersAreReducedByOnesOwnFunctionAndByTheStandardLibrarys
     world.all_reduce(small, {.op = tutti::op([](bfloat16 a, bfloat16 b) { return float(a) < float(b) ? a : b; })});
     EXPECT_THAT(small, Each(bfloat16(1.5f)));
     const double limit = 2.5;
-    EXPECT_EQ(world.all_reduce(1.0 * world.size(),
-                               {.op = tutti::op([&limit](double a, double b) { return std::min(a + b, limit); })}),
-              limit);
+    const auto add = tutti::op([&limit](double a, double b) { return std::min(a + b, limit); });
+    EXPECT_EQ(world.all_reduce(1.0 * world.size(), {.op = add}), world.size() == 1 ? 1.0 : limit);
     std::vector<double> out(3);
     world.all_reduce(std::vector<double>(3, 2.0), {.op = tutti::op([](double a, double b) { return a * b; })})
         .swap(out);
@@ -163,7 +162,8 @@ TEST_P(OwnReductions, AFunctionForAnotherTypeIsRefusedAndTheGroupGoesOn) {
 }
 
 TEST_P(OwnReductions, OneRankThatSaysCommutativeAndOneThatDoesNotDiffer) {
-  if (GetParam().kind == WorldKind::simulated) GTEST_SKIP() << "the deadline is virtual";
+  if (GetParam().kind == WorldKind::simulated || size() == 1)
+    GTEST_SKIP() << "the deadline is virtual, or nobody differs";
   on_every_rank([](const Group& world) {
     const Group pair = world.split(0);
     std::vector<Affine> data(3);
