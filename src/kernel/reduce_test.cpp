@@ -201,7 +201,7 @@ TEST(Reduce, refuses_what_makes_no_sense_and_writes_nothing) {
   EXPECT_THROW(reduce(Op::Kind::min, DType::complex64, a.data(), a.data(), a.data(), 1), InvalidArgument);
   EXPECT_THROW(reduce(Op::Kind::mean, DType::int32, a.data(), a.data(), a.data(), 2), InvalidArgument);
   EXPECT_THROW(reduce(Op::Kind::sum, DType::float32, a.data(), a.data(), a.data(), -1), InvalidArgument);
-  EXPECT_THROW(reduce(Op::Kind::sum, static_cast<DType>(99), a.data(), a.data(), a.data(), 1), InvalidArgument);
+  EXPECT_THROW(reduce(Op::Kind::sum, static_cast<DType>(20), a.data(), a.data(), a.data(), 1), InvalidArgument);
   EXPECT_THROW(reduce_many(Op::Kind::sum, DType::float32, a.data(), {}, 1), InvalidArgument);
   EXPECT_EQ(a, (std::array<float, 2>{1, 2}));
   reduce(Op::Kind::sum, DType::float32, nullptr, nullptr, nullptr, 0);
