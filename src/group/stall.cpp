@@ -32,7 +32,7 @@ Signature read_signature(ByteReader& reader) {
   Signature s;
   s.sequence = reader.u64();
   const std::uint8_t verb = reader.u8(), dtype = reader.u8(), op = reader.u8();
-  if (verb >= verb_count || dtype >= dtype_count || op > std::uint8_t(Op::Kind::premul)) {
+  if (verb >= verb_count || !is_dtype(static_cast<DType>(dtype)) || op > std::uint8_t(Op::Kind::own)) {
     throw MalformedMessage("a stall probe with an unknown verb, dtype or reduction");
   }
   s.verb = static_cast<Verb>(verb);

@@ -93,7 +93,7 @@ std::shared_ptr<GroupCore> make_subgroup(GroupCore& parent, std::span<const int>
   return core;
 }
 
-std::vector<int> ranks_of_color(Group& group, int color, int key, Duration timeout) {
+std::vector<int> ranks_of_color(const Group& group, int color, int key, Duration timeout) {
   const auto size = static_cast<std::size_t>(group.size());
   const std::array<std::int32_t, 2> mine{color, key};
   std::vector<std::int32_t> all(2 * size);
