@@ -133,6 +133,12 @@ class Group {
   /// once.
   [[nodiscard]] Group subgroup(std::span<const int> ranks, const CallOptions& options = {});
 
+  /// The members that are left, in their order, as a new group: after a PeerLost, to go on. Every one of them calls it, on
+  /// the broken group or on one that is well; all get the same group. If another one is lost meanwhile, it is left out, too.
+  /// Throws PeerLost where this rank was given up, or where the others may go on without it: fewer than half are left, and
+  /// nothing confirms that the rest has ended.
+  [[nodiscard]] Group shrink(const CallOptions& options = {});
+
   /// Breaks the group on every member: calls under way and all later ones raise Aborted with this reason.
   void abort(std::string_view reason);
 
