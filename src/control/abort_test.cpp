@@ -114,7 +114,7 @@ TEST(Abort, of_a_rank_given_up_by_the_others_is_its_own_affair) {
   SimulatedWorld world({.size = 3});
   world.cluster.inject({.kind = Fault::Kind::cut_link, .a = 1, .b = 2, .at = 1ms});
   world.run_for(1s);
-  (ASSERT_TRUE(world.network(2).loss_of(2) != Control::Loss::none));
+  ASSERT_TRUE(world[2].was_told_of_the_loss_of(2));
   world.network(2).abort(5, 0, cause(Cause::Kind::aborted, {2}, "given up"));
   world.run_for(1s);
   EXPECT_EQ(world[2].aborts.size(), 1u);

@@ -59,6 +59,7 @@
 #include "control/cause.hpp"
 #include "control/control_options.hpp"
 #include "control/creation.hpp"
+#include "control/job_store.hpp"
 #include "control/message.hpp"
 #include "control/network.hpp"
 #include "control/verdicts.hpp"
@@ -119,6 +120,8 @@ class Control final : private NetworkListener {
   // Starts making a group together with its other members; see creation.hpp. InvalidArgument for a list that is empty,
   // has a rank twice or outside the world, or lacks this rank.
   std::shared_ptr<const Creation> create(CreationRequest request);
+  // The key-value store of the job, which rank 0 keeps.
+  [[nodiscard]] JobStore& store() { return store_; }
   // Says goodbye to all ranks: this rank takes part in no call beyond these positions. It stays in the network,
   // receives decisions and forwards messages, until leave().
   void announce_leave(std::span<const Position> positions);
@@ -174,6 +177,7 @@ class Control final : private NetworkListener {
   ControlNetwork network_;
   Verdicts verdicts_;
   Creations creations_;
+  JobStore store_;
   std::map<int, Cause> lost_, left_;  // who left may still be there, and finish what it has posted:
   std::set<int> ended_;               // whose process the launcher has seen end
   std::set<int> closed_;              // who has said goodbye on every link to this rank,

@@ -249,7 +249,7 @@ TEST(Loss, after_a_goodbye_is_none) {
     EXPECT_TRUE(world[rank].losses.empty());
     EXPECT_THAT(world[rank].left, testing::ElementsAre(2));
     EXPECT_TRUE(world.network(rank).has_left(2));
-    (EXPECT_FALSE(world.network(rank).loss_of(2) != Control::Loss::none));
+    EXPECT_FALSE(world[rank].was_told_of_the_loss_of(2));
   }
 }
 

@@ -60,6 +60,13 @@ class Writer {
   void operator()(const Taken& m) { name(m.name); }
   void operator()(const GaveUp& m) { name(m.name), cause(m.cause); }
   void operator()(const CalledOff& m) { name(m.name), cause(m.cause); }
+  void operator()(const StoreAsked& m) {
+    u8(static_cast<std::size_t>(m.kind)), out_.u64(m.id).u32(m.slot).string(m.key), u8(m.has_expected ? 1 : 0);
+    out_.string(m.expected).string(m.value).i64(m.amount);
+  }
+  void operator()(const StoreAnswered& m) {
+    u8(m.waits ? 1 : 0), u8(static_cast<std::size_t>(m.kind)), out_.u64(m.id).string(m.value).i64(m.number);
+  }
 
   void operator()(const Beat& m) { out_.u32(m.lag_ms); }
   void operator()(const Link&) {}
@@ -114,6 +121,12 @@ class Reader {
     c.text = text();
     return c;
   }
+  template <class Kind>
+  Kind kind(Kind first, Kind last) {
+    const auto value = static_cast<Kind>(in_.u8());
+    if (value >= first && value <= last) return value;
+    throw MalformedMessage(fmt::format("a control message about the job's store of kind {}", static_cast<int>(value)));
+  }
   CreationName name() {
     const std::uint64_t list = in_.u64();
     return {list, in_.u64()};
@@ -150,6 +163,17 @@ class Reader {
   void operator()(Taken& m) { m.name = name(); }
   void operator()(GaveUp& m) { m.name = name(), m.cause = cause(); }
   void operator()(CalledOff& m) { m.name = name(), m.cause = cause(); }
+  void operator()(StoreAsked& m) {
+    m.kind = kind(store::Request::Kind::set, store::Request::Kind::cancel), m.id = in_.u64(), m.slot = in_.u32(),
+    m.key = in_.string(store_bytes_max);
+    m.has_expected = flag(), m.expected = in_.string(store_bytes_max), m.value = in_.string(store_bytes_max);
+    m.amount = in_.i64();
+  }
+  void operator()(StoreAnswered& m) {
+    m.waits = flag(), m.kind = kind(store::Reply::Kind::value, store::Reply::Kind::refused);
+    m.id = in_.u64(), m.value = in_.string(store_bytes_max);
+    m.number = in_.i64();
+  }
 
   void operator()(Beat& m) { m.lag_ms = in_.u32(); }
   void operator()(Link&) {}

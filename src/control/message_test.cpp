@@ -23,7 +23,9 @@ std::vector<Message> one_of_each() {
   }
   for (const RoutedBody& body : std::vector<RoutedBody>{
            Probe{1, some_bytes}, ProbeAnswer{2, some_bytes}, Join{name, 3, {0, 4, 2}}, Missing{name, cause},
-           Made{name, 77, some_bytes}, Taken{name}, GaveUp{name, cause}, CalledOff{name, cause}}) {
+           Made{name, 77, some_bytes}, Taken{name}, GaveUp{name, cause}, CalledOff{name, cause},
+           StoreAsked{store::Request::Kind::compare_set, 9, 7, "key", true, "old", "new", -3},
+           StoreAnswered{true, store::Reply::Kind::number, 9, "new", -1}}) {
     all.push_back(Routed{0, 4, 12, body});
   }
   return all;

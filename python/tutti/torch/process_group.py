@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import Backend as _BackendOfCxx
 from torch.distributed import distributed_c10d as c10d
 
 from .. import _native
@@ -117,6 +118,11 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
         self._seconds = timeout.total_seconds()
 
     _set_default_timeout = set_timeout
+
+    @property
+    def options(self) -> _BackendOfCxx.Options:
+        """As torch's own backends tell theirs."""
+        return _BackendOfCxx.Options("tutti", self.timeout)
 
     def _set_sequence_number_for_group(self) -> None:
         """The core numbers calls itself."""
