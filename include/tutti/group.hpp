@@ -165,6 +165,12 @@ class Group {
   [[nodiscard]] Group subgroup(std::span<const int> ranks, const CallOptions& options = {}) const;
   [[nodiscard]] Group subgroup(std::initializer_list<int> ranks, const CallOptions& options = {}) const;
 
+  /// The members that are left, in their order, as a new group: after a PeerLost, to go on. Every one of them calls it, on
+  /// the broken group or on one that is well; all get the same group. If another one is lost meanwhile, it is left out, too.
+  /// Throws PeerLost where this rank was given up, or where the others may go on without it: fewer than half are left, and
+  /// nothing confirms that the rest has ended.
+  [[nodiscard]] Group shrink(const CallOptions& options = {}) const;
+
   /// Breaks the group on every member: calls under way and all later ones raise Aborted with this reason.
   void abort(std::string_view reason) const;
 

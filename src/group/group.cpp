@@ -8,6 +8,7 @@
 
 #include "group/core.hpp"
 #include "group/runtime.hpp"
+#include "group/shrink.hpp"
 #include "group/subgroup.hpp"
 
 namespace tutti {
@@ -249,6 +250,8 @@ Group Group::split(int color, int key, const CallOptions& options) const {
   const std::vector<int> ranks = ranks_of_color(*this, color, key, options.timeout);
   return ranks.empty() ? Group() : subgroup(ranks, options);
 }
+
+Group Group::shrink(const CallOptions& options) const { return Group(shrink_group(entered(), options.timeout)); }
 
 std::shared_ptr<std::byte> Group::take_memory(std::size_t bytes) const {
   return entered().runtime().take_memory(bytes);
