@@ -13,6 +13,7 @@ raises on every one of them, a lost rank is named, and no call waits longer than
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 from collections import Counter
 from collections.abc import Sequence
@@ -256,6 +257,7 @@ def _register() -> None:
         return
     dist.Backend.register_backend("tutti", _create, extended_api=True, devices=["cpu"])
     _extend_monitored_barrier()
+    _extend_set_pg_timeout()
     _leave_out_flight_recorder()
 
 
@@ -279,6 +281,21 @@ def _extend_monitored_barrier() -> None:
 
     monitored_barrier.__doc__ = original.__doc__
     c10d.monitored_barrier = dist.monitored_barrier = monitored_barrier
+
+
+def _extend_set_pg_timeout() -> None:
+    """It warns that the backend is none of torch's own, and sets nothing."""
+    original = c10d._set_pg_timeout
+
+    @functools.wraps(original)
+    def _set_pg_timeout(timeout: timedelta, group: dist.ProcessGroup | None = None) -> None:
+        target = c10d._get_default_group() if group is None else group
+        if isinstance(target, ProcessGroup):
+            target.set_timeout(timeout)
+        else:
+            original(timeout, group)
+
+    c10d._set_pg_timeout = _set_pg_timeout
 
 
 _register()
