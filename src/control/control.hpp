@@ -152,8 +152,6 @@ class Control final : private NetworkListener {
   }
   // Whether somebody accuses the rank, and it is not decided yet.
   [[nodiscard]] bool is_accused(int rank) const { return !silenced() && verdicts_.is_accused(rank); }
-  // The ranks this one has control links to, for reports.
-  [[nodiscard]] std::vector<int> adjacent_ranks() const { return network_.peers(); }
 
  private:
   void on_flood(int origin, const FloodBody& body) override;

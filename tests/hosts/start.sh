@@ -33,7 +33,7 @@ grep -q '^head 0/3' "$folder/logs/rank-0.log" || fail "rank 0 did not run on thi
 
 # IPv6, by address; a hostfile; the name of a user; the first failure decides.
 printf '# two\n%s@b slots=1\nfd13::2 slots=2\n' "$(id -un)" >"$folder/hostfile"
-on_hosts v6 7 --hostfile "$folder/hostfile" sh -c 'echo "at $TUTTI_INTERFACE"; [ $RANK = 2 ] && exit 7; sleep 100'
+on_hosts v6 7 --hostfile "$folder/hostfile" sh -c 'echo "at $TUTTI_INTERFACE"; [ $RANK = 2 ] && sleep 2 && exit 7; sleep 100'
 expect v6 1 '^\[b:0\] at 10.213.9.3$'
 expect_last v6 'rank 2 of 3 \(sh, process [0-9]+ on fd13::2\) exited with status 7'
 expect_hosts_empty_soon v6

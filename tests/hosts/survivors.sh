@@ -1,7 +1,7 @@
 # survivors.sh: when ranks die, the others learn at once who and how, shrink their group and go on. On one host.
 # SPDX-License-Identifier: Apache-2.0
 #
-#   survivors.sh TUTTIRUN SURVIVOR_RANKS [TIMES]
+#   survivors.sh TUTTIRUN SURVIVOR_RANKS [TIMES]     a sample; with TIMES every case, so often
 source "$(dirname "${BASH_SOURCE[0]}")/../launch/common.sh"
 program=$2
 times=${3:-1}
@@ -19,15 +19,23 @@ survive() {
   expect_nothing_left "$name"
 }
 
-for ((round = 1; round <= times; ++round)); do
+one() {
+  survive "one-$1" 3 1000 -n 4 -B "$1" --keep-going "$program" 20 2:7
+  expect "one-$1" 3 'lost rank 2 on .*: rank 2 is lost: its process [0-9]+ was killed by signal 9, SIGKILL \(Killed\)$'
+}
+two() { survive "two-$1" 3 1000 -n 5 -B "$1" --keep-going "$program" 20 1:7 3:7; }
+during() { survive "during-$1" 3 1000 -n 5 -B "$1" --keep-going "$program" 20 1:7 3:0:shrink; }
+
+one shm
+two native
+during native
+for ((round = 2; round <= times; ++round)); do
   for backend in native shm; do
-    export TUTTI_BACKEND=$backend
-    survive "one-$backend" 3 1000 -n 4 --keep-going "$program" 20 2:7
-    expect "one-$backend" 3 'lost rank 2 on .*: rank 2 is lost: its process [0-9]+ was killed by signal 9, SIGKILL \(Killed\)$'
-    survive "first-$backend" 3 1000 -n 4 --keep-going "$program" 20 0:7
-    survive "two-$backend" 3 1000 -n 5 --keep-going "$program" 20 1:7 3:7
-    survive "later-$backend" 2 1000 -n 4 --keep-going "$program" 20 1:7 3:12
-    survive "during-$backend" 3 1000 -n 5 --keep-going "$program" 20 1:7 3:0:shrink
+    one $backend
+    two $backend
+    during $backend
+    survive "first-$backend" 3 1000 -n 4 -B $backend --keep-going "$program" 20 0:7
+    survive "later-$backend" 2 1000 -n 4 -B $backend --keep-going "$program" 20 1:7 3:12
   done
 done
 # Without --keep-going the first failure ends the job.
