@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <type_traits>
 
 #include <tutti/connector.hpp>
 #include <tutti/group.hpp>
@@ -16,6 +17,14 @@ Group init(const InitOptions& options = {});
 
 /// Joins through the given connector. Tests use this to run ranks as threads.
 Group init(std::shared_ptr<Connector> connector, const InitOptions& options = {});
+
+/// What people know from MPI: says what to write.
+template <class Count, class Arguments>
+requires(std::is_same_v<std::decay_t<Count>, int> || std::is_same_v<std::decay_t<Count>, int*>) Group
+    init(Count&&, Arguments&&) {
+  static_assert(detail::never<Count>, "tutti: init() does not need argc and argv: write tutti::init()");
+  return {};
+}
 
 /// The key-value store of the job that the group belongs to: small values that any rank sets and any rank reads, at any time. Rank 0
 /// keeps it, so it ends when rank 0 leaves; calls then raise PeerLost. Key and value together are at most 56 KiB.

@@ -275,6 +275,9 @@ class Group(GroupVerbs):
     def subgroup(self, ranks: Sequence[int], timeout: Timeout = None) -> Group:
         """The listed ranks of this group, in that order. Only they need call it."""
 
+    def shrink(self, timeout: Timeout = None) -> Group:
+        """The members that are left, in their order, as a new group: after a PeerLost, to go on. Every one of them calls it."""
+
     def duplicate(self) -> Group: ...
     def memory(self, bytes: int) -> Array:
         """Memory that the ranks of this host reach without a copy."""

@@ -47,7 +47,8 @@ BackendFacts through_ucx(const Facts&, const Environment&) {
                                  ? "no fabric with remote memory access, so TUTTI_LINK=ucx has to ask for it"
                                  : fmt::format("used between hosts, because of {}", fmt::join(found.fabrics, ", "));
   return {.available = true,
-          .detail = fmt::format("UCX {} ({}): {}; {}", found.version, found.file, fmt::join(found.transports, ", "), chosen)};
+          .detail =
+              fmt::format("UCX {} ({}): {}; {}", found.version, found.file, fmt::join(found.transports, ", "), chosen)};
 }
 
 BackendFacts not_built(const Facts&, const Environment&) { return {.detail = "not part of this build"}; }

@@ -127,7 +127,7 @@ TEST(News, refusals_and_goodbyes_reach_everybody) {
   const Position position{.group = 12, .epoch = 0, .calls = 7, .history = 99};
   world.network(8).announce_leave(std::span(&position, 1));
   world.run_for(10ms);
-  EXPECT_TRUE(world.network(8).goodbye_is_known());
+  EXPECT_TRUE(world.network(8).may_leave());
   for (int rank = 0; rank < 9; ++rank) {
     ASSERT_EQ(world[rank].refusals.size(), 1u);
     EXPECT_EQ(world[rank].refusals[0].rank, 4);

@@ -215,6 +215,16 @@ void Control::link_lost(int peer, std::string_view reason) {
   accuse({peer, true, std::string(reason)});
 }
 
+void Control::process_ended(int rank, std::string_view how) {
+  if (rank < 0 || rank >= size_ || rank == rank_ || !ended_.insert(rank).second) return;
+  if (silenced() || lost_.contains(rank) || left_.contains(rank)) return;
+  if (!wanted_links(rank, size_, {}).contains(rank_)) return;
+  network_.stop_telling(rank);
+  network_.ban(rank);
+  network_.mend();
+  network_.flood(Suspect{rank, true, std::string(how), true});
+}
+
 void Control::on_silent(int peer, const std::string& why) { accuse({peer, true, why}); }
 
 // A rank does not leave before the links of its place in the network are open and carry its goodbye. So a rank that

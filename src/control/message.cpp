@@ -34,7 +34,9 @@ class Writer {
   void name(const CreationName& n) { out_.u64(n.list).u64(n.ordinal); }
   void group(std::uint64_t id, std::uint32_t epoch) { out_.u64(id).u32(epoch); }
 
-  void operator()(const Suspect& m) { rank(m.accused), u8(m.is_witness ? 1 : 0), text(m.reason); }
+  void operator()(const Suspect& m) {
+    rank(m.accused), u8(m.is_witness ? 1 : 0), text(m.reason), u8(m.is_certain ? 1 : 0);
+  }
   void operator()(const Alive& m) { out_.u32(m.away_ms); }
   void operator()(const Lost& m) { rank(m.rank), cause(m.cause); }
   void operator()(const Proposal& m) { group(m.group, m.epoch), cause(m.cause); }
@@ -130,7 +132,7 @@ class Reader {
     return {list, in_.u64()};
   }
 
-  void operator()(Suspect& m) { m.accused = rank(), m.is_witness = flag(), m.reason = text(); }
+  void operator()(Suspect& m) { m.accused = rank(), m.is_witness = flag(), m.reason = text(), m.is_certain = flag(); }
   void operator()(Alive& m) { m.away_ms = in_.u32(); }
   void operator()(Lost& m) { m.rank = rank(), m.cause = cause(); }
   void operator()(Proposal& m) { m.group = in_.u64(), m.epoch = in_.u32(), m.cause = cause(); }

@@ -30,6 +30,7 @@ struct Suspect {  // the origin accuses a rank
   int accused = 0;
   bool is_witness = true;  // false: it never had a link to the accused, and cannot tell a death from a goodbye
   std::string reason;
+  bool is_certain = false;  // the launcher has seen the accused's process end
   friend bool operator==(const Suspect&, const Suspect&) = default;
 };
 struct Alive {                // the origin was accused, and lives

@@ -17,7 +17,7 @@ const std::vector<std::byte> some_bytes = {std::byte{1}, std::byte{0}, std::byte
 std::vector<Message> one_of_each() {
   std::vector<Message> all = {Beat{7}, Link{}, Seen{}};
   for (const FloodBody& body : std::vector<FloodBody>{
-           Suspect{2, false, "silent"}, Alive{17}, Lost{3, cause}, Proposal{7, 1, cause}, Broken{7, 1, cause},
+           Suspect{2, false, "silent", true}, Alive{17}, Lost{3, cause}, Proposal{7, 1, cause}, Broken{7, 1, cause},
            Goodbye{{{7, 1, 41, 99, 3}, {9, 0, 0, 0, 0, false}}, true}, Departed{3}, Refused{7, 1, 41, "no"}}) {
     all.push_back(Flooded{4, 99, body});
   }

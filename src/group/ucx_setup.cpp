@@ -27,9 +27,7 @@ char asked_for(const std::string& backend, const Environment& environment) {
   throw InvalidArgument(fmt::format("TUTTI_LINK={}: the known links are auto, tcp, ucx", link));
 }
 
-std::string_view name_of_asked(char asked) {
-  return asked == asked_ucx ? "ucx" : asked == asked_tcp ? "tcp" : "auto";
-}
+std::string_view name_of_asked(char asked) { return asked == asked_ucx ? "ucx" : asked == asked_tcp ? "tcp" : "auto"; }
 
 void check(const std::vector<std::string>& records) {
   for (std::size_t rank = 0; rank < records.size(); ++rank) {

@@ -169,6 +169,12 @@ class Agent final : private CrewListener {
         end(static_cast<int>(values[0]), std::chrono::milliseconds(values[1]));
         break;
       }
+      case FrameKind::news: {
+        ByteReader reader(frame.body, "news for the ranks");
+        const auto rank = static_cast<int>(reader.i64());
+        if (crew_) crew_->tell_ranks(rank, reader.string(reader.remaining()));
+        break;
+      }
       case FrameKind::credit:
         unacknowledged_ -= std::min(unacknowledged_, static_cast<std::size_t>(read_numbers(frame, 1)[0]));
         break;
@@ -289,6 +295,9 @@ class Agent final : private CrewListener {
   // ---- what the ranks do
 
   void rank_ended(int rank, pid_t process, int status) override {
+    // The ranks of this host hear of it at once, those of others through tuttirun.
+    if (status != 0 && !is_ending_)
+      crew_->tell_ranks(rank, describe_process_end(process, status, short_name(order_->hosts[host_].name)));
     report(FrameKind::rank_ended, numbers({rank, process, status}));
   }
   void rank_not_started(int rank, int error) override { report(FrameKind::rank_not_started, numbers({rank, error})); }

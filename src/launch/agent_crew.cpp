@@ -220,6 +220,10 @@ bool AgentCrew::is_gone() const {
   return std::ranges::all_of(hosts_, [](const HostState& host) { return host.is_gone; });
 }
 
+void AgentCrew::tell_ranks(int rank, const std::string& how) {
+  broadcast(FrameKind::news, std::move(ByteWriter().i64(rank).string(how)).take());
+}
+
 void AgentCrew::signal_ranks(int signal) { broadcast(FrameKind::signal_ranks, numbers({signal})); }
 
 void AgentCrew::signal_all(int signal) {

@@ -32,6 +32,7 @@ class AgentCrew final : public Crew {
   void serve(CrewListener& listener, Room room) override;
   [[nodiscard]] bool is_gone() const override;
 
+  void tell_ranks(int rank, const std::string& how) override;
   void signal_ranks(int signal) override;
   void signal_all(int signal) override;
   void end(int signal, Duration grace) override;

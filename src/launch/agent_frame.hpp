@@ -33,6 +33,7 @@ enum class FrameKind : std::uint8_t {
   signal_ranks,  // a signal
   signal_all,    // a signal
   end,           // a signal, a time in ms
+  news,          // a rank and how its process ended, for the ranks
   credit,        // so many more bytes of output may be sent
   input,         // for rank 0
   input_end,

@@ -49,6 +49,8 @@ class Crew {
   // Nothing is left of it, or nothing that can be ended.
   [[nodiscard]] virtual bool is_gone() const = 0;
 
+  // Tells every rank that a process of the job is gone; `how` is a clause.
+  virtual void tell_ranks(int rank, const std::string& how) = 0;
   virtual void signal_ranks(int signal) = 0;         // the ranks themselves
   virtual void signal_all(int signal) = 0;           // their descendants as well
   virtual void end(int signal, Duration grace) = 0;  // a signal to all, SIGKILL after the grace

@@ -13,6 +13,7 @@
 #include <cstdlib>
 
 #include "launch/printer.hpp"
+#include "launch/rank_news.hpp"
 #include "launch/rank_output.hpp"
 #include "wire/socket.hpp"
 
@@ -63,6 +64,8 @@ class Job final : private CrewListener {
 
   int run() {
     while (!crew_.is_gone() || !output_.is_drained()) wait_and_serve();
+    // What killed a rank does not count if others went on to their end; a rank that failed by itself does.
+    if (!is_ending() && (!some_ended_well_ || survived_.kind == Cause::Kind::exited)) cause_ = survived_;
     report();
     while (!printer_.is_idle()) wait_and_serve();
     return status();
@@ -88,10 +91,27 @@ class Job final : private CrewListener {
 
   // Records the first cause and has all processes ended.
   void end_for(Cause cause, int signal = SIGTERM) {
-    if (cause_.kind != Cause::Kind::none) return;
+    if (is_ending()) return;
+    record(std::move(cause));
+    crew_.end(signal, plan_.options.grace);
+  }
+
+  void record(Cause cause) {
     cause.after = std::chrono::steady_clock::now() - started_at_;
     cause_ = std::move(cause);
-    crew_.end(signal, plan_.options.grace);
+  }
+
+  [[nodiscard]] bool is_ending() const { return cause_.kind != Cause::Kind::none; }
+
+  // A rank or a host failed. Where the others go on, it is said at once, and counts at the end unless they end well.
+  void fail_for(Cause cause) {
+    if (!plan_.options.keeps_going || is_ending()) return end_for(std::move(cause));
+    cause.after = std::chrono::steady_clock::now() - started_at_;
+    say(fmt::format("{}; the others go on", describe_cause(cause)));
+    // A rank that fails by itself counts more than one that somebody killed.
+    const bool exited = cause.kind == Cause::Kind::exited;
+    if (survived_.kind == Cause::Kind::none || (exited && survived_.kind != Cause::Kind::exited))
+      survived_ = std::move(cause);
   }
 
   void rank_not_started(int rank, int error) override {
@@ -100,7 +120,9 @@ class Job final : private CrewListener {
 
   void rank_ended(int rank, pid_t process, int status) override {
     running_[static_cast<std::size_t>(rank - plan_.first_rank)] = false;
+    some_ended_well_ |= status == 0;
     if (status == 0) return;
+    if (!is_ending()) crew_.tell_ranks(rank, describe_process_end(process, status, host_of(rank)));
     has_failed_ = true;
     Cause cause{.rank = rank, .process = process, .host = host_of(rank)};
     if (WIFSIGNALED(status)) {
@@ -111,15 +133,19 @@ class Job final : private CrewListener {
       cause.kind = Cause::Kind::exited;
       cause.value = WEXITSTATUS(status);
     }
-    end_for(std::move(cause));
+    fail_for(std::move(cause));
   }
 
   void output(int rank, Stream stream, std::string_view bytes) override { output_.add(rank, stream, bytes); }
   void output_ended(int rank, Stream stream) override { output_.finish(rank, stream); }
 
   void part_lost(Cause cause) override {
+    for (std::size_t index = 0; cause.kind == Cause::Kind::host_lost && index < plan_.hosts.size(); ++index) {
+      if (plan_.hosts[index] == short_name(cause.host))
+        crew_.tell_ranks(static_cast<int>(index), fmt::format("host {} was lost: {}", cause.host, cause.text));
+    }
     has_failed_ = true;
-    end_for(std::move(cause));
+    fail_for(std::move(cause));
   }
 
   // What a job that fails leaves behind is of no interest.
@@ -194,7 +220,11 @@ class Job final : private CrewListener {
         printer_.text(Stream::error).append(lines);
       }
     }
-    say(describe(cause_, {.world_size = plan_.world_size, .program = plan_.options.program}));
+    say(describe_cause(cause_));
+  }
+
+  [[nodiscard]] std::string describe_cause(const Cause& cause) const {
+    return describe(cause, {.world_size = plan_.world_size, .program = plan_.options.program});
   }
 
   // Ranks that exit with 0 after a signal have succeeded.
@@ -213,6 +243,8 @@ class Job final : private CrewListener {
   std::vector<pollfd> watched_;
   bool has_failed_ = false;  // a rank did not end with 0, for whatever reason
   Cause cause_;
+  Cause survived_;  // the first failure that did not end the job
+  bool some_ended_well_ = false;
 };
 
 }  // namespace

@@ -27,18 +27,19 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
 rlimit make_room_for_pipes(int ranks) {
   rlimit before{};
   getrlimit(RLIMIT_NOFILE, &before);
-  const auto needed = static_cast<rlim_t>(ranks) * 5 + 64;
+  const auto needed = static_cast<rlim_t>(ranks) * 7 + 64;
   rlimit current = before;
   while (current.rlim_cur < needed && wire::raise_descriptor_limit()) getrlimit(RLIMIT_NOFILE, &current);
   return before;
 }
 
 LocalCrew::LocalCrew(LocalPlan plan)
-    : plan_(std::move(plan)), pipes_(plan_.ranks), cgroup_(Cgroup::below_own(plan_.id)) {}
+    : plan_(std::move(plan)), pipes_(plan_.ranks), news_(plan_.ranks), cgroup_(Cgroup::below_own(plan_.id)) {}
 
 void LocalCrew::start() {
   guard_.emplace(start_guard());
   pipes_.close_writers();
+  news_.close_readers();
 }
 
 Guard LocalCrew::start_guard() const {
@@ -47,8 +48,12 @@ Guard LocalCrew::start_guard() const {
   words.push_back(nullptr);
   const std::vector<char*> common = pointers_to(plan_.common_environment);
   std::vector<std::vector<char*>> environments;
-  for (const auto& own : plan_.own_environment) {
-    std::vector<char*>& environment = environments.emplace_back(pointers_to(own));
+  std::vector<std::string> news;  // not moved any more once it is pointed to
+  for (int rank = 0; rank < plan_.ranks; ++rank)
+    news.push_back(fmt::format("TUTTI_LAUNCHER_FD={}", news_.reader(rank)));
+  for (std::size_t rank = 0; rank < plan_.own_environment.size(); ++rank) {
+    std::vector<char*>& environment = environments.emplace_back(pointers_to(plan_.own_environment[rank]));
+    if (news_.reader(static_cast<int>(rank)) >= 0) environment.push_back(news[rank].data());
     environment.insert(environment.end(), common.begin(), common.end());
     environment.push_back(nullptr);
   }
@@ -63,6 +68,7 @@ Guard LocalCrew::start_guard() const {
                            .input = reads_input ? plan_.input : nothing.get(),
                            .output = pipes_.writer(rank, Stream::output),
                            .error = pipes_.writer(rank, Stream::error),
+                           .news = news_.reader(rank),
                            .signals = plan_.signals,
                            .descriptors = plan_.descriptors});
     if (!plan_.processors.empty()) guard.ranks.back().processors = plan_.processors[index];

@@ -13,6 +13,7 @@
 #include "launch/crew.hpp"
 #include "launch/guard.hpp"
 #include "launch/program.hpp"
+#include "launch/rank_news.hpp"
 #include "launch/rank_pipes.hpp"
 
 namespace tutti::launch {
@@ -45,6 +46,7 @@ class LocalCrew final : public Crew {
   [[nodiscard]] bool is_gone() const override { return is_guard_gone_; }
   [[nodiscard]] bool is_drained() const { return pipes_.is_drained(); }
 
+  void tell_ranks(int rank, const std::string& how) override { news_.tell(rank, how); }
   void signal_ranks(int signal) override;
   void signal_all(int signal) override;
   void end(int signal, Duration grace) override;
@@ -58,6 +60,7 @@ class LocalCrew final : public Crew {
 
   LocalPlan plan_;
   RankPipes pipes_;
+  RankNews news_;
   Cgroup cgroup_;  // for the case that the guard is lost
   std::optional<Guard> guard_;
   bool is_guard_gone_ = false;

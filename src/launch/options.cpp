@@ -84,9 +84,10 @@ Binding binding(const std::string& text) {
 }
 
 std::pair<std::string, std::string> variable(const std::string& text) {
-  constexpr std::array ours = {
-      "RANK",        "WORLD_SIZE",  "LOCAL_RANK",  "LOCAL_WORLD_SIZE", "GROUP_RANK",   "GROUP_WORLD_SIZE", "NODE_RANK",
-      "MASTER_ADDR", "MASTER_PORT", "TUTTI_STORE", "TUTTI_JOB",        "TUTTI_SECRET", "TUTTI_BACKEND"};
+  constexpr std::array ours = {"RANK",          "WORLD_SIZE",       "LOCAL_RANK", "LOCAL_WORLD_SIZE",
+                               "GROUP_RANK",    "GROUP_WORLD_SIZE", "NODE_RANK",  "MASTER_ADDR",
+                               "MASTER_PORT",   "TUTTI_STORE",      "TUTTI_JOB",  "TUTTI_SECRET",
+                               "TUTTI_BACKEND", "TUTTI_LAUNCHER_FD"};
   const std::size_t equals = text.find('=');
   const std::string name = text.substr(0, equals);
   if (name.empty()) fail(fmt::format("-x takes NAME=VALUE, not \"{}\"", text));
@@ -233,6 +234,8 @@ class CommandLine {
     group_ = "Endings";
     value("--timeout", "TIME", "end the job after so long: 90s, 10m, 2h",
           [this](const std::string& text) { result_.timeout = duration("--timeout", text); });
+    flag("--keep-going", "ranks that are left go on when one fails: for programs that shrink their groups",
+         result_.keeps_going);
     value("--grace", "TIME", "time between SIGTERM and SIGKILL (default: 1s)",
           [this](const std::string& text) { result_.grace = duration("--grace", text); });
   }

@@ -44,6 +44,7 @@ struct RunOptions {
   bool is_dry_run = false;
   std::optional<Duration> timeout = {};
   Duration grace = std::chrono::seconds(1);
+  bool keeps_going = false;  // a rank that fails, or a host that is lost, does not end the others
   std::string program = {};
   std::vector<std::string> arguments = {};  // the program's own
 };

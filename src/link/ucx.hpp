@@ -21,17 +21,17 @@ struct UcxOptions {
   std::string devices{};                    // as UCX_NET_DEVICES; likewise
   std::int64_t eager_bytes_max = 64 << 10;  // larger messages wait until the receiver has room
   std::int64_t credit_bytes = 2 << 20;      // what one peer may pile up at another before it is received
-  std::int64_t fragment_bytes_max = 64 << 10;
-  std::int64_t in_flight_bytes_max = 1 << 20;  // what UCX may hold of frames to one peer
+  std::int64_t fragment_bytes_max = 1 << 20;
+  std::int64_t in_flight_bytes_max = 4 << 20;  // what UCX may hold of frames to one peer
 };
 
 // What UCX offers here.
 struct UcxFindings {
-  std::string version{};                   // "1.13.1"; empty: it cannot be used
-  std::string file{};                      // "libucp.so.0"
-  std::vector<std::string> transports{};   // "tcp/eth0", "rc_mlx5/mlx5_0:1", in UCX's order
-  std::vector<std::string> fabrics{};      // those of them that are networks with remote direct memory access
-  std::string problem{};                   // why it cannot be used, and what to do about it
+  std::string version{};                  // "1.13.1"; empty: it cannot be used
+  std::string file{};                     // "libucp.so.0"
+  std::vector<std::string> transports{};  // "tcp/eth0", "rc_mlx5/mlx5_0:1", in UCX's order
+  std::vector<std::string> fabrics{};     // those of them that are networks with remote direct memory access
+  std::string problem{};                  // why it cannot be used, and what to do about it
 };
 UcxFindings find_ucx(const UcxOptions& options = {});
 

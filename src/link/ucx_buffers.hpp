@@ -15,7 +15,7 @@ namespace tutti::link {
 struct UcxBuffer {
   std::unique_ptr<std::byte[]> memory{};
   bool is_large = false;
-  void* owner = nullptr;  // the peer that the frame goes to
+  void* owner = nullptr;   // the peer that the frame goes to
   std::int64_t bytes = 0;  // of the frame in it
 };
 

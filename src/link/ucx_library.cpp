@@ -91,9 +91,7 @@ void check(const Ucx& ucx, ucs_status_t status, std::string_view what) {
 }
 
 OpenUcxWorker::OpenUcxWorker(const UcxOptions& options)
-    : ucx_(open_ucx_library()),
-      context_(make_context(ucx_, options)),
-      worker_(make_worker(ucx_, context_.get())) {}
+    : ucx_(open_ucx_library()), context_(make_context(ucx_, options)), worker_(make_worker(ucx_, context_.get())) {}
 
 std::string OpenUcxWorker::address() const {
   ucp_address_t* address = nullptr;

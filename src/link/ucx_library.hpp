@@ -13,27 +13,14 @@
 
 namespace tutti::link {
 
-#define TUTTI_UCP_FUNCTIONS(function)      \
-  function(ucp_config_read)                \
-  function(ucp_config_modify)              \
-  function(ucp_config_release)             \
-  function(ucp_get_version_string)         \
-  function(ucp_init_version)               \
-  function(ucp_cleanup)                    \
-  function(ucp_context_print_info)         \
-  function(ucp_worker_create)              \
-  function(ucp_worker_destroy)             \
-  function(ucp_worker_query)               \
-  function(ucp_worker_get_address)         \
-  function(ucp_worker_release_address)     \
-  function(ucp_worker_progress)            \
-  function(ucp_worker_set_am_recv_handler) \
-  function(ucp_ep_create)                  \
-  function(ucp_ep_close_nbx)               \
-  function(ucp_am_send_nbx)                \
-  function(ucp_request_check_status)       \
-  function(ucp_request_free)               \
-  function(ucs_status_string)
+#define TUTTI_UCP_FUNCTIONS(function)                                                                                 \
+  function(ucp_config_read) function(ucp_config_modify) function(ucp_config_release) function(ucp_get_version_string) \
+      function(ucp_init_version) function(ucp_cleanup) function(ucp_context_print_info) function(ucp_worker_create)   \
+          function(ucp_worker_destroy) function(ucp_worker_query) function(ucp_worker_get_address)                    \
+              function(ucp_worker_release_address) function(ucp_worker_progress)                                      \
+                  function(ucp_worker_set_am_recv_handler) function(ucp_ep_create) function(ucp_ep_close_nbx)         \
+                      function(ucp_am_send_nbx) function(ucp_request_check_status) function(ucp_request_free)         \
+                          function(ucs_status_string)
 
 // Under UCX's own names. Never closed: UCX does not survive that.
 struct Ucx {

@@ -18,9 +18,11 @@ namespace tutti::link {
 namespace {
 
 constexpr unsigned active_message_id = 7;
-// Of one poll: others want their turn, too.
-constexpr int rounds_per_poll = 16;
+// Of one poll: UCX takes several messages in a round, and a round more that finds nothing would cost a tenth of a small message's time.
+constexpr int rounds_per_poll = 1;
 constexpr int rounds_of_drain = 1000;
+// A small frame travels as the header of a message without data, which UCX is fastest with.
+constexpr std::size_t header_only_bytes_max = 512;
 // A connection that is closed by force is closed at once; UCX may need some rounds to say so.
 constexpr int rounds_of_closing = 100;
 
@@ -36,6 +38,13 @@ std::array<std::byte, 16> make_token(const wire::Secret& secret, std::uint64_t w
   std::array<std::byte, 16> token;
   std::memcpy(token.data(), digest.data(), token.size());
   return token;
+}
+
+std::uint64_t count_in(std::span<const std::byte> head) {
+  std::uint64_t count = 0;
+  if (head.size() != sizeof count) throw Error("a frame without a number; give all ranks the same version of Tutti");
+  std::memcpy(&count, head.data(), sizeof count);
+  return count;
 }
 
 bool carries_frames_in_memory(std::string_view transport) {
@@ -67,13 +76,14 @@ UcxLink::UcxLink(UcxSetup setup)
   attributes.field_mask = UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER;
   check(ucx_, ucx_.ucp_worker_query(worker_->worker(), &attributes), "ucp_worker_query");
   if (attributes.max_am_header < sizeof(Prefix) + frame_head_bytes_max) {
-    throw Unsupported(fmt::format("UCX's transports carry headers of {} bytes, and {} are needed; choose others by "
-                                  "UCX_TLS, or use another link",
-                                  attributes.max_am_header, sizeof(Prefix) + frame_head_bytes_max));
+    throw Unsupported(
+        fmt::format("UCX's transports carry headers of {} bytes, and {} are needed; choose others by "
+                    "UCX_TLS, or use another link",
+                    attributes.max_am_header, sizeof(Prefix) + frame_head_bytes_max));
   }
   ucp_am_handler_param_t handler{};
-  handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
-                       UCP_AM_HANDLER_PARAM_FIELD_ARG | UCP_AM_HANDLER_PARAM_FIELD_FLAGS;
+  handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG |
+                       UCP_AM_HANDLER_PARAM_FIELD_FLAGS;
   handler.id = active_message_id;
   handler.flags = UCP_AM_FLAG_WHOLE_MSG;
   handler.cb = &UcxLink::arrived;
@@ -105,8 +115,8 @@ Link::Limits UcxLink::limits() const {
 
 void UcxLink::connect(UcxPeer& peer) {
   ucp_ep_params_t parameters{};
-  parameters.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
-                          UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  parameters.field_mask =
+      UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
   parameters.address = reinterpret_cast<const ucp_address_t*>(addresses_[static_cast<std::size_t>(peer.rank)].data());
   parameters.err_mode = peer.uses_shared_memory ? UCP_ERR_HANDLING_MODE_NONE : UCP_ERR_HANDLING_MODE_PEER;
   parameters.err_handler.cb = &UcxLink::failed;
@@ -127,6 +137,7 @@ Link::Taken UcxLink::send(int rank, FrameOrder order, const Frame& frame, void* 
        {.token = peer.own_token,
         .rank = static_cast<std::uint32_t>(rank_),
         .sequence = is_bulk ? 0 : peer.next_sent++,
+        .head_bytes = static_cast<std::uint16_t>(frame.head.size()),
         .kind = is_bulk ? Kind::bulk : Kind::ordered,
         .type = frame.type},
        frame);
@@ -136,14 +147,15 @@ Link::Taken UcxLink::send(int rank, FrameOrder order, const Frame& frame, void* 
 
 void UcxLink::post(UcxPeer& peer, const Prefix& prefix, const Frame& frame) {
   if (peer.endpoint == nullptr) connect(peer);
-  const std::size_t header_bytes = sizeof prefix + frame.head.size();
-  auto buffer = buffers_.take(header_bytes + frame.payload.size());
+  const std::size_t payload_begin = sizeof prefix + frame.head.size(), bytes = payload_begin + frame.payload.size();
+  const std::size_t header_bytes = bytes <= header_only_bytes_max ? bytes : payload_begin;
+  auto buffer = buffers_.take(bytes);
   std::byte* const memory = buffer->memory.get();
   std::memcpy(memory, &prefix, sizeof prefix);
   if (!frame.head.empty()) std::memcpy(memory + sizeof prefix, frame.head.data(), frame.head.size());
-  if (!frame.payload.empty()) std::memcpy(memory + header_bytes, frame.payload.data(), frame.payload.size());
+  if (!frame.payload.empty()) std::memcpy(memory + payload_begin, frame.payload.data(), frame.payload.size());
   buffer->owner = &peer;
-  buffer->bytes = static_cast<std::int64_t>(header_bytes + frame.payload.size());
+  buffer->bytes = static_cast<std::int64_t>(bytes);
   ucp_request_param_t parameters{};
   parameters.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
   parameters.flags = UCP_AM_SEND_FLAG_EAGER;
@@ -151,7 +163,7 @@ void UcxLink::post(UcxPeer& peer, const Prefix& prefix, const Frame& frame) {
   parameters.user_data = buffer.get();
   peer.in_flight_bytes += buffer->bytes;
   void* const request = ucx_.ucp_am_send_nbx(peer.endpoint, active_message_id, memory, header_bytes,
-                                             memory + header_bytes, frame.payload.size(), &parameters);
+                                             memory + header_bytes, bytes - header_bytes, &parameters);
   if (UCS_PTR_IS_PTR(request)) {
     static_cast<void>(buffer.release());  // was_sent() takes it
     return;
@@ -191,14 +203,16 @@ ucs_status_t UcxLink::arrived(void* given, const void* header, std::size_t heade
   if (CRYPTO_memcmp(prefix.token.data(), peer.token.data(), prefix.token.size()) != 0) return UCS_OK;
   if (peer.is_gone || !peer.failure.empty()) return UCS_OK;
   try {
-    if ((parameters->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0 ||
-        header_bytes - sizeof prefix > frame_head_bytes_max)
+    const std::size_t rest_bytes = header_bytes - sizeof prefix;
+    if ((parameters->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0 || prefix.head_bytes > frame_head_bytes_max ||
+        prefix.head_bytes > rest_bytes || (prefix.head_bytes < rest_bytes && bytes > 0))
       throw Error("a frame that no version of Tutti sends; give all ranks the same version");
     const auto* const head = static_cast<const std::byte*>(header) + sizeof prefix;
+    const std::span small(head + prefix.head_bytes, rest_bytes - prefix.head_bytes);
     self.take(peer, prefix,
               {.type = prefix.type,
-               .head = {head, header_bytes - sizeof prefix},
-               .payload = {static_cast<const std::byte*>(data), bytes}});
+               .head = {head, prefix.head_bytes},
+               .payload = bytes > 0 ? std::span(static_cast<const std::byte*>(data), bytes) : small});
   } catch (const std::exception& error) {
     self.fail(peer, error.what());
   }
@@ -207,8 +221,8 @@ ucs_status_t UcxLink::arrived(void* given, const void* header, std::size_t heade
 
 void UcxLink::take(UcxPeer& peer, const Prefix& prefix, const Frame& frame) {
   switch (prefix.kind) {
-    case Kind::flush: peer.flush_count = prefix.count; return answer_flush(peer);
-    case Kind::flushed: peer.arrived_count = std::max(peer.arrived_count, prefix.count); return;
+    case Kind::flush: peer.flush_count = count_in(frame.head); return answer_flush(peer);
+    case Kind::flushed: peer.arrived_count = std::max(peer.arrived_count, count_in(frame.head)); return;
     case Kind::bulk: deliver(peer, frame); break;
     case Kind::ordered:
       if (prefix.sequence != peer.next_received) {
@@ -239,12 +253,13 @@ void UcxLink::deliver(UcxPeer& peer, const Frame& frame) {
 void UcxLink::answer_flush(UcxPeer& peer) {
   if (peer.received_count < peer.flush_count) return;
   peer.flush_count = 0;
+  post_count(peer, Kind::flushed, peer.received_count);
+}
+
+void UcxLink::post_count(UcxPeer& peer, Kind kind, std::uint64_t count) {
   post(peer,
-       {.token = peer.own_token,
-        .count = peer.received_count,
-        .rank = static_cast<std::uint32_t>(rank_),
-        .kind = Kind::flushed},
-       {});
+       {.token = peer.own_token, .rank = static_cast<std::uint32_t>(rank_), .head_bytes = sizeof count, .kind = kind},
+       {.head = std::as_bytes(std::span(&count, 1))});
 }
 
 bool UcxLink::is_flushed() const {
@@ -259,12 +274,7 @@ void UcxLink::ask_for_arrivals() {
   for (UcxPeer& peer : peers_) {
     if (peer.is_gone || !peer.failure.empty() || peer.asked_count == peer.sent_count) continue;
     peer.asked_count = peer.sent_count;
-    post(peer,
-         {.token = peer.own_token,
-          .count = peer.sent_count,
-          .rank = static_cast<std::uint32_t>(rank_),
-          .kind = Kind::flush},
-         {});
+    post_count(peer, Kind::flush, peer.sent_count);
   }
 }
 

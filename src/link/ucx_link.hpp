@@ -49,19 +49,18 @@ class UcxLink final : public Link {
   enum class Kind : std::uint8_t {
     ordered,  // a frame
     bulk,     // a frame that others may overtake
-    flush,    // tell me when `count` of my frames have arrived
-    flushed,  // `count` of your frames have arrived
+    flush,    // tell me when so many of my frames have arrived (the head)
+    flushed,  // so many of your frames have arrived
   };
   struct Prefix {
     Token token{};
-    std::uint64_t count = 0;
-    std::uint32_t rank = 0;      // of the sender
-    std::uint32_t sequence = 0;  // of an ordered frame
+    std::uint32_t rank = 0;        // of the sender
+    std::uint32_t sequence = 0;    // of an ordered frame
+    std::uint16_t head_bytes = 0;  // the head follows; then the payload, if it is small
     Kind kind = Kind::ordered;
     std::uint8_t type = 0;
-    std::array<std::uint8_t, 6> zero{};
   };
-  static_assert(sizeof(Prefix) == 40);
+  static_assert(sizeof(Prefix) == 28);
   // A frame that came before one that was sent earlier.
   struct EarlyFrame {
     std::uint8_t type = 0;
@@ -78,10 +77,10 @@ class UcxLink final : public Link {
     bool is_gone = false;        // nothing more is heard or sent
     std::string failure{};       // not empty: UCX, or its frames, say that it is lost
     std::int64_t in_flight_bytes = 0;
-    std::uint32_t next_sent = 0, next_received = 0;  // ordered frames
-    std::uint64_t sent_count = 0, arrived_count = 0;     // frames to it, and those of them that it has
-    std::uint64_t asked_count = 0;                       // arrivals that it was asked for
-    std::uint64_t received_count = 0, flush_count = 0;   // frames from it; it wants to know when it is so many
+    std::uint32_t next_sent = 0, next_received = 0;     // ordered frames
+    std::uint64_t sent_count = 0, arrived_count = 0;    // frames to it, and those of them that it has
+    std::uint64_t asked_count = 0;                      // arrivals that it was asked for
+    std::uint64_t received_count = 0, flush_count = 0;  // frames from it; it wants to know when it is so many
     std::map<std::uint32_t, EarlyFrame> early{};
   };
 
@@ -89,6 +88,7 @@ class UcxLink final : public Link {
   void connect(UcxPeer& peer);
   void close_endpoint(UcxPeer& peer);
   void post(UcxPeer& peer, const Prefix& prefix, const Frame& frame);
+  void post_count(UcxPeer& peer, Kind kind, std::uint64_t count);
   void ask_for_arrivals();
   void answer_flush(UcxPeer& peer);
   bool progress(int rounds_max);

@@ -306,7 +306,8 @@ std::vector<WorldKind> all_world_kinds() {
        [](int size) -> std::unique_ptr<MessagesWorld> { return std::make_unique<SimulatedWorld>(size, 2); }},
   };
   if (!link::find_ucx().problem.empty()) return kinds;
-  kinds.push_back({"ucx_tcp", [](int size) -> std::unique_ptr<MessagesWorld> { return std::make_unique<UcxWorld>(size); }});
+  kinds.push_back(
+      {"ucx_tcp", [](int size) -> std::unique_ptr<MessagesWorld> { return std::make_unique<UcxWorld>(size); }});
   return kinds;
 }
 

@@ -147,5 +147,12 @@ expect_hosts_empty_soon() {
   done
 }
 
+# As above, where sshd may wait for a network that was gone: nothing of ours may.
+expect_only_sshd_soon() {
+  local left until=$((SECONDS + 10))
+  while left=$(processes_on "$1" | grep -v ' sshd$'); [ -n "$left" ] && [ $SECONDS -lt $until ]; do sleep 0.05; done
+  [ -z "$left" ] || fail "host $1 fell silent: processes were left there: $left"
+}
+
 # pid_on HOST NAME: the id, seen from here, of a process there.
 pid_on() { processes_on "$1" | awk -v name="$2" '$2 == name { print $1; exit }'; }
