@@ -86,8 +86,7 @@ def test_arrays_come_back_as_the_kind_asked_for(kind, folder):
 
 
 def test_small_floats(folder):
-    import torch
-
+    torch = pytest.importorskip("torch")
     x = torch.arange(5).bfloat16()
     save(folder, {"x": x})
     assert torch.equal(load(folder, like={"x": x})["x"], x)

@@ -67,7 +67,7 @@ def test_reduce_and_copy(kind, rank, size):
 
 
 def test_reduce_in_place(rank, size):
-    for kind in ("numpy", "torch"):
+    for kind in [kind for kind in kinds.PRESENT if kind in ("numpy", "torch")]:  # in the same order on every rank
         x = kinds.make(kind, np.array([1, 2]) + 2 * rank)
         mp.reduce(x, out=x)
         assert kinds.numbers(x).tolist() == [sum(1 + 2 * r for r in range(size)), sum(2 + 2 * r for r in range(size))]
@@ -146,6 +146,7 @@ def tanh(kind, x):
 
 @pytest.mark.parametrize("kind, is_compiled", (("torch", False), ("jax", True), ("tensorflow", False), ("tensorflow", True)))
 def test_columns_then_rows_then_split_classes_equal_the_dense_network(kind, is_compiled, size):
+    pytest.importorskip(kind)
     if size > CLASSES:
         return
     x, w1, b1 = numbers(ROWS, FEATURES), numbers(HIDDEN, FEATURES, seed=1), numbers(HIDDEN, seed=2)
@@ -194,8 +195,7 @@ def test_embeddings(kind, dim, size):
 
 
 def test_cross_entropy_ignores_and_reduces_as_asked(size):
-    import torch
-
+    torch = pytest.importorskip("torch")
     logits, targets = numbers(6, 4), np.array([0, -100, 3, 1, -100, 2])
     for reduction in ("mean", "sum", "none"):
         expected = torch.nn.functional.cross_entropy(torch.from_numpy(logits), torch.from_numpy(targets), reduction=reduction)

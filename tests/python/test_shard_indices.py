@@ -64,6 +64,7 @@ def test_batches_are_the_same_on_any_number_of_ranks(batch):
 def test_batches_of_each_framework_and_the_torch_sampler_agree(rank, size):
     import kinds
 
+    pytest.importorskip("torch")
     x = np.arange(23, dtype="f4")
     expected = [part.tolist() for part in tutti.batches(x, 8)]
     for kind in kinds.PRESENT:

@@ -60,8 +60,7 @@ def test_optax_optimizers_that_average(rank, size):
 
 
 def test_tensorflow_tape(rank, size):
-    import tensorflow as tf
-
+    tf = pytest.importorskip("tensorflow")
     import tutti.tensorflow.training as training
 
     x, y, own_x, own_y = samples(rank, size)
@@ -82,8 +81,7 @@ def test_tensorflow_tape(rank, size):
 
 
 def test_keras(rank, size, caplog):
-    import keras
-
+    keras = pytest.importorskip("keras")
     import tutti.tensorflow.training as training
 
     def network(seed):
