@@ -177,6 +177,8 @@ class Network : public Link {
   /// simulation).
   virtual bool wait(TimePoint until, Transport::Events events) = 0;
   virtual void wake() = 0;
+  /// This peer is lost: neither is_flushed() nor close() waits for it.
+  virtual void give_up(int /*peer*/) {}
   /// Says goodbye, behind everything that was sent, to all peers, and closes.
   virtual void close(TimePoint deadline) = 0;
 };

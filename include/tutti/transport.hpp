@@ -123,6 +123,8 @@ class Transport {
   /// Whether all that was sent has left this rank and every connection that was begun is made, so that close() can say goodbye on
   /// each. Poll until it holds before close(): a peer whose connection ends without a goodbye sees a loss.
   [[nodiscard]] virtual bool is_flushed() const { return true; }
+  /// This peer is lost: neither is_flushed() nor close() waits until it takes what was sent to it.
+  virtual void give_up(int /*peer*/) {}
   /// Says goodbye on every link and closes them; the peers do not see a loss.
   virtual void close(TimePoint deadline) = 0;
   /// In a forked child: closes the inherited descriptors without a word to anyone. Only destruction may follow.

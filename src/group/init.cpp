@@ -22,6 +22,7 @@
 #include "base/environment.hpp"
 #include "base/start_thread.hpp"
 #include "group/core.hpp"
+#include "group/launcher_news.hpp"
 #include "group/life.hpp"
 #include "group/local_peer_setup.hpp"
 #include "group/meet.hpp"
@@ -58,6 +59,10 @@ link::TcpOptions tcp_options(const Place& place, const Environment& environment)
 }
 
 /// How long a rank of another host may be silent. Inside a host the system tells who lives.
+/// How long a broken link may wait for the launcher to say that, and how, the process behind it has ended: an agent tells tuttirun, which tells
+/// the agents of all hosts.
+constexpr Duration launcher_word = std::chrono::milliseconds(400);
+
 control::ControlOptions control_options(const Environment& environment) {
   control::ControlOptions options;
   constexpr int seconds_max = 24 * 3600;
@@ -214,6 +219,8 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
   parts.control.life = [processes = std::move(records.processes), self = own_identity()](int rank) {
     return life_of(processes[static_cast<std::size_t>(rank)], self);
   };
+  parts.launcher = LauncherNews::open_pipe(joining.environment);
+  if (parts.launcher) parts.control.verdicts.launcher_word = launcher_word;
   parts.may_share_memory = may_share;
   parts.local_peers = near.local_peers;
   parts.may_read_local_peers = near.cross_memory;
@@ -371,6 +378,12 @@ Group init(const InitOptions& options) {
   const std::lock_guard guard(registry().mutex);
   registry().world = world.core();
   return world;
+}
+
+std::shared_ptr<Store> job_store() {
+  const std::lock_guard guard(registry().mutex);
+  if (auto core = registry().world.lock()) return job_store(Group(std::move(core)));
+  throw InvalidArgument("job_store: this process has not joined a job; call init() first");
 }
 
 void finalize() {
