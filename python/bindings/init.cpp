@@ -21,6 +21,7 @@
 #include "bindings/interruptibly.hpp"
 #include "bindings/running.hpp"
 #include "group/core.hpp"
+#include "group/meet.hpp"
 #include "group/runtime.hpp"
 
 namespace tutti::python {
@@ -43,14 +44,15 @@ struct Joined {
 };
 
 Joined join(const InitOptions& options) {
-  std::shared_ptr<Connector> connector = connect(options);
+  std::shared_ptr<Connector> connector = connect_as_asked(options);
   Facts found{.place = connector->place(), .description = connector->describe()};
   Group world = init(connector, options);
   return {.world = std::move(world), .facts = std::move(found)};
 }
 
 std::shared_ptr<Member> init_world(const std::string& backend, const std::optional<std::string>& init_method,
-                                   std::optional<int> rank, std::optional<int> size, nb::handle timeout) {
+                                   std::optional<int> rank, std::optional<int> size, nb::handle timeout,
+                                   std::optional<int> communicator) {
   if (has_world()) {
     world()->core().runtime().check_alive();
     return world();
@@ -58,7 +60,8 @@ std::shared_ptr<Member> init_world(const std::string& backend, const std::option
   InitOptions options{.backend = backend,
                       .init_method = init_method.value_or(""),
                       .rank = rank.value_or(-1),
-                      .size = size.value_or(-1)};
+                      .size = size.value_or(-1),
+                      .mpi_communicator = communicator};
   if (!timeout.is_none()) options.timeout = timeout_from(timeout);
   Joined joined = interruptibly([options] { return join(options); });  // the others may be late
   facts() = std::move(joined.facts);
@@ -131,7 +134,8 @@ Duration timeout_from(nb::handle value) {
 
 void bind_init(nb::module_& m) {
   m.def("init", init_world, nb::arg("backend") = "auto", nb::arg("init_method") = nb::none(),
-        nb::arg("rank") = nb::none(), nb::arg("size") = nb::none(), nb::arg("timeout") = nb::none());
+        nb::arg("rank") = nb::none(), nb::arg("size") = nb::none(), nb::arg("timeout") = nb::none(),
+        nb::arg("communicator") = nb::none());
   m.def("finalize", finalize_world);
   m.def("fail_at_exit", &fail_at_exit);
   m.def("world", world);

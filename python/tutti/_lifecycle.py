@@ -26,6 +26,7 @@ def init(
     rank: int | None = None,
     size: int | None = None,
     timeout: _native.Timeout = None,
+    comm: Any = None,
     **unknown: object,
 ) -> _native.Group:
     """Joins the job this process was started in and gives its world: the group of all ranks.
@@ -33,7 +34,8 @@ def init(
     What is left out comes from the launcher: tuttirun, torchrun, mpirun, srun, or RANK and WORLD_SIZE set by
     hand; alone, the world has one rank and every verb still works. ``init_method`` is "env://", "tcp://host:port" or
     "file:///path". ``timeout`` (seconds or a timedelta, 300 s if not given) is for meeting, and the deadline of every call
-    that has none of its own.
+    that has none of its own. ``comm`` is a communicator of mpi4py: its ranks are the job's, and they meet on it, whatever
+    started them; with ``backend="mpi"`` collectives go through MPI, too.
 
     Example::
 
@@ -46,17 +48,28 @@ def init(
     global _context, _joined_with
     if unknown:
         raise InvalidArgument(_unknown_argument(next(iter(unknown))))
-    given = {"backend": backend, "init_method": init_method, "rank": rank, "size": size, "timeout": timeout}
+    given = {"backend": backend, "init_method": init_method, "rank": rank, "size": size, "timeout": timeout, "comm": comm}
     if _native.has_world():
         _check_repeated(given)
     elif "logging" in sys.modules:  # a program that has not imported it has not set it up
         from . import _log
 
         _log.connect()
-    world = _native.init(backend, init_method, rank, size, timeout)
+    world = _native.init(backend, init_method, rank, size, timeout, None if comm is None else _handle_of(comm))
     if _context is None:
         _context, _joined_with = Context(world), given
     return world
+
+
+def _handle_of(comm: Any) -> int:
+    """A communicator of mpi4py as MPI's number for it."""
+    if not hasattr(comm, "py2f"):
+        raise InvalidArgument(
+            f"init: comm is a {type(comm).__name__}, not a communicator of mpi4py; give MPI.COMM_WORLD or another one"
+        )
+    if not comm:
+        raise InvalidArgument("init: comm is MPI.COMM_NULL; only the ranks of a communicator can join on it")
+    return int(comm.py2f())
 
 
 def _check_repeated(given: dict[str, Any]) -> None:
@@ -76,7 +89,7 @@ def _check_repeated(given: dict[str, Any]) -> None:
 def _unknown_argument(name: str) -> str:
     from ._hints import init_hint
 
-    known = ("backend", "init_method", "rank", "size", "timeout")
+    known = ("backend", "init_method", "rank", "size", "timeout", "comm")
     return f"init has no argument {name}=" + init_hint(name, known)
 
 

@@ -71,7 +71,9 @@ void add_bench(CLI::App& tutti) {
   bench->add_option("--sizes", words->sizes,
                     "bytes of the larger array: a list, or a range that doubles (default: 8:64M)");
   bench->add_option("--dtype", words->dtype, "elements (default: float32)");
-  bench->add_option("--backend", options.backends, "one or more, to compare: auto, native, shm (default: auto)")
+  bench
+      ->add_option("--backend", options.backends,
+                   "one or more, to compare: auto, native, shm, ucx, mpi (default: auto)")
       ->delimiter(',');
   bench->add_flag("--in-place", words->in_place, "one array, where the verb allows it (default)");
   bench->add_flag("--out-of-place", words->out_of_place,

@@ -82,6 +82,35 @@ JobStart mpich_job(const Coordinator& coordinator, int ranks) {
                              peer_file("mpi_peer_mpich", remedy), coordinator.socket_path(), "mpich"}}}};
 }
 
+// Intel's programs are called like those of other MPIs, so they are looked for where its own variable points. Inside a host it needs no
+// libfabric.
+JobStart intel_mpi_job(const Coordinator& coordinator, int ranks) {
+  constexpr std::string_view remedy = "./dev installs Intel MPI into build/impi: set I_MPI_ROOT to it, and build again";
+  const std::string root = Environment::of_process().get("I_MPI_ROOT").value_or("build/impi");
+  const std::string launcher = fs::absolute(fs::path(root) / "bin" / "mpiexec.hydra").string();
+  return {.library = "impi",
+          .ranks = ranks,
+          .processes = {{.arguments = {first_program({launcher}, remedy), "-n", std::to_string(ranks),
+                                       peer_file("mpi_peer_impi", remedy), coordinator.socket_path(), "impi"},
+                         .environment = {{"I_MPI_ROOT", fs::absolute(root).string()}, {"I_MPI_FABRICS", "shm"}}}}};
+}
+
+// The ranks of the backend mpi are started by the launcher of an MPI, and find their numbers through it.
+JobStart through_mpi(JobStart job, const ProcessStart& process) {
+  constexpr std::string_view remedy = "install openmpi-bin or mpich";
+  const std::string launcher = first_program({"mpirun.openmpi", "mpirun.mpich", "mpirun"}, remedy);
+  ProcessStart start{.arguments = {launcher}, .environment = process.environment};
+  if (launcher.ends_with("openmpi")) {
+    for (const char* word : {"--allow-run-as-root", "--oversubscribe", "--bind-to", "none"})
+      start.arguments.emplace_back(word);
+  }
+  start.arguments.emplace_back("-n");
+  start.arguments.push_back(std::to_string(job.ranks));
+  start.arguments.insert(start.arguments.end(), process.arguments.begin(), process.arguments.end());
+  job.processes = {std::move(start)};
+  return job;
+}
+
 // ./dev names the Python that has torch; otherwise the one of the active environment.
 JobStart gloo_job(const Coordinator& coordinator, int ranks) {
   const std::string python = Environment::of_process().get("TUTTI_PYTHON").value_or("python3");
@@ -101,6 +130,7 @@ JobStart tutti_job(const Coordinator& coordinator, const TuttiStart& start) {
                                      fmt::format("file://{}/{}-meeting", coordinator.folder(), start.library)},
                        .environment = {{"TUTTI_SECRET", random_secret()}}};
   if (!start.table_path.empty()) process.environment.emplace_back("TUTTI_TABLE", start.table_path);
+  if (start.backend == "mpi") return through_mpi({.library = start.library, .ranks = start.ranks}, process);
   return process_per_rank(start.library, start.ranks, process);
 }
 
@@ -110,6 +140,7 @@ std::vector<JobStart> peer_jobs(const Coordinator& coordinator, std::string_view
             open_mpi_job(coordinator, ranks, "han")};
   }
   if (peer == "mpich") return {mpich_job(coordinator, ranks)};
+  if (peer == "impi") return {intel_mpi_job(coordinator, ranks)};
   if (peer == "gloo") return {gloo_job(coordinator, ranks)};
   throw InvalidArgument(fmt::format("--against {}: not a peer; there are {}", peer, fmt::join(peer_names, ", ")));
 }

@@ -22,7 +22,7 @@ struct TuttiStart {
 };
 JobStart tutti_job(const Coordinator& coordinator, const TuttiStart& start);
 
-inline constexpr std::string_view peer_names[] = {"openmpi", "mpich", "gloo"};
+inline constexpr std::string_view peer_names[] = {"openmpi", "mpich", "impi", "gloo"};
 
 /// The variants of a peer, the best of which counts (Open MPI has three sets of collectives). Throws Unsupported with
 /// the reason if it is not installed, InvalidArgument for a name that is not known.

@@ -13,6 +13,7 @@
 #include "cli/probes.hpp"
 #include "cli/table_file.hpp"
 #include "rendezvous/detect.hpp"
+#include "rendezvous/record.hpp"
 #include "wire/interfaces.hpp"
 #include "wire/loopback.hpp"
 #include "wire/secret.hpp"
@@ -42,6 +43,7 @@ struct DescribeRendezvous {
   }
   std::string operator()(const RecordInPmi&) const { return "a record in PMI's key-value space"; }
   std::string operator()(const RecordInPmix&) const { return "a record in PMIx's key-value space"; }
+  std::string operator()(const RecordOnBoard& point) const { return "a record on " + point.board->describe(); }
 };
 
 bool brings_its_own_secret(const RendezvousPoint& meeting) {

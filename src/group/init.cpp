@@ -25,6 +25,7 @@
 #include "group/launcher_news.hpp"
 #include "group/life.hpp"
 #include "group/local_peer_setup.hpp"
+#include "group/meet.hpp"
 #include "group/own_address.hpp"
 #include "group/rank_record.hpp"
 #include "group/runtime.hpp"
@@ -373,7 +374,7 @@ Group init(const InitOptions& options) {
     const std::lock_guard guard(registry().mutex);
     if (auto core = registry().world.lock()) return Group(std::move(core));
   }
-  Group world = init(std::shared_ptr<Connector>(connect(options)), options);
+  Group world = init(connect_as_asked(options), options);
   const std::lock_guard guard(registry().mutex);
   registry().world = world.core();
   return world;

@@ -146,9 +146,12 @@ template <class Kind>
 
 std::unique_ptr<Connector> connect(const InitOptions& options, const Surroundings& surroundings) {
   const Detected detected = read_options(options, surroundings.environment);
+  return connect(detected, surroundings, deadline_after(surroundings.clock.now(), options.timeout));
+}
+
+std::unique_ptr<Connector> connect(const Detected& detected, const Surroundings& surroundings, TimePoint deadline) {
   const HostIdentity host = read_host_identity(surroundings.environment);
   if (detected.size == 1) return connect_alone(detected, host);
-  const TimePoint deadline = deadline_after(surroundings.clock.now(), options.timeout);
   try {
     return connect_to_others(detected, host, surroundings, deadline);
   } catch (const AuthenticationError& error) {
@@ -167,6 +170,7 @@ namespace tutti {
 std::unique_ptr<Connector> connect(const InitOptions& options) {
   // Counted per process: all ranks call it equally often, although a rank may also be alone in between.
   static std::atomic<std::uint64_t> meetings{0};
+  if (options.mpi_communicator) throw InvalidArgument("connect: a communicator of MPI is for init()");
   const Environment environment = Environment::of_process();
   const rendezvous::Detected detected = rendezvous::read_options(options, environment);
   auto connector = rendezvous::connect(options, {.environment = environment,

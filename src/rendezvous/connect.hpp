@@ -15,5 +15,7 @@ namespace tutti::rendezvous {
 Detected read_options(const InitOptions& options, const Environment& environment);
 
 std::unique_ptr<Connector> connect(const InitOptions& options, const Surroundings& surroundings);
+// As the caller knows by itself who it is and where the ranks meet.
+std::unique_ptr<Connector> connect(const Detected& detected, const Surroundings& surroundings, TimePoint deadline);
 
 }  // namespace tutti::rendezvous

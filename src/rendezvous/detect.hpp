@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -45,9 +46,13 @@ struct RecordInPmi {
   int fd = -1;
 };
 struct RecordInPmix {};
+class Board;
+struct RecordOnBoard {
+  std::shared_ptr<Board> board;  // of the caller's own: an MPI communicator
+};
 
 using RendezvousPoint = std::variant<NoRendezvous, LauncherStore, FixedAddress, PortWindow, RecordInFile,
-                                     RecordInPrivateFile, RecordInAgentStore, RecordInPmi, RecordInPmix>;
+                                     RecordInPrivateFile, RecordInAgentStore, RecordInPmi, RecordInPmix, RecordOnBoard>;
 
 // What a detector found. Optional fields are computed if the launcher does not provide them.
 struct Detected {

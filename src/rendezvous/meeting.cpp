@@ -243,6 +243,10 @@ Met Rendezvous::operator()(const RecordInPmix&) const {
   return by_record(std::move(board), given_secret(around_.environment), reachable_address());
 }
 
+Met Rendezvous::operator()(const RecordOnBoard& point) const {
+  return by_record(point.board, given_secret(around_.environment), reachable_address());
+}
+
 Met Rendezvous::by_record(std::shared_ptr<Board> board, std::optional<FoundSecret> secret,
                           const wire::Address& bind_to) const {
   return is_root() ? post_record(std::move(board), std::move(secret), bind_to) : follow_record(*board, secret);

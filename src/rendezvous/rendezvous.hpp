@@ -31,6 +31,7 @@ class Rendezvous {
   Met operator()(const RecordInAgentStore& point) const;
   Met operator()(const RecordInPmi& point) const;
   Met operator()(const RecordInPmix& point) const;
+  Met operator()(const RecordOnBoard& point) const;
 
  private:
   [[nodiscard]] bool is_root() const { return detected_.rank == 0; }
