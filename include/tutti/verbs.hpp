@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <tutti/clock.hpp>
+#include <tutti/messages.hpp>
 #include <tutti/op.hpp>
 #include <tutti/view.hpp>
 
@@ -97,21 +98,6 @@ struct Permute {
 struct Barrier {
   Duration timeout{};
 };
-struct Send {
-  View data;
-  int to = 0;
-  std::uint32_t tag = 0;
-  Duration timeout{};
-};
-/// `from` any_source matches a message of any member; Work::source() tells which.
-struct Receive {
-  View data;
-  int from = 0;
-  std::uint32_t tag = 0;
-  Duration timeout{};
-};
-inline constexpr int any_source = -1;
-
 struct ReduceOptions {
   Op op = Op::sum;
   Duration timeout{};
@@ -143,10 +129,6 @@ struct ExchangeOptions {
   int split_axis = 0;
   int concat_axis = 0;
   Sizes split_sizes{}, recv_sizes{};
-  Duration timeout{};
-};
-struct MessageOptions {
-  std::uint32_t tag = 0;
   Duration timeout{};
 };
 struct CallOptions {
