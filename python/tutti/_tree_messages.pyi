@@ -1,4 +1,4 @@
-# _tree_messages.pyi: the types of send_object and recv_object. A test compares their parameters with those of _tree_messages.py.
+# _tree_messages.pyi: the types of send_object, recv_object and what messages of trees need.
 # SPDX-License-Identifier: Apache-2.0
 from typing import Any, Literal, overload
 
