@@ -3,6 +3,7 @@
 //
 //   transport_bench tcp [--streams 2] [--eager BYTES] [--fragment BYTES] [--buffer BYTES] [--congestion cubic] [--no-checksum]
 //   transport_bench shm [--eager BYTES] [--ring BYTES] [--chunk BYTES] [--get BYTES] [--no-cross-memory]
+//   transport_bench ucx [--transports tcp] [--eager BYTES] [--fragment BYTES] [--in-flight BYTES]
 //
 // Three patterns: ping-pong (half of the round trip), stream (one way, several messages in flight), exchange (both ways at
 // once, as a step of a ring does it). Buffers change with every message. The median of some repeats; one JSON object per
@@ -27,6 +28,7 @@
 
 #include "link/ring_link.hpp"
 #include "link/tcp_link.hpp"
+#include "link/ucx.hpp"
 #include "messages/matching_queue.hpp"
 #include "messages/messages.hpp"
 
@@ -169,16 +171,28 @@ std::int64_t number(const std::string& text) {
 }
 
 struct Choice {
-  bool shared = false;
+  std::string transport{};
   link::TcpOptions tcp{};
   link::RingOptions ring{};
+  link::UcxOptions ucx{};
 };
+
+bool choose_for_ucx(link::UcxOptions& ucx, const std::string& word, const std::string& value) {
+  if (word == "--transports") ucx.transports = value;
+  else if (word == "--eager") ucx.eager_bytes_max = number(value);
+  else if (word == "--fragment") ucx.fragment_bytes_max = number(value);
+  else if (word == "--in-flight") ucx.in_flight_bytes_max = number(value);
+  else return false;
+  return true;
+}
 
 Choice parse(const std::vector<std::string>& words) {
   Choice choice;
-  auto& [shared, tcp, ring] = choice;
-  if (words.empty() || (words[0] != "tcp" && words[0] != "shm")) throw InvalidArgument("which transport, tcp or shm?");
-  shared = words[0] == "shm";
+  auto& [transport, tcp, ring, ucx] = choice;
+  if (words.empty() || (words[0] != "tcp" && words[0] != "shm" && words[0] != "ucx"))
+    throw InvalidArgument("which transport, tcp, shm or ucx?");
+  transport = words[0];
+  const bool shared = transport == "shm";
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::string& word = words[i];
     if (word == "--no-checksum" || word == "--no-cross-memory") {
@@ -187,6 +201,7 @@ Choice parse(const std::vector<std::string>& words) {
     }
     if (i + 1 == words.size()) throw InvalidArgument("unknown option, or no value for it: " + word);
     const std::string& value = words[++i];
+    if (transport == "ucx" && choose_for_ucx(ucx, word, value)) continue;
     if (word == "--eager") (shared ? ring.eager_bytes_max : tcp.eager_bytes_max) = number(value);
     else if (word == "--ring") ring.ring_bytes = static_cast<std::uint64_t>(number(value));
     else if (word == "--chunk") ring.chunk_bytes = number(value);
@@ -227,6 +242,23 @@ std::unique_ptr<Link> make_shared(int rank, int socket, const link::RingOptions&
                       .options = options});
 }
 
+std::unique_ptr<Link> make_ucx(int rank, int socket, const wire::Secret& secret, const link::UcxOptions& options) {
+  link::UcxSetup setup{.worker = link::open_ucx(options),
+                       .rank = rank,
+                       .on_this_host = {true, true},
+                       .secret = secret,
+                       .world = 1,
+                       .options = options};
+  const std::string own = setup.worker->address();
+  std::array<char, 4096> other{};
+  const auto bytes = static_cast<ssize_t>(own.size());
+  const ssize_t got = write(socket, own.data(), own.size()) == bytes ? read(socket, other.data(), other.size()) : 0;
+  if (got <= 0) throw Error("the other process is gone");
+  setup.addresses.assign(2, std::string(other.data(), static_cast<std::size_t>(got)));
+  setup.addresses[static_cast<std::size_t>(rank)] = own;
+  return link::make_ucx_link(std::move(setup));
+}
+
 void run_rank(int rank, std::unique_ptr<Transport> transport, int rounds_max) {
   Silent silent;
   transport->listen(&silent);
@@ -257,11 +289,10 @@ int run(const std::vector<std::string>& words) {
                                                      .world = 1,
                                                      .options = choice.tcp});
   listening.clear();
-  if (choice.shared) {
-    setup.local_link = make_shared(rank, sockets[rank], choice.ring);
-    setup.local = {true, true};
-  }
-  run_rank(rank, std::make_unique<messages::Messages>(std::move(setup)), choice.shared ? 20'000 : 600);
+  setup.local = {true, true};
+  if (choice.transport == "shm") setup.local_link = make_shared(rank, sockets[rank], choice.ring);
+  if (choice.transport == "ucx") setup.local_link = make_ucx(rank, sockets[rank], secret, choice.ucx);
+  run_rank(rank, std::make_unique<messages::Messages>(std::move(setup)), choice.transport == "tcp" ? 600 : 20'000);
   if (child == 0) return 0;
   int status = 0;
   waitpid(child, &status, 0);

@@ -29,7 +29,9 @@ HEADERS = {".hpp", ".cuh", ".h"}
 SCRIPTS = {".py", ".sh", ".cmake"}
 FOLDERS = ("include", "src", "tests", "bench", "examples", "tools", "cmake", "python", ".ci")
 FILES = ("dev",)
-APART = ("tests/install/",)  # a project of its own, built against the installed copy
+APART = ("tests/install/",  # a project of its own, built against the installed copy
+         "tests/first_day/cpp/",  # built as one program by tests/first_day
+         "tests/contract/refused/")  # must not compile
 
 
 class Tree:

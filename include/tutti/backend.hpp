@@ -43,6 +43,7 @@ struct GroupFacts {
 /// How far a call has come, for error reports: "step 9 of 14, waiting for rank 5".
 struct Progress {
   std::string how;  // "ring over tcp"
+  int stage = 0;    // steps are counted within one: a call that has learned its sizes is farther than any that has not
   int step = 0;
   int step_count = 0;
   std::vector<int> waiting_for{};  // ranks in the group

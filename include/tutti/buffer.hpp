@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <tutti/dtype.hpp>
+#include <tutti/element.hpp>
 
 namespace tutti {
 

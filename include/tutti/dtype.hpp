@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
@@ -60,15 +61,35 @@ enum class DType : std::uint8_t {
   float8_e4m3 = 15,
   float8_e5m2 = 16,
 };
-inline constexpr int dtype_count = 17;
+inline constexpr int dtype_count = 17;  // of numbers
 
-/// Bytes of one element.
-constexpr std::size_t size_of(DType dtype) {
-  constexpr std::uint8_t sizes[dtype_count] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 1, 1};
-  return sizes[static_cast<int>(dtype)];
+/// Elements that are no numbers (structs) are known by their size: the values from `first_struct` on stand for 1, 2, …, 128 bytes and
+/// then for 136, 144, …, 896. They move as numbers do, and are reduced by the program's own functions.
+inline constexpr int first_struct = 32;
+inline constexpr std::size_t max_struct_bytes = 896;
+
+namespace detail {
+inline constexpr std::array<std::uint16_t, 256> dtype_sizes = [] {
+  std::array<std::uint16_t, 256> sizes = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 1, 1};
+  for (std::size_t i = 1; i <= 128; ++i) sizes[first_struct - 1 + i] = static_cast<std::uint16_t>(i);
+  for (std::size_t i = 1; i <= 96; ++i) sizes[first_struct + 127 + i] = static_cast<std::uint16_t>(128 + 8 * i);
+  return sizes;
+}();
+}  // namespace detail
+
+/// Bytes of one element; 0 for a value that is no dtype.
+constexpr std::size_t size_of(DType dtype) { return detail::dtype_sizes[static_cast<std::uint8_t>(dtype)]; }
+constexpr bool is_dtype(DType dtype) { return size_of(dtype) != 0; }
+constexpr bool is_struct(DType dtype) { return static_cast<int>(dtype) >= first_struct; }
+constexpr bool has_struct_of(std::size_t bytes) {
+  return bytes > 0 && bytes <= max_struct_bytes && (bytes <= 128 || bytes % 8 == 0);
+}
+/// For sizes that has_struct_of().
+constexpr DType struct_of(std::size_t bytes) {
+  return static_cast<DType>(first_struct + (bytes <= 128 ? bytes - 1 : 127 + (bytes - 128) / 8));
 }
 
-/// The name users see: "float32", "bool", "float8_e4m3", …
+/// The name users see: "float32", "bool", "float8_e4m3", "struct of 16 bytes", …
 std::string_view name_of(DType dtype);
 /// The inverse of name_of; throws InvalidArgument with the list of names for one it does not know.
 DType dtype_from_name(std::string_view name);
@@ -99,11 +120,11 @@ consteval int dtype_index() {
 }
 }  // namespace detail
 
-/// An element type that Tutti can move and reduce.
+/// A type that the built-in reductions know.
 template <class T>
-concept Element = (detail::dtype_index<std::remove_cv_t<T>>() >= 0);
+concept Number = (detail::dtype_index<std::remove_cv_t<T>>() >= 0);
 
-template <Element T>
+template <Number T>
 inline constexpr DType dtype_of = static_cast<DType>(detail::dtype_index<std::remove_cv_t<T>>());
 
 }  // namespace tutti

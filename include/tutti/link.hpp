@@ -137,7 +137,11 @@ class Link {
   virtual void disconnect(int /*peer*/) {}
   /// Whether the caller of poll() is about to sleep on a doorbell, so that this poll must miss nothing.
   [[nodiscard]] virtual bool is_last_poll_before_sleep() const { return false; }
-  /// Whether all queued frames have left this rank.
+  /// Whether nothing wakes a thread when frames come, because a library moves them that has to be asked. A thread that waits then sleeps
+  /// for moments only.
+  [[nodiscard]] virtual bool must_be_polled() const { return false; }
+  /// Whether all queued frames have left this rank. Of a link beside a network: whether the goodbye that the network says cannot overtake
+  /// them.
   [[nodiscard]] virtual bool is_flushed() const { return true; }
   /// In a forked child: gives up what was inherited, without a word to anyone.
   virtual void abandon() = 0;
@@ -173,6 +177,8 @@ class Network : public Link {
   /// simulation).
   virtual bool wait(TimePoint until, Transport::Events events) = 0;
   virtual void wake() = 0;
+  /// This peer is lost: neither is_flushed() nor close() waits for it.
+  virtual void give_up(int /*peer*/) {}
   /// Says goodbye, behind everything that was sent, to all peers, and closes.
   virtual void close(TimePoint deadline) = 0;
 };

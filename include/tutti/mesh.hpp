@@ -23,7 +23,7 @@ struct HaloOptions {
   std::vector<int> halo{1};  // the width of the margins: one for all axes of the mesh, or one for each
   std::vector<int>
       axes{};  // of the array, one for each axis of the mesh; negative ones from the end; none: its first ones
-  Duration timeout{};
+  TimeLimit timeout{};
 };
 
 /// The order in which ranks fill a grid of these sizes, row by row. The ranks of the last axis are kept on one node as

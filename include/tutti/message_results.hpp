@@ -48,7 +48,7 @@ T Group::recv(int from, const MessageOptions& options) {
 }
 
 template <ReceivedByValue T>
-T Message::recv(Duration timeout) {
+T Message::recv(TimeLimit timeout) {
   detail::ReceivedValue<T> received;
   recv_by([&](DType dtype, std::span<const std::int64_t> shape, std::uint8_t) { return received.room(dtype, shape); },
           timeout);

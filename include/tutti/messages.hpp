@@ -29,18 +29,18 @@ struct Send {
   View data;
   int to = 0;
   std::uint32_t tag = 0;
-  Duration timeout{};
+  TimeLimit timeout{};
 };
 /// `data` may have more room than the message needs; Work::received() tells how many elements came, and from whom.
 struct Receive {
   View data;
   int from = 0;
   std::uint32_t tag = 0;
-  Duration timeout{};
+  TimeLimit timeout{};
 };
 struct MessageOptions {
   std::uint32_t tag = 0;
-  Duration timeout{};
+  TimeLimit timeout{};
 };
 
 /// Makes memory for an array once its dtype, its shape and the kind of array that was sent are known.
@@ -85,9 +85,9 @@ class Message {
   [[nodiscard]] bool valid() const { return probe_ != nullptr; }
 
   /// Into memory with room for `count()` elements, or more. Too little: Mismatch, and the message is gone.
-  Received recv(View out, Duration timeout = {});
+  Received recv(View out, TimeLimit timeout = {});
   template <ReceivedByValue T>
-  [[nodiscard]] T recv(Duration timeout = {});
+  [[nodiscard]] T recv(TimeLimit timeout = {});
 
   [[nodiscard]] const std::shared_ptr<Operation>& probe() const { return probe_; }
   [[nodiscard]] const std::shared_ptr<GroupCore>& group() const { return group_; }

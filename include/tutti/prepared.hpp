@@ -38,7 +38,7 @@ class [[nodiscard]] Prepared {
   void start(View data, View out);
   /// Waits until it has ended; throws what went wrong. As Work::wait.
   void wait();
-  void wait(Duration timeout);
+  void wait(TimeLimit timeout);
   /// Whether it has ended, well or not, or was never started. Makes progress.
   [[nodiscard]] bool test();
   [[nodiscard]] bool valid() const { return parts_.group != nullptr; }

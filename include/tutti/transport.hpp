@@ -154,11 +154,15 @@ class Transport {
   /// Whether wait() ends when something under way moves on. Not so for what passes through shared memory: there the
   /// ranks ring each other's bells (shm/doorbell.hpp).
   [[nodiscard]] virtual bool busy_outside() const { return true; }
+  /// Whether wait() misses what moves on, because a library moves it that has to be asked (Link::must_be_polled).
+  [[nodiscard]] virtual bool must_be_polled() const { return false; }
   /// Whether anything at all came in from this peer since the last time this was asked: a sign of life.
   virtual bool heard_from(int /*peer*/) { return false; }
   /// Whether all that was sent has left this rank and every connection that was begun is made, so that close() can say goodbye on
   /// each. Poll until it holds before close(): a peer whose connection ends without a goodbye sees a loss.
   [[nodiscard]] virtual bool is_flushed() const { return true; }
+  /// This peer is lost: neither is_flushed() nor close() waits until it takes what was sent to it.
+  virtual void give_up(int /*peer*/) {}
   /// Says goodbye on every link and closes them; the peers do not see a loss.
   virtual void close(TimePoint deadline) = 0;
   /// In a forked child: closes the inherited descriptors without a word to anyone. Only destruction may follow.

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tutti/argmin.hpp>
+#include <tutti/await.hpp>
 #include <tutti/buckets.hpp>
 #include <tutti/connector.hpp>
 #include <tutti/dtype.hpp>

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -11,6 +12,8 @@
 #include <span>
 
 #include <tutti/dtype.hpp>
+#include <tutti/element.hpp>
+#include <tutti/wrong_use.hpp>
 
 namespace tutti {
 
@@ -21,10 +24,29 @@ struct Device {
   friend bool operator==(Device, Device) = default;
 };
 
-/// A contiguous range whose memory outlives the call: a named vector or array, or a span. Temporaries are refused.
-template <class R>
-concept LastingRange = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
-    std::ranges::borrowed_range<R> && Element<std::ranges::range_value_t<R>>;
+/// A matrix of another library: Eigen's, for one. Where it tells how far its rows and columns are apart, it is seen with two axes, the one that is
+/// slower in memory first (the columns of Eigen's usual matrices); otherwise as one axis of all elements, in the order of memory.
+template <class M>
+concept Matrix = !std::ranges::contiguous_range<M> && requires(M & m) {
+  requires std::is_pointer_v<decltype(m.data())>;
+  { m.rows() } -> std::convertible_to<std::int64_t>;
+  { m.cols() } -> std::convertible_to<std::int64_t>;
+  requires Element<std::remove_cvref_t<decltype(*m.data())>>;
+};
+
+/// std::mdspan, and what is like it.
+template <class M>
+concept MultiSpan = requires(const M& m) {
+  requires std::is_pointer_v<decltype(m.data_handle())>;
+  { M::rank() } -> std::convertible_to<std::size_t>;
+  { m.extent(0) } -> std::convertible_to<std::int64_t>;
+  { m.stride(0) } -> std::convertible_to<std::int64_t>;
+  requires Element<std::remove_cvref_t<decltype(*m.data_handle())>>;
+};
+
+template <class T>
+concept Viewable = LastingRange<T> || MultiSpan<std::remove_cvref_t<T>> ||
+    (std::is_lvalue_reference_v<T>&& Matrix<std::remove_reference_t<T>>);
 
 /// An array that a verb reads or writes. Copying a View copies no elements. The creator of a View keeps its memory
 /// alive.
@@ -49,13 +71,15 @@ class View {
   /// One axis over a contiguous range. Const ranges make read-only views.
   template <LastingRange R>
   View(R&& range)  // NOLINT: implicit on purpose, so that `world.all_reduce(grads)` reads as it should
-      : data_(const_cast<void*>(static_cast<const void*>(std::ranges::data(range)))),
-        kind_{.axes = 1,
-              .dtype = dtype_of<std::ranges::range_value_t<R>>,
-              .read_only = std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>,
-              .present = true} {
-    shape_[0] = static_cast<std::int64_t>(std::ranges::size(range));
-    strides_[0] = 1;
+      : View(std::ranges::data(range), static_cast<std::int64_t>(std::ranges::size(range))) {}
+  template <class M>
+  requires(MultiSpan<std::remove_cvref_t<M>> && !LastingRange<M>) View(M&& span);  // NOLINT: implicit, as above
+  template <Matrix M>
+  View(M& matrix);  // NOLINT: implicit, as above
+  /// Nothing that could be an array: says what to write.
+  template <class T>
+  requires(!std::is_same_v<std::remove_cvref_t<T>, View> && !Viewable<T>) View(T&&) {  // NOLINT: implicit, as above
+    detail::explain_no_array<T>();
   }
 
   /// Row-major contiguous memory.
@@ -92,6 +116,8 @@ class View {
   [[nodiscard]] View slice(int axis, std::int64_t begin, std::int64_t length) const;
 
  private:
+  template <Element T>
+  View(T* data, std::int64_t count) noexcept;
   [[nodiscard]] std::int64_t product() const;
   [[nodiscard]] bool is_row_major() const;
 
@@ -115,3 +141,5 @@ class View {
 };
 
 }  // namespace tutti
+
+#include <tutti/view_of.hpp>

@@ -12,6 +12,7 @@
 namespace tutti {
 
 class Operation;
+class WorkList;
 
 /// What Group::start returns. Move-only. The arrays of the call must stay alive and unmodified until the call has
 /// ended. The destructor therefore waits, at most until the call's own deadline, and discards an error; call wait() to
@@ -27,7 +28,7 @@ class [[nodiscard]] Work {
   /// Waits until the call has ended and throws its error. Without a timeout it waits until the call's own deadline.
   void wait();
   /// Throws Timeout if it has not ended by then; the call goes on, and wait() may be called again.
-  void wait(Duration timeout);
+  void wait(TimeLimit timeout);
   /// Whether the call has ended, with or without an error. Makes progress.
   [[nodiscard]] bool test();
   /// `callback` is called once, when the call ends, on any thread, with the error or null; at once if the call has ended already.
@@ -43,6 +44,9 @@ class [[nodiscard]] Work {
   [[nodiscard]] bool valid() const { return operation_ != nullptr; }
 
  private:
+  friend class WorkList;
+  friend class WorkAwaiter;
+  void let_go();
   std::shared_ptr<Operation> operation_;
 };
 

@@ -158,6 +158,11 @@ Handle subgroup(const Handle& self, const std::vector<int>& ranks, nb::handle ti
   return interruptibly([=] { return enroll(self->group().subgroup(ranks, {.timeout = most})); });
 }
 
+Handle shrink(const Handle& self, nb::handle timeout) {
+  const Duration most = timeout_from(timeout);
+  return interruptibly([=] { return enroll(self->group().shrink({.timeout = most})); });
+}
+
 Handle split(const Handle& self, std::optional<int> color, int key, nb::handle timeout) {
   const Duration most = timeout_from(timeout);
   return interruptibly([=] { return enroll(self->group().split(color.value_or(-1), key, {.timeout = most})); });
@@ -210,6 +215,9 @@ void bind_group(nb::module_& m) {
            "gets a group of rank -1 and size 0, whose verbs raise.")
       .def("subgroup", subgroup, nb::arg("ranks"), nb::arg("timeout") = none,
            "The listed ranks of this group, in that order. Only they need call it.")
+      .def("shrink", shrink, nb::arg("timeout") = none,
+           "The members that are left, in their order, as a new group: after a PeerLost, to go on. Every one of them "
+           "calls it.")
       .def("duplicate",
            [](const Handle& self) {
              const WithoutGil release;

@@ -252,6 +252,8 @@ void Tree::append_shapes() {
 }
 
 bool Tree::take(nb::handle x) {
+  constexpr std::size_t small_shape_bytes = 256;  // of most trees; longer ones grow
+  shape.reserve(small_shape_bytes);
   try {
     if (!take_containers(x, 0) || leaves.empty() || !look()) return false;
     append_shapes();

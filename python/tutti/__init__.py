@@ -45,6 +45,8 @@ _LATER = {
     "batches": "_data",
     "seed": "_seed",
     "batch_statistics": "_statistics",
+    "store": "_store",
+    "Store": "_store",
 }
 _SUBMODULES = ("torch", "jax", "tensorflow", "model_parallel", "checkpoint", "zero")
 # What `from tutti import *` leaves out: a name of Python's own, and modules, which would load frameworks and take the
@@ -53,11 +55,12 @@ _NOT_BY_STAR = {"breakpoint", *_SUBMODULES}
 
 __all__ = [
     "Aborted", "Array", "AuthenticationError", "Error", "Group", "InvalidArgument", "Mesh", "Message", "Mismatch", "Op",
-    "PeerLost", "RendezvousError", "Timeout", "Unsupported", "Work", "all_gather", "all_gather_object", "all_reduce",
-    "all_to_all", "average", "barrier", "batch_statistics", "batches", "before_finalize", "broadcast", "broadcast_object", "connector",
-    "context", "empty", "exscan", "finalize", "gather", "gather_object", "init", "iprobe", "irecv", "is_initialized", "isend",
-    "local_rank", "nobody", "permute", "pmap", "premul", "probe", "rank", "recv", "recv_object", "reduce", "reduce_scatter", "scan", "scatter",
-    "scatter_object", "seed", "send", "send_object", "sendrecv", "shard_indices", "size", "spawn", "tie", "verbs", "wait_all",
+    "PeerLost", "RendezvousError", "Store", "Timeout", "Unsupported", "Work", "all_gather", "all_gather_object",
+    "all_reduce", "all_to_all", "average", "barrier", "batch_statistics", "batches", "before_finalize", "broadcast",
+    "broadcast_object", "connector", "context", "empty", "exscan", "finalize", "gather", "gather_object", "init", "iprobe",
+    "irecv", "is_initialized", "isend", "local_rank", "nobody", "permute", "pmap", "premul", "probe", "rank", "recv",
+    "recv_object", "reduce", "reduce_scatter", "scan", "scatter", "scatter_object", "seed", "send", "send_object",
+    "sendrecv", "shard_indices", "size", "spawn", "store", "tie", "verbs", "wait_all",
     "wait_any", "world",
 ]
 
@@ -79,6 +82,7 @@ if TYPE_CHECKING:  # without __getattr__, so that a name that does not exist is 
     from ._seed import seed
     from ._spawn import spawn
     from ._statistics import batch_statistics
+    from ._store import Store, store
     from ._tie import tie
     from ._tree_messages import recv_object, send_object
 else:

@@ -293,6 +293,9 @@ class Group(GroupVerbs):
     def subgroup(self, ranks: Sequence[int], timeout: Timeout = None) -> Group:
         """The listed ranks of this group, in that order. Only they need call it."""
 
+    def shrink(self, timeout: Timeout = None) -> Group:
+        """The members that are left, in their order, as a new group: after a PeerLost, to go on. Every one of them calls it."""
+
     def duplicate(self) -> Group: ...
     def memory(self, bytes: int) -> Array:
         """Memory that the ranks of this host reach without a copy."""
@@ -526,6 +529,20 @@ def join_through(store: object, rank: int, size: int, timeout: Timeout, host: st
 
 def leave(world: Group) -> None:
     """Says goodbye to the others of a world that join_through() made."""
+
+class JobStore:
+    """
+    The key-value store of the job that this process has joined.
+    """
+
+    def __init__(self) -> None: ...
+    def set(self, key: str, value: bytes, timeout: Timeout = None) -> None: ...
+    def get(self, key: str, timeout: Timeout = None) -> bytes: ...
+    def try_get(self, key: str, timeout: Timeout = None) -> bytes | None: ...
+    def wait(self, key: str, timeout: Timeout = None) -> None: ...
+    def add(self, key: str, amount: int, timeout: Timeout = None) -> int: ...
+    def compare_set(self, key: str, expected: bytes | None, desired: bytes, timeout: Timeout = None) -> bytes: ...
+    def remove(self, key: str, timeout: Timeout = None) -> bool: ...
 
 class StoreServer:
     """

@@ -9,12 +9,13 @@ back as they went in."""
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from . import _messages, _native
+from . import _messages, _native, _own_op
+from ._errors import InvalidArgument
 from ._native import Call, Op, apply, apply_plain
 
-Reduction = str | Op
+Reduction = str | Op | Callable
 
 _call = functools.lru_cache(maxsize=1024)(Call)  # values that compare equal make the same call
 
@@ -34,11 +35,28 @@ def _sizes(sizes: Sequence[int] | None) -> tuple[int, ...] | None:
     return None if sizes is None else tuple(sizes)
 
 
+def _by_own_function(verb: str, op, x, root: int, out, group, async_op: bool, timeout):
+    """Called where `op` was refused: raises that again unless it is a function."""
+    if not _own_op.is_own(op):
+        raise  # noqa: PLE0704: what the caller is handling
+    if async_op:
+        _own_op.refuse_async(verb)
+    members = _native.world() if group is None else group
+    if not isinstance(members, _native.Group):
+        return all_gather(x, group=group)  # says what is wrong with it
+    if verb == "reduce" and members.rank != root:
+        return gather(x, root, None, group=group, timeout=timeout)
+    ranks = {"scan": members.rank + 1, "exscan": members.rank}.get(verb, members.size)
+    stack = functools.partial(gather, x, root) if verb == "reduce" else functools.partial(all_gather, x)
+    return _own_op.reduce_by(op, x, functools.partial(stack, axis=None, group=group, timeout=timeout), ranks, out, verb)
+
+
 def all_reduce(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool = False, timeout=None):
     """Every rank gets the reduction of all ranks' arrays.
 
     x: an array, a number, or a tree of arrays; alike on every rank.
-    op: sum, mean, product, min, max, band, bor, bxor, or tutti.premul(factor).
+    op: sum, mean, product, min, max, band, bor, bxor, or tutti.premul(factor); or a function of two arrays that gives one of the
+        same shape. It is associative and gets its operands in the order of ranks; every rank gets the arrays of all.
     out: an array for the result, which may be x itself; not for JAX and TensorFlow, nor under autograd.
 
     Raises InvalidArgument for the mean of integers and where out does not fit.
@@ -49,10 +67,16 @@ def all_reduce(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool
         assert (total == sum(range(size))).all()
         largest = tutti.all_reduce(rank, op="max")
         assert largest == size - 1
+        longest = tutti.all_reduce(np.array([1.0, rank]), op=lambda a, b: np.where(a < b, b, a))
+        assert longest[1] == size - 1
     """
+    try:
+        call = _all_reduce_calls[op]
+    except InvalidArgument:
+        return _by_own_function("all_reduce", op, x, 0, out, group, async_op, timeout)
     if x is not None and out is None and group is None and timeout is None and not async_op:
-        return apply_plain(_all_reduce_calls[op], x)
-    return apply(_all_reduce_calls[op], x, out, group, async_op, timeout)
+        return apply_plain(call, x)
+    return apply(call, x, out, group, async_op, timeout)
 
 
 def reduce(x, root: int = 0, op: Reduction = "sum", *, out=None, group=None, async_op: bool = False, timeout=None):
@@ -70,7 +94,11 @@ def reduce(x, root: int = 0, op: Reduction = "sum", *, out=None, group=None, asy
         total = tutti.reduce(np.ones(2), root=0)
         assert (total == (size if rank == 0 else 1)).all()
     """
-    return apply(_call("reduce", root=root, op=op), x, out, group, async_op, timeout)
+    try:
+        call = _call("reduce", root=root, op=op)
+    except InvalidArgument:
+        return _by_own_function("reduce", op, x, root, out, group, async_op, timeout)
+    return apply(call, x, out, group, async_op, timeout)
 
 
 def broadcast(x, root: int = 0, *, out=None, group=None, async_op: bool = False, timeout=None):
@@ -204,7 +232,11 @@ def scan(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool = Fal
 
         assert tutti.scan(1) == rank + 1
     """
-    return apply(_call("scan", op=op), x, out, group, async_op, timeout)
+    try:
+        call = _call("scan", op=op)
+    except InvalidArgument:
+        return _by_own_function("scan", op, x, 0, out, group, async_op, timeout)
+    return apply(call, x, out, group, async_op, timeout)
 
 
 def exscan(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool = False, timeout=None):
@@ -219,7 +251,11 @@ def exscan(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool = F
         begin = tutti.exscan(100)        # where this rank's 100 elements begin among all
         assert begin == 100 * rank
     """
-    return apply(_call("exscan", op=op), x, out, group, async_op, timeout)
+    try:
+        call = _call("exscan", op=op)
+    except InvalidArgument:
+        return _by_own_function("exscan", op, x, 0, out, group, async_op, timeout)
+    return apply(call, x, out, group, async_op, timeout)
 
 
 def permute(x, pairs: Sequence[tuple[int, int]], *, out=None, group=None, async_op: bool = False, timeout=None):

@@ -3,7 +3,7 @@
 #
 # `async_op` decides whether a verb gives its result or a Work. T is an array of any framework, a number, or a tree of arrays: what
 # goes in comes out.
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar, overload
 
 from numpy.typing import NDArray
@@ -18,32 +18,32 @@ Reduction = OpName | Op
 
 @overload
 def all_reduce(
-    x: T, op: Reduction = "sum", *,
+    x: T, op: Reduction | Callable[[T, T], T] = "sum", *,
     out: T | None = None, group: Group | None = None, async_op: Literal[False] = False, timeout: Timeout = None,
 ) -> T: ...
 @overload
 def all_reduce(
-    x: T, op: Reduction = "sum", *,
+    x: T, op: Reduction | Callable[[T, T], T] = "sum", *,
     out: T | None = None, group: Group | None = None, async_op: Literal[True], timeout: Timeout = None,
 ) -> Work[T]: ...
 @overload
 def all_reduce(
-    x: T, op: Reduction = "sum", *,
+    x: T, op: Reduction | Callable[[T, T], T] = "sum", *,
     out: T | None = None, group: Group | None = None, async_op: bool, timeout: Timeout = None,
 ) -> T | Work[T]: ...
 @overload
 def reduce(
-    x: T, root: int = 0, op: Reduction = "sum", *,
+    x: T, root: int = 0, op: Reduction | Callable[[T, T], T] = "sum", *,
     out: T | None = None, group: Group | None = None, async_op: Literal[False] = False, timeout: Timeout = None,
 ) -> T: ...
 @overload
 def reduce(
-    x: T, root: int = 0, op: Reduction = "sum", *,
+    x: T, root: int = 0, op: Reduction | Callable[[T, T], T] = "sum", *,
     out: T | None = None, group: Group | None = None, async_op: Literal[True], timeout: Timeout = None,
 ) -> Work[T]: ...
 @overload
 def reduce(
-    x: T, root: int = 0, op: Reduction = "sum", *,
+    x: T, root: int = 0, op: Reduction | Callable[[T, T], T] = "sum", *,
     out: T | None = None, group: Group | None = None, async_op: bool, timeout: Timeout = None,
 ) -> T | Work[T]: ...
 @overload
@@ -84,32 +84,32 @@ def all_to_all(
 ) -> T | Work[T]: ...
 @overload
 def scan(
-    x: T, op: Reduction = "sum", *,
+    x: T, op: Reduction | Callable[[T, T], T] = "sum", *,
     out: T | None = None, group: Group | None = None, async_op: Literal[False] = False, timeout: Timeout = None,
 ) -> T: ...
 @overload
 def scan(
-    x: T, op: Reduction = "sum", *,
+    x: T, op: Reduction | Callable[[T, T], T] = "sum", *,
     out: T | None = None, group: Group | None = None, async_op: Literal[True], timeout: Timeout = None,
 ) -> Work[T]: ...
 @overload
 def scan(
-    x: T, op: Reduction = "sum", *,
+    x: T, op: Reduction | Callable[[T, T], T] = "sum", *,
     out: T | None = None, group: Group | None = None, async_op: bool, timeout: Timeout = None,
 ) -> T | Work[T]: ...
 @overload
 def exscan(
-    x: T, op: Reduction = "sum", *,
+    x: T, op: Reduction | Callable[[T, T], T] = "sum", *,
     out: T | None = None, group: Group | None = None, async_op: Literal[False] = False, timeout: Timeout = None,
 ) -> T: ...
 @overload
 def exscan(
-    x: T, op: Reduction = "sum", *,
+    x: T, op: Reduction | Callable[[T, T], T] = "sum", *,
     out: T | None = None, group: Group | None = None, async_op: Literal[True], timeout: Timeout = None,
 ) -> Work[T]: ...
 @overload
 def exscan(
-    x: T, op: Reduction = "sum", *,
+    x: T, op: Reduction | Callable[[T, T], T] = "sum", *,
     out: T | None = None, group: Group | None = None, async_op: bool, timeout: Timeout = None,
 ) -> T | Work[T]: ...
 @overload

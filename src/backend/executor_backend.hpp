@@ -25,6 +25,7 @@ class ExecutorBackend final : public Backend {
     Order order = Order::any;
     bool is_worth_spinning = false;
     bool must_be_polled = false;
+    bool takes_own_reductions = true;  // functions of the program's own
   };
   explicit ExecutorBackend(Parts parts) : parts_(std::move(parts)) {}
 
@@ -34,6 +35,8 @@ class ExecutorBackend final : public Backend {
       if (view->present() && view->device().kind != Device::Kind::cpu)
         return fmt::format("the {} backend works on memory of the CPU; copy the array there first", parts_.name);
     }
+    if (!parts_.takes_own_reductions && reduces(request.verb) && request.op.kind() == Op::Kind::own)
+      return fmt::format("the {} backend has no reductions by functions of the program's own", parts_.name);
     return std::nullopt;
   }
   std::unique_ptr<PreparedCall> prepare(const Request& request) override {

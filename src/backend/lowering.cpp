@@ -46,18 +46,27 @@ void fill_block_counts(const Request& request, const BlockLayout& layout, Spec& 
   }
 }
 
+/// Structs that only move are bytes to everything below.
+void count_in_bytes(ExecutionSpec& what) {
+  const auto bytes = static_cast<std::int64_t>(size_of(what.dtype));
+  what.spec.count *= bytes;
+  for (auto& count : what.spec.counts) count *= bytes;
+  for (auto& count : what.spec.recv_counts) count *= bytes;
+  what.dtype = DType::uint8;
+}
+
 }  // namespace
 
 DType dtype_on_the_wire(const Request& request, DType dtype, const Executor& executor) {
   const Op::Kind op = request.op.kind();
   const bool is_scaled = op == Op::Kind::mean || op == Op::Kind::premul;
-  const bool is_widened =
-      reduces(request.verb) && is_small_float(dtype) && (is_scaled || !executor.widens_small_floats());
+  const bool is_widened = reduces(request.verb) && is_small_float(dtype) && op != Op::Kind::own &&
+                          (is_scaled || !executor.widens_small_floats());
   return is_widened ? DType::float32 : dtype;
 }
 
 void lower(const Request& request, const BlockLayout& layout, const GroupFacts& facts, ExecutionSpec& what) {
-  what.op = request.op.kind();
+  what.op = request.op;
   what.divisor = static_cast<double>(facts.size);
   what.signature = request.signature;
   what.phase = data_phase;
@@ -71,6 +80,7 @@ void lower(const Request& request, const BlockLayout& layout, const GroupFacts& 
   spec.recv_counts.clear();
   spec.pairs.clear();
   spec.finish = reduces(request.verb) && request.op.kind() == Op::Kind::mean;
+  spec.in_rank_order = reduces(request.verb) && request.op.keeps_rank_order();
   spec.node_of = facts.node_of;
   if (request.verb == Verb::permute) spec.pairs = request.pairs;
   if (has_blocks(request.verb)) {
@@ -78,6 +88,7 @@ void lower(const Request& request, const BlockLayout& layout, const GroupFacts& 
   } else if (request.verb != Verb::barrier) {
     spec.count = count_of(layout.output_shape);
   }
+  if (is_struct(what.dtype) && !reduces(request.verb)) count_in_bytes(what);
 }
 
 bool is_in_place(const ExecutionSpec& what, const BlockLayout& layout, const Buffers& arrays) {

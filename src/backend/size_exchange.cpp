@@ -110,9 +110,10 @@ void SizeExchange::take_from_root(Request& request) const {
   if (!request.output.present() && request.allocate) request.output = request.allocate(dtype, shape, request.kind);
   if (request.output.dtype() != dtype || !std::ranges::equal(request.output.shape(), shape)) {
     throw Mismatch(fmt::format(
-        "{} from rank {}: it sends {} of shape [{}], but the array given here to receive it is {} of another "
-        "shape; pass nothing to have it made",
-        name_of(verb_), request.root, name_of(dtype), fmt::join(shape, ", "), name_of(request.output.dtype())));
+        "{} from rank {}: it sends {} of shape [{}], but the array given here to receive it is {} of shape [{}]; pass "
+        "nothing to have it made",
+        name_of(verb_), request.root, name_of(dtype), fmt::join(shape, ", "), name_of(request.output.dtype()),
+        fmt::join(request.output.shape(), ", ")));
   }
 }
 

@@ -41,7 +41,10 @@ class StagedCall final : public PreparedCall {
   bool start_data();
   void lay_out_data();
   bool finish();
-  [[nodiscard]] Staging::Job job() const { return {.request = &request_, .layout = &layout_, .wire = what_.dtype}; }
+  [[nodiscard]] Staging::Job job() const {
+    const DType own = (request_.input.present() ? request_.input : request_.output).dtype();
+    return {.request = &request_, .layout = &layout_, .wire = is_struct(own) ? own : what_.dtype};
+  }
 
   StagingParts parts_;
   Request asked_;    // as it was checked; its arrays are those it was prepared with

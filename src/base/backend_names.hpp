@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-inline constexpr std::array<std::string_view, 4> backend_names{"auto", "native", "shm", "mpi"};
+inline constexpr std::array<std::string_view, 5> backend_names{"auto", "native", "shm", "ucx", "mpi"};
 
 constexpr bool is_backend_name(std::string_view name) {
   return std::ranges::find(backend_names, name) != backend_names.end();

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <string>
 
 #include <tutti/error.hpp>
 
@@ -21,7 +22,14 @@ constexpr std::array<std::string_view, dtype_count> dtype_names = {
 }  // namespace
 
 std::string_view name_of(DType dtype) {
+  static const auto structs = [] {
+    std::array<std::string, 256 - first_struct> names;
+    for (std::size_t i = 0; i < names.size(); ++i)
+      names[i] = fmt::format("struct of {} bytes", size_of(static_cast<DType>(first_struct + i)));
+    return names;
+  }();
   const auto index = static_cast<std::size_t>(dtype);
+  if (is_struct(dtype)) return structs[index - first_struct];
   return index < dtype_names.size() ? dtype_names[index] : std::string_view("unknown dtype");
 }
 

@@ -18,6 +18,7 @@ constexpr std::array<Op, 8> ops = {Op::sum, Op::mean, Op::product, Op::min, Op::
 }  // namespace
 
 std::string name_of(const Op& op) {
+  if (op.kind() == Op::Kind::own) return "a function of the program's own";
   if (op.kind() == Op::Kind::premul) return fmt::format("premul({})", op.factor());
   const auto index = static_cast<std::size_t>(op.kind());
   return index < op_names.size() ? std::string(op_names[index]) : "unknown reduction";

@@ -12,7 +12,8 @@ namespace {
 std::string kind_name(Op::Kind kind) {
   constexpr std::array kinds = {Op::sum, Op::mean, Op::product, Op::min, Op::max, Op::band, Op::bor, Op::bxor};
   const auto index = static_cast<std::size_t>(kind);
-  return index < kinds.size() ? name_of(kinds[index]) : "premul";  // its factor is part of `detail` only
+  if (kind == Op::Kind::premul) return "premul";  // its factor is part of `detail` only
+  return name_of(index < kinds.size() ? kinds[index] : Op(kind));
 }
 }  // namespace
 

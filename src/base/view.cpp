@@ -31,7 +31,7 @@ std::string shape_text(std::span<const std::int64_t> shape) { return fmt::format
 bool has_elements(std::span<const std::int64_t> shape) { return std::ranges::find(shape, 0) == shape.end(); }
 
 void check_kinds(DType dtype, Device device) {
-  if (static_cast<int>(dtype) >= dtype_count) {
+  if (!is_dtype(dtype)) {
     refuse(fmt::format("{} is not the number of an element type (0 to {} are)", int(dtype), dtype_count - 1));
   }
   if (device.kind != Device::Kind::cpu && device.kind != Device::Kind::cuda) {

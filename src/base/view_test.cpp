@@ -26,6 +26,39 @@ using Extents = std::vector<std::int64_t>;
 
 std::array<float, 24> memory{};
 
+TEST(View, of_other_elements_than_numbers_has_their_size_or_their_axes) {
+  struct Point {
+    double x, y;
+  };
+  enum class Color : std::uint16_t { red };
+  const View points(std::span<Point>(static_cast<Point*>(nullptr), 0));
+  EXPECT_EQ(points.dtype(), struct_of(16));
+  const std::vector<Color> colors(3);
+  EXPECT_EQ(View(colors).dtype(), DType::uint16);
+  std::vector<std::array<std::array<float, 3>, 2>> nested(4);
+  EXPECT_THAT(View(nested).shape(), ElementsAre(4, 2, 3));
+  EXPECT_THAT(View(nested).strides(), ElementsAre(6, 3, 1));
+  EXPECT_TRUE(View(nested).is_contiguous());
+  struct Large {
+    char bytes[1001];
+  };
+  std::vector<Large> large(2);
+  EXPECT_THAT(View(large).shape(), ElementsAre(2, 1001));
+  EXPECT_EQ(View(large).dtype(), DType::uint8);
+}
+
+TEST(View, of_a_pointer_knows_its_dtype) {
+  const View block = view(memory.data(), {2, 3}, {12, 4});
+  EXPECT_EQ(block.dtype(), DType::float32);
+  EXPECT_THAT(block.shape(), ElementsAre(2, 3));
+  EXPECT_THAT(block.strides(), ElementsAre(12, 4));
+  EXPECT_FALSE(block.is_read_only());
+  const float* const fixed = memory.data();
+  EXPECT_TRUE(view(fixed, {24}).is_read_only());
+  std::vector<std::array<double, 3>> rows(4);
+  EXPECT_THAT(view(rows.data(), {2, 2}, {2, 1}).strides(), ElementsAre(6, 3, 1));
+}
+
 TEST(View, of_a_vector_has_one_axis_and_may_be_written) {
   std::vector<double> values(5);
   const View view = values;

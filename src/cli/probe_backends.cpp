@@ -1,8 +1,10 @@
 // probe_backends.cpp: the table of backends, with what each of them needs; and all probes together.
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cli/probes.hpp"
+#include "link/ucx.hpp"
 #include "mpi/library.hpp"
 
 namespace tutti::cli {
@@ -37,11 +39,23 @@ BackendFacts message_passing(const Facts&, const Environment& environment) {
                                 library.standard_minor, library.file, found.reason, others)};
 }
 
+/// The native backend over UCX.
+BackendFacts through_ucx(const Facts&, const Environment&) {
+  const link::UcxFindings found = link::find_ucx();
+  if (!found.problem.empty()) return {.detail = found.problem};
+  const std::string chosen = found.fabrics.empty()
+                                 ? "no fabric with remote memory access, so TUTTI_LINK=ucx has to ask for it"
+                                 : fmt::format("used between hosts, because of {}", fmt::join(found.fabrics, ", "));
+  return {.available = true,
+          .detail =
+              fmt::format("UCX {} ({}): {}; {}", found.version, found.file, fmt::join(found.transports, ", "), chosen)};
+}
+
 BackendFacts not_built(const Facts&, const Environment&) { return {.detail = "not part of this build"}; }
 
 constexpr BackendRow rows[] = {
-    {"native", native},  {"shm", shared_memory}, {"mpi", message_passing},
-    {"nccl", not_built}, {"cuda", not_built},    {"ucx", not_built},
+    {"native", native},       {"shm", shared_memory}, {"ucx", through_ucx},
+    {"mpi", message_passing}, {"nccl", not_built},    {"cuda", not_built},
 };
 
 }  // namespace

@@ -114,7 +114,7 @@ TEST(Abort, of_a_rank_given_up_by_the_others_is_its_own_affair) {
   SimulatedWorld world({.size = 3});
   world.cluster.inject({.kind = Fault::Kind::cut_link, .a = 1, .b = 2, .at = 1ms});
   world.run_for(1s);
-  ASSERT_TRUE(world.network(2).is_lost(2));
+  ASSERT_TRUE(world[2].was_told_of_the_loss_of(2));
   world.network(2).abort(5, 0, cause(Cause::Kind::aborted, {2}, "given up"));
   world.run_for(1s);
   EXPECT_EQ(world[2].aborts.size(), 1u);
@@ -127,7 +127,7 @@ TEST(News, refusals_and_goodbyes_reach_everybody) {
   const Position position{.group = 12, .epoch = 0, .calls = 7, .history = 99};
   world.network(8).announce_leave(std::span(&position, 1));
   world.run_for(10ms);
-  EXPECT_TRUE(world.network(8).goodbye_is_known());
+  EXPECT_TRUE(world.network(8).may_leave());
   for (int rank = 0; rank < 9; ++rank) {
     ASSERT_EQ(world[rank].refusals.size(), 1u);
     EXPECT_EQ(world[rank].refusals[0].rank, 4);

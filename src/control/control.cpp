@@ -37,7 +37,10 @@ Control::Control(Transport& transport, const Clock& clock, Random random, const 
                       if (const auto found = gone->find(rank); found != gone->end()) return &found->second;
                     }
                     return nullptr;
-                  }}) {}
+                  }}),
+      store_(rank_, options.retry,
+             {.send = [this](int to, RoutedBody body) { network_.send(to, std::move(body)); },
+              .may_answer = [this](int rank) { return may_answer(rank); }}) {}
 
 void Control::start(ControlListener& listener) {
   listener_ = &listener;
@@ -52,6 +55,7 @@ bool Control::poll() {
     network_.poll();
     moved = decide(now);
     moved = creations_.poll(now) || moved;
+    moved = store_.poll(now) || moved;
   }
   while (!news_.empty()) {  // the listener may cause more, or say goodbye
     const auto news = std::move(news_.front());
@@ -65,7 +69,8 @@ bool Control::poll() {
 TimePoint Control::next_timer() const {
   if (!news_.empty()) return clock_->now();
   if (silenced()) return TimePoint::max();
-  return std::min({creations_.next_timer(), verdicts_.next_timer(network_.last_poll()), network_.next_timer()});
+  return std::min({creations_.next_timer(), store_.next_timer(), verdicts_.next_timer(network_.last_poll()),
+                   network_.next_timer()});
 }
 
 void Control::abort(std::uint64_t group, std::uint32_t epoch, const Cause& cause) {
@@ -183,6 +188,8 @@ void Control::on_routed(int origin, RoutedBody body) {
                  [&](const Taken& taken) { creations_.on_taken(origin, taken); },
                  [&](const GaveUp& given_up) { creations_.on_gave_up(origin, given_up); },
                  [&](const CalledOff& called_off) { creations_.on_called_off(called_off); },
+                 [&](const StoreAsked& asked) { store_.on_asked(origin, asked); },
+                 [&](const StoreAnswered& answered) { store_.on_answered(origin, answered); },
              },
              body);
 }
@@ -206,6 +213,16 @@ void Control::on_suspect(int accuser, const Suspect& message) {
 void Control::link_lost(int peer, std::string_view reason) {
   network_.stop_telling(peer);
   accuse({peer, true, std::string(reason)});
+}
+
+void Control::process_ended(int rank, std::string_view how) {
+  if (rank < 0 || rank >= size_ || rank == rank_ || !ended_.insert(rank).second) return;
+  if (silenced() || lost_.contains(rank) || left_.contains(rank)) return;
+  if (!wanted_links(rank, size_, {}).contains(rank_)) return;
+  network_.stop_telling(rank);
+  network_.ban(rank);
+  network_.mend();
+  network_.flood(Suspect{rank, true, std::string(how), true});
 }
 
 void Control::on_silent(int peer, const std::string& why) { accuse({peer, true, why}); }
@@ -250,6 +267,7 @@ void Control::lose(int rank, const Cause& cause) {
   news_.emplace_back([rank, cause](ControlListener& listener) { listener.on_lost(rank, cause); });
   verdicts_.remove(rank);
   creations_.remove_rank(rank, cause);
+  store_.remove_rank(rank);
   network_.set_gone(rank);
   if (rank == rank_) return network_.silence();
   network_.stop_telling(rank);
@@ -291,6 +309,7 @@ void Control::part_from(int rank) {
   retire(rank, {});
   link_parted(rank);
   creations_.remove_rank(rank, left_.at(rank));
+  store_.remove_rank(rank);
   verdicts_.remove(rank);
 }
 

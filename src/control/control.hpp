@@ -32,6 +32,8 @@
 //     are witnesses in any case, because a rank does not leave before those links are open.
 //  6. Silence counts as death only where nothing else can be known: `life` asks the system, any byte from the peer
 //     counts, and the limit grows with the lag that both ends have seen.
+//     A launcher that watches the processes knows more: what it says of one that ended is decided at once. Only ranks at
+//     the ended one's places in the network pass it on, because they know whether it had said goodbye before.
 //  7. Nothing waits forever: if a suspicion is undecided for the silence limit, or an abort for `patience`, each rank
 //     decides it for itself, by the same rule over the same facts.
 // Does no I/O of its own: time, links and randomness are passed in, so that it runs in the simulator. One thread at a
@@ -57,6 +59,7 @@
 #include "control/cause.hpp"
 #include "control/control_options.hpp"
 #include "control/creation.hpp"
+#include "control/job_store.hpp"
 #include "control/message.hpp"
 #include "control/network.hpp"
 #include "control/verdicts.hpp"
@@ -100,6 +103,8 @@ class Control final : private NetworkListener {
   void link_lost(int peer, std::string_view reason);
   void link_refused(int peer, std::string_view reason);
   void link_parted(int peer);
+  // The launcher has seen this rank's process end; `how` is a clause: "its process 17 was killed by signal 9".
+  void process_ended(int rank, std::string_view how);
   // Timers, decisions and calls of the listener; true if anything happened. Call it after every Transport::poll().
   bool poll();
   // The latest time at which poll() has something to do, if nothing is received before.
@@ -115,19 +120,32 @@ class Control final : private NetworkListener {
   // Starts making a group together with its other members; see creation.hpp. InvalidArgument for a list that is empty,
   // has a rank twice or outside the world, or lacks this rank.
   std::shared_ptr<const Creation> create(CreationRequest request);
+  // The key-value store of the job, which rank 0 keeps.
+  [[nodiscard]] JobStore& store() { return store_; }
   // Says goodbye to all ranks: this rank takes part in no call beyond these positions. It stays in the network,
   // receives decisions and forwards messages, until leave().
   void announce_leave(std::span<const Position> positions);
   // Whether every linked peer has this rank's goodbye and has compared the positions with its own, nothing that this rank has
-  // forwarded can be lost with it, and the members of groups that it has made know of them.
-  [[nodiscard]] bool goodbye_is_known() const { return network_.may_leave() && !creations_.has_untaken(); }
-  // Whether a rank has proposed to break a group and that is not decided yet.
-  [[nodiscard]] bool is_deciding() const { return verdicts_.has_proposals() || !news_.empty(); }
+  // forwarded can be lost with it, the members of groups that it has made know of them, and no rank's proposal to break a
+  // group is undecided.
+  [[nodiscard]] bool may_leave() const {
+    return network_.may_leave() && !creations_.has_untaken() && !verdicts_.has_proposals() && news_.empty();
+  }
   // Nothing is sent or reported afterwards; close the transport next.
   void leave();
 
   [[nodiscard]] bool has_left(int rank) const { return left_.contains(rank); }
-  [[nodiscard]] bool is_lost(int rank) const { return lost_.contains(rank); }
+  // What is known of a rank that was given up.
+  enum class Loss : std::uint8_t {
+    none,       // it was not
+    uncertain,  // it may be alive: stopped, or behind a link that is cut
+    ended,      // the launcher, or the system, has seen its process end: it cannot come back
+  };
+  [[nodiscard]] Loss loss_of(int rank) const {
+    if (!lost_.contains(rank)) return Loss::none;
+    const bool has_ended = ended_.contains(rank) || (options_.life && options_.life(rank) == Life::ended);
+    return has_ended ? Loss::ended : Loss::uncertain;
+  }
   // Whether an answer of this rank may still come: it is neither lost nor gone, as far as is known, and nor is this one.
   [[nodiscard]] bool may_answer(int rank) const {
     return !silenced() && !lost_.contains(rank) && !parted_.contains(rank);
@@ -159,7 +177,9 @@ class Control final : private NetworkListener {
   ControlNetwork network_;
   Verdicts verdicts_;
   Creations creations_;
+  JobStore store_;
   std::map<int, Cause> lost_, left_;  // who left may still be there, and finish what it has posted:
+  std::set<int> ended_;               // whose process the launcher has seen end
   std::set<int> closed_;              // who has said goodbye on every link to this rank,
   std::set<int> parted_;              // and who has left, too: nothing more is heard of it
   std::deque<std::function<void(ControlListener&)>> news_;

@@ -50,6 +50,55 @@ TEST_P(LossOfSeed, a_killed_rank_is_named_by_all_others_within_a_tenth_of_a_seco
   }
 }
 
+TEST_P(LossOfSeed, all_name_the_end_that_the_launcher_saw_however_late_its_word_comes) {
+  for (std::uint64_t seed = 1; seed <= seeds_per_size; ++seed) {
+    const int size = GetParam();
+    Random random(seed);
+    const int victim = static_cast<int>(random.below(static_cast<std::uint64_t>(size)));
+    ControlOptions options;
+    options.verdicts.launcher_word = 400ms;
+    SimulatedWorld world({.size = size, .seed = seed}, options);
+    world.cluster.inject({.kind = Fault::Kind::kill_rank, .a = victim, .at = 1s});
+    world.run_for(1s);
+    for (int rank = 0; rank < size; ++rank) {  // each hears it at a time of its own
+      world.run_for(Duration(random.between(0, 300'000'000 / size)));
+      if (rank != victim) world.network(rank).process_ended(victim, "its process 17 was killed by signal 9");
+    }
+    world.run_for(100ms);
+    const auto losses = agreed(world, {victim});
+    ASSERT_TRUE(losses.has_value()) << "seed " << seed;
+    ASSERT_EQ(losses->size(), 1u) << "seed " << seed;
+    EXPECT_EQ(losses->front().second.text,
+              fmt::format("rank {} is lost: its process 17 was killed by signal 9", victim))
+        << "seed " << seed;
+    for (int rank = 0; rank < size; ++rank)
+      EXPECT_TRUE(rank == victim || world.network(rank).loss_of(victim) == Control::Loss::ended);
+  }
+}
+
+TEST(Loss, without_a_word_of_the_launcher_the_link_that_broke_is_named) {
+  ControlOptions options;
+  options.verdicts.launcher_word = 400ms;
+  SimulatedWorld world({.size = 4, .seed = 1}, options);
+  world.cluster.inject({.kind = Fault::Kind::kill_rank, .a = 2, .at = 1s});
+  world.run_for(1s + 300ms);
+  EXPECT_TRUE(world[0].losses.empty()) << "the launcher may still say how";
+  world.run_for(300ms);
+  const auto losses = agreed(world, {2});
+  ASSERT_TRUE(losses.has_value());
+  ASSERT_EQ(losses->size(), 1u);
+}
+
+TEST(Loss, the_launchers_word_of_a_rank_that_said_goodbye_is_no_loss) {
+  SimulatedWorld world({.size = 5, .seed = 3});
+  world.run_for(10ms);
+  world.network(1).announce_leave({});
+  world.run_for(100ms);
+  for (const int rank : {0, 2, 3, 4}) world.network(rank).process_ended(1, "its process 17 exited with status 3");
+  world.run_for(200ms);
+  for (const int rank : {0, 2, 3, 4}) EXPECT_TRUE(world[rank].losses.empty()) << rank;
+}
+
 TEST_P(LossOfSeed, a_cut_link_costs_the_higher_rank_of_the_two_and_it_knows) {
   const int size = GetParam();
   if (size == 2) return;  // nobody can tell two ranks apart whose only link is cut
@@ -200,7 +249,7 @@ TEST(Loss, after_a_goodbye_is_none) {
     EXPECT_TRUE(world[rank].losses.empty());
     EXPECT_THAT(world[rank].left, testing::ElementsAre(2));
     EXPECT_TRUE(world.network(rank).has_left(2));
-    EXPECT_FALSE(world.network(rank).is_lost(2));
+    EXPECT_FALSE(world[rank].was_told_of_the_loss_of(2));
   }
 }
 
@@ -235,7 +284,7 @@ class LeavingRanks {
 
  private:
   void go_on(int rank) {
-    if (!world_.network(rank).goodbye_is_known()) {
+    if (!world_.network(rank).may_leave()) {
       world_.cluster.at(world_.cluster.clock().now() - start_ + 20us, [this, rank] { go_on(rank); });
       return;
     }

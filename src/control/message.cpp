@@ -34,7 +34,9 @@ class Writer {
   void name(const CreationName& n) { out_.u64(n.list).u64(n.ordinal); }
   void group(std::uint64_t id, std::uint32_t epoch) { out_.u64(id).u32(epoch); }
 
-  void operator()(const Suspect& m) { rank(m.accused), u8(m.is_witness ? 1 : 0), text(m.reason); }
+  void operator()(const Suspect& m) {
+    rank(m.accused), u8(m.is_witness ? 1 : 0), text(m.reason), u8(m.is_certain ? 1 : 0);
+  }
   void operator()(const Alive& m) { out_.u32(m.away_ms); }
   void operator()(const Lost& m) { rank(m.rank), cause(m.cause); }
   void operator()(const Proposal& m) { group(m.group, m.epoch), cause(m.cause); }
@@ -58,6 +60,13 @@ class Writer {
   void operator()(const Taken& m) { name(m.name); }
   void operator()(const GaveUp& m) { name(m.name), cause(m.cause); }
   void operator()(const CalledOff& m) { name(m.name), cause(m.cause); }
+  void operator()(const StoreAsked& m) {
+    u8(static_cast<std::size_t>(m.kind)), out_.u64(m.id).u32(m.slot).string(m.key), u8(m.has_expected ? 1 : 0);
+    out_.string(m.expected).string(m.value).i64(m.amount);
+  }
+  void operator()(const StoreAnswered& m) {
+    u8(m.waits ? 1 : 0), u8(static_cast<std::size_t>(m.kind)), out_.u64(m.id).string(m.value).i64(m.number);
+  }
 
   void operator()(const Beat& m) { out_.u32(m.lag_ms); }
   void operator()(const Link&) {}
@@ -112,12 +121,18 @@ class Reader {
     c.text = text();
     return c;
   }
+  template <class Kind>
+  Kind kind(Kind first, Kind last) {
+    const auto value = static_cast<Kind>(in_.u8());
+    if (value >= first && value <= last) return value;
+    throw MalformedMessage(fmt::format("a control message about the job's store of kind {}", static_cast<int>(value)));
+  }
   CreationName name() {
     const std::uint64_t list = in_.u64();
     return {list, in_.u64()};
   }
 
-  void operator()(Suspect& m) { m.accused = rank(), m.is_witness = flag(), m.reason = text(); }
+  void operator()(Suspect& m) { m.accused = rank(), m.is_witness = flag(), m.reason = text(), m.is_certain = flag(); }
   void operator()(Alive& m) { m.away_ms = in_.u32(); }
   void operator()(Lost& m) { m.rank = rank(), m.cause = cause(); }
   void operator()(Proposal& m) { m.group = in_.u64(), m.epoch = in_.u32(), m.cause = cause(); }
@@ -148,6 +163,17 @@ class Reader {
   void operator()(Taken& m) { m.name = name(); }
   void operator()(GaveUp& m) { m.name = name(), m.cause = cause(); }
   void operator()(CalledOff& m) { m.name = name(), m.cause = cause(); }
+  void operator()(StoreAsked& m) {
+    m.kind = kind(store::Request::Kind::set, store::Request::Kind::cancel), m.id = in_.u64(), m.slot = in_.u32(),
+    m.key = in_.string(store_bytes_max);
+    m.has_expected = flag(), m.expected = in_.string(store_bytes_max), m.value = in_.string(store_bytes_max);
+    m.amount = in_.i64();
+  }
+  void operator()(StoreAnswered& m) {
+    m.waits = flag(), m.kind = kind(store::Reply::Kind::value, store::Reply::Kind::refused);
+    m.id = in_.u64(), m.value = in_.string(store_bytes_max);
+    m.number = in_.i64();
+  }
 
   void operator()(Beat& m) { m.lag_ms = in_.u32(); }
   void operator()(Link&) {}

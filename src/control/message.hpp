@@ -13,14 +13,16 @@
 #include <vector>
 
 #include "control/cause.hpp"
+#include "store/protocol.hpp"
 
 namespace tutti::control {
 
 inline constexpr std::size_t text_bytes_max = 8 * 1024;
 inline constexpr std::size_t blob_bytes_max = 56 * 1024;
 inline constexpr std::size_t probe_bytes_max = blob_bytes_max;
-inline constexpr std::size_t listed_ranks_max = 1024;  // of a list that is only shown to people
-inline constexpr std::size_t positions_max = 1024;     // in one goodbye
+inline constexpr std::size_t store_bytes_max = blob_bytes_max;  // key, expected and new value of a request together
+inline constexpr std::size_t listed_ranks_max = 1024;           // of a list that is only shown to people
+inline constexpr std::size_t positions_max = 1024;              // in one goodbye
 
 // ---- to everybody
 
@@ -28,6 +30,7 @@ struct Suspect {  // the origin accuses a rank
   int accused = 0;
   bool is_witness = true;  // false: it never had a link to the accused, and cannot tell a death from a goodbye
   std::string reason;
+  bool is_certain = false;  // the launcher has seen the accused's process end
   friend bool operator==(const Suspect&, const Suspect&) = default;
 };
 struct Alive {                // the origin was accused, and lives
@@ -129,7 +132,29 @@ struct CalledOff {  // lowest → member: this creation has failed
   Cause cause;
   friend bool operator==(const CalledOff&, const CalledOff&) = default;
 };
-using RoutedBody = std::variant<Probe, ProbeAnswer, Join, Missing, Made, Taken, GaveUp, CalledOff>;
+
+// The job's store (job_store.hpp). Ids are the asking rank's own.
+struct StoreAsked {  // any rank → keeper
+  store::Request::Kind kind = store::Request::Kind::set;
+  std::uint64_t id = 0;
+  std::uint32_t slot = 0;  // the latest request of its slot: nobody waits for the answer to an earlier one
+  std::string key;
+  bool has_expected = false;
+  std::string expected;
+  std::string value;
+  std::int64_t amount = 0;
+  friend bool operator==(const StoreAsked&, const StoreAsked&) = default;
+};
+struct StoreAnswered {  // keeper → the rank that asked
+  bool waits = false;   // the key is not there yet: an answer follows
+  store::Reply::Kind kind = store::Reply::Kind::absent;
+  std::uint64_t id = 0;
+  std::string value;
+  std::int64_t number = 0;
+  friend bool operator==(const StoreAnswered&, const StoreAnswered&) = default;
+};
+using RoutedBody =
+    std::variant<Probe, ProbeAnswer, Join, Missing, Made, Taken, GaveUp, CalledOff, StoreAsked, StoreAnswered>;
 
 // ---- on a link
 

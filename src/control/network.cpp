@@ -59,7 +59,8 @@ void ControlNetwork::spread(const Flooded& message, int except) {
 
 void ControlNetwork::send(int to, RoutedBody body) {
   if (is_silent_) return;
-  const bool asks = std::holds_alternative<Probe>(body) || std::holds_alternative<Join>(body);
+  const bool asks = std::holds_alternative<Probe>(body) || std::holds_alternative<Join>(body) ||
+                    std::holds_alternative<StoreAsked>(body);
   // A rank on the route may be stuck. Among many ranks, however, a late answer is usual on a busy machine, and another
   // connection for each pair of ranks would not help.
   constexpr int few_ranks = 32;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <tuple>
@@ -47,6 +48,10 @@ class SimulatedMember final : public TransportListener, public ControlListener {
   }
   void on_probe_answer(int from, std::uint64_t id, std::span<const std::byte> answer) override {
     answers.emplace_back(from, id, answer.size());
+  }
+
+  [[nodiscard]] bool was_told_of_the_loss_of(int rank) const {
+    return std::ranges::any_of(losses, [&](const auto& loss) { return loss.first == rank; });
   }
 
   Control network;

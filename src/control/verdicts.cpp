@@ -20,6 +20,7 @@ void Verdicts::suspect(TimePoint now, int accuser, const Suspect& suspect) {
   if (suspicion.accusers.empty()) suspicion.since = now;
   suspicion.accusers.emplace(accuser, suspect.reason);
   suspicion.is_witnessed |= suspect.is_witness;
+  if (suspect.is_certain && !suspicion.end) suspicion.end = suspect.reason;
   signs_[accuser].at = now;  // who accuses, lives
 }
 
@@ -66,6 +67,7 @@ const Verdicts::Sign* Verdicts::answer(int accused, const Suspicion& suspicion) 
 
 // It may have answered, and died before it decided.
 TimePoint Verdicts::passed_over_at(int accused, const Suspicion& suspicion) const {
+  if (suspicion.end) return suspicion.since;
   const auto sign = signs_.find(accused);
   const TimePoint last = std::max(suspicion.since, sign == signs_.end() ? TimePoint{} : sign->second.at);
   return last + times_.settle + times_.takeover;
@@ -76,6 +78,12 @@ bool Verdicts::passed_over(int rank, TimePoint now) const {
   const auto suspicion = suspicions_.find(rank);
   if (suspicion == suspicions_.end() || !suspicion->second.is_witnessed) return false;
   return now >= passed_over_at(rank, suspicion->second);
+}
+
+TimePoint Verdicts::ripe_at(int accused, const Suspicion& suspicion) const {
+  if (suspicion.end) return suspicion.since;
+  const bool may_have_ended = answer(accused, suspicion) == nullptr;
+  return suspicion.since + (may_have_ended ? std::max(times_.settle, times_.launcher_word) : times_.settle);
 }
 
 bool Verdicts::decides(TimePoint now) const {
@@ -90,6 +98,10 @@ Lost Verdicts::judge(int accused, const Suspicion& suspicion) const {
   const auto& [accuser, reason] = *suspicion.accusers.begin();
   const Sign* const sign = answer(accused, suspicion);
   Cause cause{.kind = Cause::Kind::lost, .culprits = {accused}, .sequence = 0, .text = {}};
+  if (suspicion.end) {
+    cause.text = fmt::format("rank {} is lost: {}", accused, *suspicion.end);
+    return {accused, std::move(cause)};
+  }
   if (sign == nullptr) {
     cause.text = fmt::format("rank {} is lost: {} (noticed by rank {})", accused, reason, accuser);
     return {accused, std::move(cause)};
@@ -118,7 +130,7 @@ std::optional<Verdicts::Decision> Verdicts::decide(TimePoint now) const {
   if (suspicions_.empty() && aborts_.empty()) return {};
   const bool for_all = decides(now);
   for (const auto& [accused, suspicion] : suspicions_) {
-    if (now < suspicion.since + times_.settle) continue;
+    if (now < ripe_at(accused, suspicion)) continue;
     // No accuser had a link to the accused: it may have left, which ranks with a link to it will report.
     const bool is_certain = suspicion.is_witnessed || answer(accused, suspicion) != nullptr;
     if (!is_certain && now < suspicion.since + times_.backstop) continue;
@@ -126,9 +138,10 @@ std::optional<Verdicts::Decision> Verdicts::decide(TimePoint now) const {
   }
   for (const auto& [group, abort] : aborts_) {
     // A loss that is about to be decided explains more than the proposals that it caused.
-    const bool wait_for_loss = !suspicions_.empty() && now < abort.since + times_.patience / 2;
+    const bool wait_for_loss =
+        !suspicions_.empty() && now < abort.since + std::max(times_.patience / 2, times_.launcher_word);
     const bool ripe = for_all && !wait_for_loss && now >= abort.since + times_.settle;
-    if (ripe || now >= abort.since + times_.patience)
+    if (ripe || now >= abort.since + times_.launcher_word + times_.patience)
       // If the decider is silent, the rank with the winning cause tells the others, so that a rank that comes back
       // later learns it.
       return Decision{Broken{group.first, group.second, abort.cause}, for_all || abort.origin == rank_};
@@ -142,14 +155,14 @@ TimePoint Verdicts::next_timer(TimePoint now) const {
     if (time > now) next = std::min(next, time);
   };
   for (const auto& [accused, suspicion] : suspicions_) {
-    consider(suspicion.since + times_.settle);
+    consider(ripe_at(accused, suspicion));
     consider(passed_over_at(accused, suspicion));
     consider(suspicion.since + times_.backstop);
   }
   for (const auto& [group, abort] : aborts_) {
     consider(abort.since + times_.settle);
-    consider(abort.since + times_.patience / 2);
-    consider(abort.since + times_.patience);
+    consider(abort.since + std::max(times_.patience / 2, times_.launcher_word));
+    consider(abort.since + times_.launcher_word + times_.patience);
   }
   return next;
 }

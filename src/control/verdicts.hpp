@@ -18,7 +18,9 @@
 namespace tutti::control {
 
 struct VerdictTimes {
-  Duration settle = std::chrono::milliseconds(30);     // from the first fact to the decision
+  Duration settle = std::chrono::milliseconds(30);  // from the first fact to the decision
+  // A launcher that watches the processes says how one has ended: so long it is waited for, unless the accused answers.
+  Duration launcher_word{};
   Duration takeover = std::chrono::milliseconds(60);   // more, before an accused decider that is silent is passed over
   Duration patience = std::chrono::milliseconds(250);  // an abort undecided for so long: each rank for itself
   Duration backstop = std::chrono::seconds(5);         // a loss undecided for so long: each rank for itself
@@ -60,6 +62,7 @@ class Verdicts {
     TimePoint since{};
     std::map<int, std::string> accusers;  // and their reasons
     bool is_witnessed = false;            // by one of them, who had a link to the accused
+    std::optional<std::string> end;       // what the launcher has seen: the accused's process is gone
   };
   struct Sign {  // of life
     TimePoint at{};
@@ -73,6 +76,8 @@ class Verdicts {
   };
 
   [[nodiscard]] bool decides(TimePoint now) const;
+  // When it may be decided: no fact that is still on its way would change the decision.
+  [[nodiscard]] TimePoint ripe_at(int accused, const Suspicion& suspicion) const;
   // The sign of life that answers this suspicion; nullptr: nobody answered.
   [[nodiscard]] const Sign* answer(int accused, const Suspicion& suspicion) const;
   [[nodiscard]] TimePoint passed_over_at(int accused, const Suspicion& suspicion) const;

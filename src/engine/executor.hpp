@@ -22,7 +22,7 @@ namespace tutti {
 struct ExecutionSpec {
   Spec spec{};  // verb, rank, size, root, count or counts, pairs, in_place, finish
   DType dtype = DType::uint8;
-  Op::Kind op = Op::Kind::sum;
+  Op op = Op::sum;
   double divisor = 1;     // of a mean (spec.finish)
   Signature signature{};  // of the call that it is part of; number and history come with each start
   std::uint32_t phase =

@@ -36,7 +36,7 @@ class PlanExecution {
   struct Start {
     const Plan* plan = nullptr;
     DType dtype = DType::uint8;
-    Op::Kind op = Op::Kind::sum;
+    Op op = Op::sum;
     double divisor = 1;  // what a finish step divides by
     const std::byte* input = nullptr;
     std::byte* output = nullptr;

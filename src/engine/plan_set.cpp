@@ -15,7 +15,8 @@ Shape shape_of(const Spec& spec, std::size_t element_bytes) {
   return {.verb = spec.verb,
           .bytes = count * static_cast<std::int64_t>(element_bytes),
           .uneven = !spec.counts.empty(),
-          .topology = Topology::of(spec.size, spec.node_of)};
+          .topology = Topology::of(spec.size, spec.node_of),
+          .in_rank_order = spec.in_rank_order};
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ template <class... Args>
 }
 
 void check_dtype(Verb verb, const View& view) {
-  if (static_cast<int>(view.dtype()) >= dtype_count) {
+  if (!is_dtype(view.dtype())) {
     refuse(verb, "unknown dtype {}; the known ones are 0 (bool) to {} (float8_e5m2)", static_cast<int>(view.dtype()),
            dtype_count - 1);
   }
@@ -68,9 +68,16 @@ void check_sizes(Verb verb, const std::vector<std::int64_t>& sizes, int size) {
 
 void check_operation(const Request& request, DType dtype) {
   if (!reduces(request.verb)) return;
-  if (!applies(request.op.kind(), dtype)) {
-    refuse(request.verb, "{} does not apply to {}{}", name_of(request.op), name_of(dtype),
-           request.op.kind() == Op::Kind::mean ? "; convert to a floating-point type, or use sum" : "");
+  if (!applies(request.op, dtype)) {
+    const std::string_view advice = is_struct(dtype) && request.op.kind() != Op::Kind::own
+                                        ? "; say how two of them are combined: .op = tutti::op(function)"
+                                    : request.op.kind() == Op::Kind::mean
+                                        ? "; convert to a floating-point type, or use sum"
+                                        : "";
+    if (request.op.kind() == Op::Kind::own)
+      refuse(request.verb, "the function of the program's own combines {}, but the array is of {}",
+             name_of(request.op.own().dtype), name_of(dtype));
+    refuse(request.verb, "{} does not apply to {}{}", name_of(request.op), name_of(dtype), advice);
   }
   if (is_prefix(request.verb) && request.op.kind() == Op::Kind::mean)
     refuse(request.verb, "mean is not defined here; use sum and divide");

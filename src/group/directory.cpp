@@ -120,6 +120,7 @@ void GroupDirectory::on_abort(std::uint64_t id, std::uint32_t epoch, const contr
 
 void GroupDirectory::on_lost(int rank, const control::Cause& cause) {
   lost_.emplace(rank, cause);
+  if (rank != runtime_.transport().rank()) runtime_.transport().give_up(rank);
   const auto& local_peers = runtime_.parts().local_peers;
   if (local_peers && local_peers->reaches(rank)) unconfirmed_.insert(rank);
   confirm_ended();

@@ -46,7 +46,7 @@ std::vector<std::int64_t> Message::shape() const {
   return {shape.lengths.begin(), shape.lengths.begin() + shape.axes};
 }
 
-Received Message::recv(View out, Duration timeout) {
+Received Message::recv(View out, TimeLimit timeout) {
   return receive({.verb = Verb::recv, .data = out, .peer = source(), .tag = tag(), .timeout = timeout});
 }
 

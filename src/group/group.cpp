@@ -8,12 +8,51 @@
 
 #include "group/core.hpp"
 #include "group/runtime.hpp"
+#include "group/shrink.hpp"
 #include "group/subgroup.hpp"
 
 namespace tutti {
 namespace {
 
 const View& or_in_place(const View& out, const View& data) { return out.present() ? out : data; }
+
+[[noreturn]] void refuse_empty_group() {
+  throw InvalidArgument("this Group is empty: it was never joined, or split() left this rank out");
+}
+
+void wait_for(GroupCore& core, Operation& operation) {
+  // The operation ends by its own deadline, plus the time the control network takes to agree on the cause.
+  core.runtime().drive([&] { return operation.ended(); }, TimePoint::max());
+  operation.group.reset();
+  operation.rethrow();
+}
+
+void run_call(const std::shared_ptr<GroupCore>& core, const CallTerms& terms, Duration timeout) {
+  if (!core) refuse_empty_group();
+  GroupCore::Entry entry;
+  if (const auto operation = core->run(entry, terms, timeout)) wait_for(*core, *operation);
+}
+
+Work handed_to_progress_thread(GroupCore& core, std::shared_ptr<Operation> operation) {
+  core.runtime().hand_to_progress_thread(*operation);
+  return Work(std::move(operation));
+}
+
+Received wait_for_message(GroupCore& core, const GroupCore::Message& message) {
+  GroupCore::Entry entry;
+  Received received;
+  const auto operation = core.run_message(&entry, message, received);
+  if (!operation) return received;
+  wait_for(core, *operation);
+  return operation->received();
+}
+
+MessageTerms probe_for(int from, const MessageOptions& o) {
+  if (from == nobody) throw InvalidArgument("probe: nobody sends nothing; probe a rank of the group, or any_source");
+  return {.verb = Verb::recv, .peer = from, .tag = o.tag, .timeout = o.timeout, .probes = true};
+}
+
+}  // namespace
 
 Request request_of(const AllReduce& c) {
   return {.verb = Verb::all_reduce, .input = c.data, .output = or_in_place(c.out, c.data), .op = c.op};
@@ -63,44 +102,6 @@ Request request_of(const Permute& c) {
 }
 Request request_of(const Barrier&) { return {.verb = Verb::barrier}; }
 
-[[noreturn]] void refuse_empty_group() {
-  throw InvalidArgument("this Group is empty: it was never joined, or split() left this rank out");
-}
-
-void wait_for(GroupCore& core, Operation& operation) {
-  // The operation ends by its own deadline, plus the time the control network takes to agree on the cause.
-  core.runtime().drive([&] { return operation.ended(); }, TimePoint::max());
-  operation.group.reset();
-  operation.rethrow();
-}
-
-void run_call(const std::shared_ptr<GroupCore>& core, const CallTerms& terms, Duration timeout) {
-  if (!core) refuse_empty_group();
-  GroupCore::Entry entry;
-  if (const auto operation = core->run(entry, terms, timeout)) wait_for(*core, *operation);
-}
-
-Work handed_to_progress_thread(GroupCore& core, std::shared_ptr<Operation> operation) {
-  core.runtime().hand_to_progress_thread(*operation);
-  return Work(std::move(operation));
-}
-
-Received wait_for_message(GroupCore& core, const GroupCore::Message& message) {
-  GroupCore::Entry entry;
-  Received received;
-  const auto operation = core.run_message(&entry, message, received);
-  if (!operation) return received;
-  wait_for(core, *operation);
-  return operation->received();
-}
-
-MessageTerms probe_for(int from, const MessageOptions& o) {
-  if (from == nobody) throw InvalidArgument("probe: nobody sends nothing; probe a rank of the group, or any_source");
-  return {.verb = Verb::recv, .peer = from, .tag = o.tag, .timeout = o.timeout, .probes = true};
-}
-
-}  // namespace
-
 GroupCore& Group::entered() const {
   if (!core_) refuse_empty_group();
   return *core_;
@@ -113,56 +114,56 @@ std::span<const int> Group::members() const {
 }
 std::string_view Group::backend() const { return core_ ? core_->backend_name() : "none"; }
 
-void Group::run(Request request, Duration timeout) {
+void Group::run(Request request, Duration timeout) const {
   const auto core = core_;  // the handle may be dropped by another thread's callback meanwhile
   run_call(core, terms_of(request), timeout);
 }
 
-Work Group::start(Request request, Duration timeout) {
+Work Group::start(Request request, Duration timeout) const {
   GroupCore& group = entered();
   GroupCore::Entry entry;
   return handed_to_progress_thread(group, group.start(entry, terms_of(request), timeout));
 }
 
-void Group::all_reduce(View data, const ReduceOptions& o) {
+void Group::all_reduce(View data, const ReduceOptions& o) const {
   run_call(core_, {.verb = Verb::all_reduce, .input = data, .output = data, .op = o.op}, o.timeout);
 }
-void Group::all_reduce(View data, View out, const ReduceOptions& o) {
+void Group::all_reduce(View data, View out, const ReduceOptions& o) const {
   run_call(core_, {.verb = Verb::all_reduce, .input = data, .output = or_in_place(out, data), .op = o.op}, o.timeout);
 }
-void Group::reduce(View data, const RootedReduceOptions& o) {
+void Group::reduce(View data, const RootedReduceOptions& o) const {
   run_call(core_, {.verb = Verb::reduce, .input = data, .output = data, .op = o.op, .root = o.root}, o.timeout);
 }
-void Group::reduce(View data, View out, const RootedReduceOptions& o) {
+void Group::reduce(View data, View out, const RootedReduceOptions& o) const {
   const View& result = or_in_place(out, data);
   run_call(core_, {.verb = Verb::reduce, .input = data, .output = result, .op = o.op, .root = o.root}, o.timeout);
 }
-void Group::broadcast(View data, const RootOptions& o) {
+void Group::broadcast(View data, const RootOptions& o) const {
   run_call(core_, {.verb = Verb::broadcast, .input = data, .output = data, .root = o.root}, o.timeout);
 }
-void Group::all_gather(View data, View out, const JoinOptions& o) {
+void Group::all_gather(View data, View out, const AllGatherOptions& o) const {
   if (o.axis == 0 && !o.uneven && o.sizes.empty())
     return run_call(core_, {.verb = Verb::all_gather, .input = data, .output = out}, o.timeout);
   run(request_of(AllGather{.data = data, .out = out, .axis = o.axis, .uneven = o.uneven, .sizes = o.sizes}), o.timeout);
 }
-void Group::gather(View data, View out, const JoinOptions& o) {
+void Group::gather(View data, View out, const GatherOptions& o) const {
   if (o.axis == 0 && !o.uneven && o.sizes.empty())
     return run_call(core_, {.verb = Verb::gather, .input = data, .output = out, .root = o.root}, o.timeout);
   run(request_of(
           Gather{.data = data, .out = out, .root = o.root, .axis = o.axis, .uneven = o.uneven, .sizes = o.sizes}),
       o.timeout);
 }
-void Group::reduce_scatter(View data, View out, const SplitOptions& o) {
+void Group::reduce_scatter(View data, View out, const ReduceScatterOptions& o) const {
   if (o.axis == 0 && o.sizes.empty())
     return run_call(core_, {.verb = Verb::reduce_scatter, .input = data, .output = out, .op = o.op}, o.timeout);
   run(request_of(ReduceScatter{.data = data, .out = out, .op = o.op, .axis = o.axis, .sizes = o.sizes}), o.timeout);
 }
-void Group::scatter(View data, View out, const SplitOptions& o) {
+void Group::scatter(View data, View out, const ScatterOptions& o) const {
   if (o.axis == 0 && o.sizes.empty())
     return run_call(core_, {.verb = Verb::scatter, .input = data, .output = out, .root = o.root}, o.timeout);
   run(request_of(Scatter{.data = data, .out = out, .root = o.root, .axis = o.axis, .sizes = o.sizes}), o.timeout);
 }
-void Group::all_to_all(View data, View out, const ExchangeOptions& o) {
+void Group::all_to_all(View data, View out, const ExchangeOptions& o) const {
   if (o.split_axis == 0 && o.concat_axis == 0 && o.split_sizes.empty() && o.recv_sizes.empty())
     return run_call(core_, {.verb = Verb::all_to_all, .input = data, .output = out}, o.timeout);
   run(request_of(AllToAll{.data = data,
@@ -173,20 +174,22 @@ void Group::all_to_all(View data, View out, const ExchangeOptions& o) {
                           .recv_sizes = o.recv_sizes}),
       o.timeout);
 }
-void Group::scan(View data, const ReduceOptions& o) { run(request_of(Scan{.data = data, .op = o.op}), o.timeout); }
-void Group::scan(View data, View out, const ReduceOptions& o) {
+void Group::scan(View data, const ReduceOptions& o) const {
+  run(request_of(Scan{.data = data, .op = o.op}), o.timeout);
+}
+void Group::scan(View data, View out, const ReduceOptions& o) const {
   run(request_of(Scan{.data = data, .out = out, .op = o.op}), o.timeout);
 }
-void Group::exscan(View data, const ReduceOptions& o) {
+void Group::exscan(View data, const ReduceOptions& o) const {
   run(request_of(ExclusiveScan{.data = data, .op = o.op}), o.timeout);
 }
-void Group::exscan(View data, View out, const ReduceOptions& o) {
+void Group::exscan(View data, View out, const ReduceOptions& o) const {
   run(request_of(ExclusiveScan{.data = data, .out = out, .op = o.op}), o.timeout);
 }
-void Group::permute(View data, View out, const Pairs& pairs, const CallOptions& o) {
+void Group::permute(View data, View out, const Pairs& pairs, const CallOptions& o) const {
   run(request_of(Permute{.data = data, .out = out, .pairs = pairs}), o.timeout);
 }
-void Group::barrier(const CallOptions& o) {
+void Group::barrier(const CallOptions& o) const {
   const View nothing{};
   run_call(core_, {.verb = Verb::barrier, .input = nothing, .output = nothing}, o.timeout);
 }
@@ -243,18 +246,6 @@ Message Group::iprobe(int from, const MessageOptions& o) {
   return operation ? Message(core_, std::move(operation)) : Message();
 }
 
-Work Group::start(const AllReduce& c) { return start(request_of(c), c.timeout); }
-Work Group::start(const Reduce& c) { return start(request_of(c), c.timeout); }
-Work Group::start(const Broadcast& c) { return start(request_of(c), c.timeout); }
-Work Group::start(const AllGather& c) { return start(request_of(c), c.timeout); }
-Work Group::start(const Gather& c) { return start(request_of(c), c.timeout); }
-Work Group::start(const ReduceScatter& c) { return start(request_of(c), c.timeout); }
-Work Group::start(const Scatter& c) { return start(request_of(c), c.timeout); }
-Work Group::start(const AllToAll& c) { return start(request_of(c), c.timeout); }
-Work Group::start(const Scan& c) { return start(request_of(c), c.timeout); }
-Work Group::start(const ExclusiveScan& c) { return start(request_of(c), c.timeout); }
-Work Group::start(const Permute& c) { return start(request_of(c), c.timeout); }
-Work Group::start(const Barrier& c) { return start(request_of(c), c.timeout); }
 Work Group::start(const Send& c) {
   const GroupCore::Entry entry(entered(), "send");
   return handed_to_progress_thread(
@@ -268,34 +259,29 @@ Work Group::start(const Receive& c) {
       core_->start_message({.verb = Verb::recv, .data = c.data, .peer = c.from, .tag = c.tag, .timeout = c.timeout}));
 }
 
-Prepared Group::prepare(const AllReduce& c) { return prepare(request_of(c), c.timeout); }
-Prepared Group::prepare(const Reduce& c) { return prepare(request_of(c), c.timeout); }
-Prepared Group::prepare(const Broadcast& c) { return prepare(request_of(c), c.timeout); }
-Prepared Group::prepare(const AllGather& c) { return prepare(request_of(c), c.timeout); }
-Prepared Group::prepare(const Gather& c) { return prepare(request_of(c), c.timeout); }
-Prepared Group::prepare(const ReduceScatter& c) { return prepare(request_of(c), c.timeout); }
-Prepared Group::prepare(const Scatter& c) { return prepare(request_of(c), c.timeout); }
-Prepared Group::prepare(const AllToAll& c) { return prepare(request_of(c), c.timeout); }
-Prepared Group::prepare(const Scan& c) { return prepare(request_of(c), c.timeout); }
-Prepared Group::prepare(const ExclusiveScan& c) { return prepare(request_of(c), c.timeout); }
-Prepared Group::prepare(const Permute& c) { return prepare(request_of(c), c.timeout); }
-Prepared Group::prepare(const Barrier& c) { return prepare(request_of(c), c.timeout); }
-Prepared Group::prepare(Request request, Duration timeout) {
+Prepared Group::prepare(Request request, Duration timeout) const {
   auto shape = entered().prepare(terms_of(request));
   return Prepared({.group = core_, .shape = std::move(shape), .request = std::move(request), .timeout = timeout});
 }
 
-Group Group::subgroup(std::span<const int> ranks, const CallOptions& options) {
+Group Group::subgroup(std::span<const int> ranks, const CallOptions& options) const {
   return Group(make_subgroup(entered(), ranks, options.timeout));
 }
-Group Group::split(int color, int key, const CallOptions& options) {
+Group Group::subgroup(std::initializer_list<int> ranks, const CallOptions& options) const {
+  return subgroup(std::span(ranks.begin(), ranks.size()), options);
+}
+Group Group::split(int color, int key, const CallOptions& options) const {
   const std::vector<int> ranks = ranks_of_color(*this, color, key, options.timeout);
   return ranks.empty() ? Group() : subgroup(ranks, options);
 }
 
-std::shared_ptr<std::byte> Group::take_memory(std::size_t bytes) { return entered().runtime().take_memory(bytes); }
+Group Group::shrink(const CallOptions& options) const { return Group(shrink_group(entered(), options.timeout)); }
 
-void Group::abort(std::string_view reason) {
+std::shared_ptr<std::byte> Group::take_memory(std::size_t bytes) const {
+  return entered().runtime().take_memory(bytes);
+}
+
+void Group::abort(std::string_view reason) const {
   GroupCore& group = entered();
   group.runtime().check_alive();
   group.abort(reason);

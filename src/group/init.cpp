@@ -22,12 +22,14 @@
 #include "base/environment.hpp"
 #include "base/start_thread.hpp"
 #include "group/core.hpp"
+#include "group/launcher_news.hpp"
 #include "group/life.hpp"
 #include "group/local_peer_setup.hpp"
 #include "group/own_address.hpp"
 #include "group/rank_record.hpp"
 #include "group/runtime.hpp"
 #include "group/share_memory.hpp"
+#include "group/ucx_setup.hpp"
 #include "link/alone_link.hpp"
 #include "link/ring_link.hpp"
 #include "link/tcp_link.hpp"
@@ -56,6 +58,10 @@ link::TcpOptions tcp_options(const Place& place, const Environment& environment)
 }
 
 /// How long a rank of another host may be silent. Inside a host the system tells who lives.
+/// How long a broken link may wait for the launcher to say that, and how, the process behind it has ended: an agent tells tuttirun, which tells
+/// the agents of all hosts.
+constexpr Duration launcher_word = std::chrono::milliseconds(400);
+
 control::ControlOptions control_options(const Environment& environment) {
   control::ControlOptions options;
   constexpr int seconds_max = 24 * 3600;
@@ -102,7 +108,7 @@ struct Joining {
 /// What all ranks' notes say, by rank.
 struct RankRecords {
   std::vector<wire::Address> addresses{};
-  std::vector<std::string> hosts{}, backends{}, memory{};
+  std::vector<std::string> hosts{}, backends{}, memory{}, ucx{};
   std::vector<ProcessIdentity> processes{};
   std::vector<int> nodes{};
   std::uint64_t world = 0;
@@ -122,6 +128,7 @@ RankRecords exchange_records(const RankRecord& own, const Joining& joining) {
     records.nodes.push_back(record.node);
     records.backends.push_back(record.backend);
     records.memory.push_back(record.memory);
+    records.ucx.push_back(record.ucx);
     records.processes.push_back(identity_from_text(record.process));
     if (record.world == 0) continue;
     records.world = record.world;
@@ -144,12 +151,16 @@ bool is_oversubscribed(const Place& place) {
   return place.local_size > processors;
 }
 
-/// Between local peers through shared memory, if they share it.
-std::unique_ptr<Transport> make_transport(link::TcpSetup setup, LocalPeerSetup near, const link::RingOptions& options) {
+/// All messages through UCX, if the ranks have agreed on it. Otherwise between local peers through shared memory, if they share it.
+std::unique_ptr<Transport> make_transport(link::TcpSetup setup, std::unique_ptr<Link> ucx, LocalPeerSetup near,
+                                          const link::RingOptions& options) {
   messages::MessagesSetup parts{
       .rank = setup.rank, .size = static_cast<int>(setup.table.size()), .clock = steady_clock()};
   parts.network = std::make_unique<link::TcpLink>(std::move(setup));
-  if (near.local_peers != nullptr) {
+  if (ucx) {
+    parts.local.assign(static_cast<std::size_t>(parts.size), true);
+    parts.local_link = std::move(ucx);
+  } else if (near.local_peers != nullptr) {
     for (const std::uint64_t offset : near.control_blocks) {
       parts.local.push_back(offset != link::no_control_block_offset);
     }
@@ -163,7 +174,10 @@ std::unique_ptr<Transport> make_transport(link::TcpSetup setup, LocalPeerSetup n
 
 Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
   const Place& place = joining.connector.place();
-  const std::string sharing = joining.backend == "mpi" ? "auto" : joining.backend;  // messages do not go through MPI
+  const std::string sharing = joining.backend == "mpi"   ? "auto"  // messages do not go through MPI
+                              : joining.backend == "ucx" ? "native"
+                                                         : joining.backend;
+  UcxJoining ucx(joining.backend, place, joining.environment);
   const OwnMemory memory = make_memory(sharing, place, joining.environment);
   const link::TcpOptions options = tcp_options(place, joining.environment);
   wire::Listener listener =
@@ -173,14 +187,15 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
                  .node = place.node_rank,
                  .backend = joining.backend,
                  .memory = to_record(memory),
-                 .process = to_text(own_identity())};
+                 .process = to_text(own_identity()),
+                 .ucx = ucx.record()};
   if (place.rank == place.root_rank) {
     own.world = random_word() | 1;
     own.table = to_text(own_table(joining.environment));
   }
   RankRecords records = exchange_records(own, joining);
   world = records.world;
-  const bool may_share = joining.backend != "native";
+  const bool may_share = sharing != "native";
   const auto ring_options = link::ring_options_for(place.local_size, is_oversubscribed(place));
   LocalPeerSetup near;
   if (may_share) {
@@ -192,6 +207,9 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
                                      .log = joining.log,
                                      .deadline = joining.deadline});
   }
+  auto through_ucx = ucx.make_link(
+      {.records = records.ucx, .nodes = records.nodes, .secret = secret_of(joining.connector), .world = world},
+      joining.log);
   Runtime::Parts parts;
   parts.hosts = std::move(records.hosts);
   parts.node_of = std::move(records.nodes);
@@ -200,6 +218,8 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
   parts.control.life = [processes = std::move(records.processes), self = own_identity()](int rank) {
     return life_of(processes[static_cast<std::size_t>(rank)], self);
   };
+  parts.launcher = LauncherNews::open_pipe(joining.environment);
+  if (parts.launcher) parts.control.verdicts.launcher_word = launcher_word;
   parts.may_share_memory = may_share;
   parts.local_peers = near.local_peers;
   parts.may_read_local_peers = near.cross_memory;
@@ -212,7 +232,7 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
                                     .world = world,
                                     .options = options,
                                     .log = joining.log},
-                                   std::move(near), ring_options);
+                                   std::move(through_ucx), std::move(near), ring_options);
   return parts;
 }
 
@@ -357,6 +377,12 @@ Group init(const InitOptions& options) {
   const std::lock_guard guard(registry().mutex);
   registry().world = world.core();
   return world;
+}
+
+std::shared_ptr<Store> job_store() {
+  const std::lock_guard guard(registry().mutex);
+  if (auto core = registry().world.lock()) return job_store(Group(std::move(core)));
+  throw InvalidArgument("job_store: this process has not joined a job; call init() first");
 }
 
 void finalize() {

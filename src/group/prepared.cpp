@@ -50,7 +50,7 @@ void Prepared::wait() {
   work_.wait();
 }
 
-void Prepared::wait(Duration timeout) {
+void Prepared::wait(TimeLimit timeout) {
   if (!work_.valid()) throw InvalidArgument("wait() on a Prepared that was not started");
   is_awaited_ = false;
   try {

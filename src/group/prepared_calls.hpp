@@ -45,7 +45,7 @@ struct CallTerms {
   Verb verb = Verb::barrier;
   const View& input;
   const View& output;
-  Op op = Op::sum;
+  const Op& op = Op::sum;
   int root = 0;
   bool differentiated = false;
   const Request* rest = nullptr;

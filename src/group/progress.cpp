@@ -202,7 +202,8 @@ void ProgressLoop::poll_or_sleep(Guard& guard, int& idle_rounds, TimePoint limit
     return;
   }
   const waiting::Step step = waiting::step_after(
-      ++idle_rounds, {.oversubscribed = parts_.oversubscribed, .local_peers = parts_.local_peers != nullptr});
+      ++idle_rounds, {.oversubscribed = parts_.oversubscribed,
+                      .local_peers = parts_.local_peers != nullptr || parts_.transport->must_be_polled()});
   if (step == waiting::Step::sleep) return sleep(guard, limit);
   guard.unlock();
   if (step == waiting::Step::yield) std::this_thread::yield();
@@ -212,7 +213,7 @@ void ProgressLoop::poll_or_sleep(Guard& guard, int& idle_rounds, TimePoint limit
 // Over data, one thread at a time. Neighbours ring only for those who say that they sleep, so one says it first and then
 // looks once more. Nobody can wait for links and bells at once: with something under way on both, naps are short.
 void ProgressLoop::sleep(Guard& guard, TimePoint limit) {
-  if (must_poll_) {
+  if (must_poll_ || parts_.transport->must_be_polled()) {
     guard.unlock();
     std::this_thread::sleep_for(polling_nap);
     guard.lock();

@@ -22,7 +22,8 @@ std::string encode(const RankRecord& record) {
       .string(record.table)
       .string(record.backend)
       .string(record.memory)
-      .string(record.process);
+      .string(record.process)
+      .string(record.ucx);
   return {reinterpret_cast<const char*>(writer.data().data()), writer.size()};
 }
 
@@ -37,6 +38,7 @@ RankRecord decode_rank_record(std::string_view text) {
   record.backend = reader.string(record_text_limit);
   record.memory = reader.string(record_text_limit);
   record.process = reader.string(record_text_limit);
+  record.ucx = reader.string(record_text_limit);
   reader.expect_end();
   return record;
 }

@@ -15,6 +15,7 @@ struct RankRecord {
   std::string table{};
   std::string backend{}, memory{};
   std::string process{};  // see life.hpp
+  std::string ucx{};      // see ucx_setup.hpp
 };
 
 std::string encode(const RankRecord& record);

@@ -36,6 +36,18 @@ void Runtime::start() {
   parts_.transport->listen(&directory_);
   control_->start(directory_);
   if (parts_.threaded && parts_.transport->size() > 1) start_thread();
+  if (parts_.launcher) {
+    news_ = std::make_unique<LauncherNews>(std::move(parts_.launcher),
+                                           [this](int rank, std::string_view how) { process_ended(rank, how); });
+  }
+}
+
+void Runtime::process_ended(int rank, std::string_view how) {
+  {
+    const Guard guard(mutex_);
+    control_->process_ended(rank, how);
+  }
+  parts_.transport->wake();
 }
 
 // A destructor cannot throw; the process does not end as if nothing had happened.
@@ -65,6 +77,7 @@ void Runtime::say_leave_error() {
 void Runtime::leave() {
   if (forked_ || leaving_.exchange(true)) return;
   say_goodbye();
+  news_.reset();
   stop_thread();
   Guard guard(mutex_);
   for (const auto& [id, group] : std::map(directory_.groups())) {
@@ -99,9 +112,7 @@ void Runtime::say_goodbye() {
   }
   if (!parts_.threaded || parts_.transport->size() == 1) return;
   drive([&] { return operation_count_ == 0; }, TimePoint::max());
-  const auto is_told = [&] {
-    return parts_.transport->is_flushed() && control_->goodbye_is_known() && !control_->is_deciding();
-  };
+  const auto is_told = [&] { return parts_.transport->is_flushed() && control_->may_leave(); };
   drive(is_told, TimePoint::max());
   // Those that made other calls are asked which, as long as they are there.
   drive([&] { return directory_.closed().has_late_error() || !directory_.pursue_differences(); }, TimePoint::max());
@@ -128,6 +139,7 @@ void Runtime::abandon() {
   forked_ = true;
   // Never destroyed here: its thread lives in the parent, and its locks may be held by it for ever.
   kept_in_child_ = shared_from_this();
+  (void)news_.release();
   for (const auto& [id, group] : directory_.groups()) groups_kept_in_child_.push_back(group->weak_from_this().lock());
   parts_.transport->abandon();
 }

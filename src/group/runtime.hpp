@@ -8,9 +8,11 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "group/directory.hpp"
+#include "group/launcher_news.hpp"
 #include "group/progress.hpp"
 
 namespace tutti {
@@ -61,7 +63,10 @@ class Runtime final : public ProgressLoop, public std::enable_shared_from_this<R
   void say_leave_error();
   void say_goodbye();
 
+  void process_ended(int rank, std::string_view how);
+
   GroupDirectory directory_;
+  std::unique_ptr<LauncherNews> news_;
   std::vector<std::shared_ptr<IntranodeExecutor>> kept_;
   std::atomic<std::uint64_t> next_private_id_{std::uint64_t{1} << 63};
   std::shared_ptr<Runtime> kept_in_child_;

@@ -39,6 +39,7 @@ Signature signature_of(const Request& request, const BlockLayout& layout) {
       .add(request.stack ? 1 : 0)
       .add(request.structure);
   if (reduces(request.verb)) hash.add(std::bit_cast<std::uint64_t>(request.op.factor()));
+  if (reduces(request.verb) && request.op.keeps_rank_order()) hash.add(1);
   for (const auto& [source, destination] : request.pairs) {
     hash.add(static_cast<std::uint64_t>(source)).add(static_cast<std::uint64_t>(destination));
   }

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <set>
+#include <tuple>
 
 #include "base/bytes.hpp"
 #include "base/environment.hpp"
@@ -30,7 +32,7 @@ Signature read_signature(ByteReader& reader) {
   Signature s;
   s.sequence = reader.u64();
   const std::uint8_t verb = reader.u8(), dtype = reader.u8(), op = reader.u8();
-  if (verb >= verb_count || dtype >= dtype_count || op > std::uint8_t(Op::Kind::premul)) {
+  if (verb >= verb_count || !is_dtype(static_cast<DType>(dtype)) || op > std::uint8_t(Op::Kind::own)) {
     throw MalformedMessage("a stall probe with an unknown verb, dtype or reduction");
   }
   s.verb = static_cast<Verb>(verb);
@@ -114,7 +116,7 @@ StallProbe decode_probe(std::span<const std::byte> bytes) {
 std::vector<std::byte> encode(const StallAnswer& answer) {
   ByteWriter writer;
   writer.u64(answer.group).u64(answer.sequence).u8(std::uint8_t(answer.state)).u64(answer.next_sequence);
-  writer.u32(std::uint32_t(answer.step)).u32(std::uint32_t(answer.step_count));
+  writer.u32(std::uint32_t(answer.stage)).u32(std::uint32_t(answer.step)).u32(std::uint32_t(answer.step_count));
   const std::size_t count = std::min(answer.waiting_for.size(), waiting_limit);
   writer.u16(static_cast<std::uint16_t>(count));
   for (std::size_t i = 0; i < count; ++i) writer.u32(std::uint32_t(answer.waiting_for[i]));
@@ -132,6 +134,7 @@ StallAnswer decode_answer(std::span<const std::byte> bytes) {
     throw MalformedMessage("an unknown state in the answer to a stall probe");
   answer.state = static_cast<StallAnswer::State>(state);
   answer.next_sequence = reader.u64();
+  answer.stage = static_cast<std::int32_t>(reader.u32());
   answer.step = static_cast<std::int32_t>(reader.u32());
   answer.step_count = static_cast<std::int32_t>(reader.u32());
   const std::size_t count = reader.u16();
@@ -228,12 +231,13 @@ int StallMap::least_far(const Wait& wait, const Waits& waits) const {
   std::map<int, std::set<int>> reached;
   for (const auto& [rank, others] : waits) reached[rank] = reachable(waits, rank);
   int result = -1;
-  std::pair<double, Duration> least{2, Duration(0)};
+  std::tuple least{std::numeric_limits<int>::max(), 2.0, Duration(0)};
   for (const auto& [rank, others] : reached) {
     const auto comes_back = [&, from = rank](int other) { return reached[other].contains(from); };
     if (rank == wait.self || others.empty() || !std::all_of(others.begin(), others.end(), comes_back)) continue;
     const auto& [answer, at, delay] = answers_.at({wait.sequence, rank});
-    const std::pair far{static_cast<double>(answer.step) / std::max(1, answer.step_count), -delay};
+    const std::tuple far{static_cast<int>(answer.stage),
+                         static_cast<double>(answer.step) / std::max(1, answer.step_count), -delay};
     if (far < least) {
       least = far;
       result = rank;

@@ -53,7 +53,7 @@ struct StallAnswer {
   std::uint64_t sequence = 0;  // the call it was asked about
   State state = State::unknown_group;
   std::uint64_t next_sequence = 0;
-  std::int32_t step = 0, step_count = 0;
+  std::int32_t stage = 0, step = 0, step_count = 0;
   std::vector<int> waiting_for{};  // ranks in the group
   std::string site{};              // where its program made the call; empty: not known
   std::string elsewhere{};         // what else its program waits for, in words; empty: nothing

@@ -104,6 +104,16 @@ TEST(Stall, OfACycleTheRankThatIsLeastFarIsNamed) {
   EXPECT_THAT(ends(map, {1}), ElementsAre(2));
 }
 
+TEST(Stall, OfACycleARankThatExchangesSizesIsLessFarThanOneThatKnowsThem) {
+  StallMap map;
+  StallAnswer knows_sizes = waiting_for({2}), learns_sizes = waiting_for({1});
+  knows_sizes.stage = 1;
+  learns_sizes.step = 8;
+  map.note(1, knows_sizes, start);
+  map.note(2, learns_sizes, start);
+  EXPECT_THAT(ends(map, {1, 2}), ElementsAre(2));
+}
+
 TEST(Stall, ARankThatLeadsToACycleIsNotPartOfIt) {
   StallMap map;
   map.note(1, waiting_for({2}), start);

@@ -193,6 +193,7 @@ StallAnswer StallWatch::answer(int world_rank, const StallProbe& probe, std::str
   } else if (operation != nullptr) {
     const Progress where = progress_of(what_holds_up(*operation));
     answer.state = State::waiting;
+    answer.stage = operation->call ? where.stage : 0;
     answer.step = operation->call ? where.step : 0;
     answer.step_count = where.step_count;
     answer.waiting_for = where.waiting_for;

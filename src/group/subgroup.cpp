@@ -69,31 +69,44 @@ std::uint64_t agree_on_id(Runtime& runtime, const std::vector<int>& members, std
   return creation->group;
 }
 
+std::shared_ptr<GroupCore> form_group(GroupCore& parent, const JoinTerms& terms) {
+  Runtime& runtime = parent.runtime();
+  const int self = parent.facts().world_of[static_cast<std::size_t>(parent.facts().rank)];
+  GroupFacts facts{.size = static_cast<int>(terms.members.size())};
+  facts.rank = static_cast<int>(std::ranges::find(terms.members, self) - terms.members.begin());
+  facts.id = facts.size == 1 ? runtime.private_id() : agree_on_id(runtime, terms.members, terms.key, terms.deadline);
+  facts.world_of = terms.members;
+  facts.node_of = nodes_of(runtime, facts.world_of);
+  return std::make_shared<GroupCore>(parent.runtime_handle(), std::move(facts), runtime.parts().table);
+}
+
 }  // namespace
 
 std::shared_ptr<GroupCore> make_subgroup(GroupCore& parent, std::span<const int> ranks, Duration timeout) {
   check_ranks(ranks, parent.facts().size);
   Runtime& runtime = parent.runtime();
   runtime.check_alive();
-  GroupFacts facts{.rank = -1, .size = static_cast<int>(ranks.size())};
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    facts.world_of.push_back(parent.facts().world_of[static_cast<std::size_t>(ranks[i])]);
-    if (ranks[i] == parent.facts().rank) facts.rank = static_cast<int>(i);
-  }
-  if (facts.rank < 0) return std::make_shared<GroupCore>(parent.runtime_handle(), std::move(facts.world_of));
-  if (facts.size == 1) {
-    facts.id = runtime.private_id();
-  } else {
-    const Duration limit = timeout > Duration::zero() ? timeout : runtime.parts().default_timeout;
-    facts.id = agree_on_id(runtime, facts.world_of, parent.facts().id, deadline_after(runtime.clock().now(), limit));
-  }
-  facts.node_of = nodes_of(runtime, facts.world_of);
-  auto core = std::make_shared<GroupCore>(parent.runtime_handle(), std::move(facts), runtime.parts().table);
+  std::vector<int> members;
+  for (const int rank : ranks) members.push_back(parent.facts().world_of[static_cast<std::size_t>(rank)]);
+  if (std::ranges::find(ranks, parent.facts().rank) == ranks.end())
+    return std::make_shared<GroupCore>(parent.runtime_handle(), std::move(members));
+  const Duration limit = timeout > Duration::zero() ? timeout : runtime.parts().default_timeout;
+  auto core = form_group(parent, {.members = std::move(members),
+                                  .key = parent.facts().id,
+                                  .deadline = deadline_after(runtime.clock().now(), limit)});
   share_memory(core, timeout);
   return core;
 }
 
-std::vector<int> ranks_of_color(Group& group, int color, int key, Duration timeout) {
+std::shared_ptr<GroupCore> join_group(GroupCore& parent, const JoinTerms& terms) {
+  auto core = form_group(parent, terms);
+  try {
+    share_memory(core, terms.timeout);
+  } catch (const PeerLost&) {}  // the group is broken, with this cause
+  return core;
+}
+
+std::vector<int> ranks_of_color(const Group& group, int color, int key, Duration timeout) {
   const auto size = static_cast<std::size_t>(group.size());
   const std::array<std::int32_t, 2> mine{color, key};
   std::vector<std::int32_t> all(2 * size);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -12,7 +13,16 @@ namespace tutti {
 
 /// `ranks` are those of the parent. A rank that is not among them gets a group that it does not belong to.
 std::shared_ptr<GroupCore> make_subgroup(GroupCore& parent, std::span<const int> ranks, Duration timeout);
+struct JoinTerms {
+  std::vector<int> members = {};  // ranks in the world; this one is among them
+  std::uint64_t key = 0;          // tells apart groups with the same members
+  TimePoint deadline{};
+  Duration timeout{};  // of the group's first call
+};
+/// Makes a group together with its other members. Once it is made, it is returned, also if a member is lost at once: the group's
+/// first call raises it then.
+std::shared_ptr<GroupCore> join_group(GroupCore& parent, const JoinTerms& terms);
 /// The ranks of this color in the order of their keys; none for a color below 0. All ranks of the group call this.
-std::vector<int> ranks_of_color(Group& group, int color, int key, Duration timeout);
+std::vector<int> ranks_of_color(const Group& group, int color, int key, Duration timeout);
 
 }  // namespace tutti

@@ -4,6 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <vector>
+
+#include <tutti/await.hpp>
 #include <tutti/error.hpp>
 
 #include "base/environment.hpp"
@@ -46,7 +50,7 @@ void Work::wait() {
   operation_->rethrow();
 }
 
-void Work::wait(Duration timeout) {
+void Work::wait(TimeLimit timeout) {
   if (!operation_) throw InvalidArgument("wait() on an empty Work: nothing was started");
   if (operation_->group) {
     drive(*operation_, deadline_after(operation_->group->runtime().clock().now(), timeout));
@@ -70,6 +74,9 @@ bool Work::test() {
   return operation_->ended();
 }
 
+// It has ended, and nobody will wait for it.
+void Work::let_go() { operation_->group.reset(); }
+
 void Work::then(std::function<void(std::exception_ptr)> callback) {
   if (!operation_) throw InvalidArgument("then() on an empty Work: nothing was started");
   if (operation_->group) {
@@ -92,6 +99,76 @@ bool Work::cancel() {
 }
 
 Received Work::received() const { return operation_ ? operation_->received() : Received{}; }
+/// Works of one process, which one runtime makes progress for.
+class WorkList {
+ public:
+  /// Waits until `count` of them have ended, or for `timeout`. False: not in time.
+  static bool wait(std::span<Work* const> works, std::size_t count, const TimeLimit* timeout) {
+    const auto running = std::ranges::find_if(works, [](const Work* work) { return is_running(*work); });
+    if (running == works.end()) return true;
+    const auto runtime = (*running)->operation_->group->runtime_handle();
+    const auto enough_ended = [&] {
+      return static_cast<std::size_t>(
+                 std::ranges::count_if(works, [](const Work* work) { return has_ended(*work); })) >= count;
+    };
+    return runtime->drive(enough_ended,
+                          timeout == nullptr ? TimePoint::max() : deadline_after(runtime->clock().now(), *timeout));
+  }
+  static bool is_running(const Work& work) { return work.operation_ && work.operation_->group; }
+  static bool has_ended(const Work& work) {
+    return !is_running(work) || (work.operation_->ended() && work.operation_->is_called_back());
+  }
+};
+
+namespace {
+
+std::vector<Work*> pointers_to(std::span<Work> works) {
+  std::vector<Work*> pointers;
+  for (Work& work : works) pointers.push_back(&work);
+  return pointers;
+}
+
+void wait_for_all(std::span<Work* const> works, const TimeLimit* timeout) {
+  if (!WorkList::wait(works, works.size(), timeout)) {
+    const auto open = std::ranges::count_if(works, [](const Work* work) { return !WorkList::has_ended(*work); });
+    throw Timeout(
+        fmt::format("wait_all: {} of {} calls have not ended after waiting {}; they go on, and may be waited for again",
+                    open, works.size(), format_duration(*timeout)));
+  }
+  std::exception_ptr first;
+  for (Work* const work : works) {
+    try {
+      if (work->valid()) work->wait();
+    } catch (...) {
+      if (!first) first = std::current_exception();
+    }
+  }
+  if (first) std::rethrow_exception(first);
+}
+
+std::size_t wait_for_any(std::span<Work> works, const TimeLimit* timeout) {
+  std::vector<Work*> started = pointers_to(works);
+  std::erase_if(started, [](const Work* work) { return !work->valid(); });
+  if (started.empty()) throw InvalidArgument("wait_any: there is no call to wait for: every Work is empty");
+  const bool some_ended = std::ranges::any_of(started, [](const Work* work) { return WorkList::has_ended(*work); });
+  if (!some_ended && !WorkList::wait(started, 1, timeout)) {
+    throw Timeout(
+        fmt::format("wait_any: none of {} calls has ended after waiting {}; they go on, and may be waited for again",
+                    started.size(), format_duration(*timeout)));
+  }
+  const auto ended =
+      std::ranges::find_if(works, [](const Work& work) { return work.valid() && WorkList::has_ended(work); });
+  return static_cast<std::size_t>(ended - works.begin());
+}
+
+}  // namespace
+
+void wait_all(std::span<Work* const> works) { wait_for_all(works, nullptr); }
+void wait_all(std::span<Work> works) { wait_for_all(pointers_to(works), nullptr); }
+void wait_all(std::span<Work> works, TimeLimit timeout) { wait_for_all(pointers_to(works), &timeout); }
+std::size_t wait_any(std::span<Work> works) { return wait_for_any(works, nullptr); }
+std::size_t wait_any(std::span<Work> works, TimeLimit timeout) { return wait_for_any(works, &timeout); }
+
 int Work::source() const { return operation_ ? operation_->peer : -1; }
 
 }  // namespace tutti

@@ -12,7 +12,7 @@ namespace tutti::intranode {
 struct ExecutionStart {
   const Spec* spec = nullptr;  // outlives the execution
   DType dtype = DType::uint8;
-  Op::Kind op = Op::Kind::sum;
+  Op op = Op::sum;
   double divisor = 1;
   const std::byte* input = nullptr;
   std::byte* output = nullptr;

@@ -44,7 +44,7 @@ void SlotCopier::prepare(const ExecutionStart& start, const TransferSchedule& sc
     inline_from_ = sent_blocks_.offset(1 - spec.rank) * element_;
     inline_bytes_ = sent_blocks_.count(1 - spec.rank) * element_;
   }
-  adds_few_floats_ = move_.is_inline && start.dtype == DType::float32 && start.op == Op::Kind::sum;
+  adds_few_floats_ = move_.is_inline && start.dtype == DType::float32 && start.op.kind() == Op::Kind::sum;
   adds_floats_of_two_ = adds_few_floats_ && move_.consume_action == ConsumeAction::reduce && move_.reduce_ranks == 2 &&
                         spec.size == 2 && !move_.in_blocks && !move_.reduces_back && !spec.finish;
   const std::int64_t consumed = joins_ ? received_blocks_.offset(spec.size) : output_count_;

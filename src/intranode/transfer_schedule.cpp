@@ -4,6 +4,10 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
+#include <tutti/error.hpp>
+
 namespace tutti::intranode {
 namespace {
 
@@ -104,7 +108,7 @@ std::int64_t inline_room(const Spec& spec, const TransferSchedule& m, const Shar
 }  // namespace
 
 Part slice_of(int owner, int size, std::int64_t count, std::int64_t element_bytes) {
-  const std::int64_t line_elements = line_bytes / element_bytes;
+  const std::int64_t line_elements = std::max<std::int64_t>(1, line_bytes / element_bytes);
   const std::int64_t each = divided_up(divided_up(count, size), line_elements) * line_elements;
   const std::int64_t begin = std::min(owner * each, count);
   return {begin, std::min(each, count - begin)};
@@ -133,7 +137,12 @@ TransferSchedule schedule_of(const Spec& spec, std::int64_t element_bytes, const
   const std::int64_t piece = std::clamp(
       bytes_of_piece(spec, m, longest * element_bytes, limits) / parts / line_bytes * line_bytes, line_bytes, room);
   m.stride = parts > 1 ? room : 0;
-  m.chunk = piece / element_bytes;
+  if (element_bytes > room)
+    throw Error(fmt::format(
+        "elements of {} bytes are larger than the {} bytes of shared memory that {} ranks have for each of them; use "
+        "larger slots (slot_bytes in the table)",
+        element_bytes, room, spec.size));
+  m.chunk = std::max<std::int64_t>(1, piece / element_bytes);
   if (private_counts) {
     m.rounds = std::max<std::int64_t>(1, divided_up(longest, m.chunk));
     m.span = unknown_span;
@@ -141,8 +150,8 @@ TransferSchedule schedule_of(const Spec& spec, std::int64_t element_bytes, const
   }
   m.rounds = std::max<std::int64_t>(1, divided_up(longest, m.chunk));
   // Rounds of about the same length, cut between cache lines.
-  const std::int64_t line_elements = line_bytes / element_bytes;
-  m.chunk = divided_up(divided_up(longest, m.rounds), line_elements) * line_elements;
+  const std::int64_t line_elements = std::max<std::int64_t>(1, line_bytes / element_bytes);
+  m.chunk = std::min(m.chunk, divided_up(divided_up(longest, m.rounds), line_elements) * line_elements);
   m.rounds = std::max<std::int64_t>(1, divided_up(longest, m.chunk));
   m.span = static_cast<std::uint64_t>(m.rounds);
   return m;

@@ -17,7 +17,7 @@ namespace tutti::kernel {
 
 /// The bytes of `count` elements; InvalidArgument for a negative count, one beyond memory, or an unknown dtype.
 inline std::size_t checked_bytes(std::string_view what, DType dtype, std::int64_t count) {
-  if (static_cast<int>(dtype) >= dtype_count) {
+  if (!is_dtype(dtype)) {
     throw InvalidArgument(fmt::format("cannot {}: {} is not the number of an element type", what, int(dtype)));
   }
   const auto size = static_cast<std::int64_t>(size_of(dtype));
@@ -28,12 +28,10 @@ inline std::size_t checked_bytes(std::string_view what, DType dtype, std::int64_
 }
 
 /// InvalidArgument where the reduction makes no sense for the elements.
-inline void require_applies(std::string_view what, Op::Kind op, DType dtype) {
+inline void require_applies(std::string_view what, const Op& op, DType dtype) {
   if (applies(op, dtype)) return;
-  constexpr std::string_view names[] = {"sum", "mean", "product", "min", "max", "band", "bor", "bxor", "premul"};
-  const auto index = static_cast<std::size_t>(op);
   throw InvalidArgument(fmt::format("cannot {} {}: {} does not apply to these elements", what, name_of(dtype),
-                                    index < std::size(names) ? names[index] : "an unknown reduction"));
+                                    op.kind() == Op::Kind::premul ? "premul" : name_of(op)));
 }
 
 }  // namespace tutti::kernel

@@ -87,15 +87,15 @@ void fill_zero(DType dtype, void* to, std::int64_t count) {
   if (bytes > 0) std::memset(to, 0, bytes);  // all bits zero is zero in every dtype
 }
 
-void fill_identity(Op::Kind op, DType dtype, void* to, std::int64_t count) {
+void fill_identity(const Op& op, DType dtype, void* to, std::int64_t count) {
   const std::size_t bytes = checked_bytes("fill", dtype, count);
   require_applies("fill with the identity of", op, dtype);
   if (bytes == 0) return;
   auto* first = static_cast<std::byte*>(to);
-  switch (op) {
+  switch (op.kind()) {
     case Op::Kind::product: put_one(first, dtype); break;
     case Op::Kind::min:
-    case Op::Kind::max: put_extreme(first, op, dtype); break;
+    case Op::Kind::max: put_extreme(first, op.kind(), dtype); break;
     case Op::Kind::band: std::memset(to, dtype == DType::boolean ? 1 : 0xff, bytes); return;
     default: std::memset(to, 0, bytes); return;
   }

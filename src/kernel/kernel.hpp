@@ -23,12 +23,12 @@ namespace tutti::kernel {
 
 /// to[i] = a[i] ⊕ b[i]. mean and premul add; divide and scale do the rest. Integers wrap around. min and max give NaN
 /// if either side is NaN, and take −0 for less than +0. Any byte but 0 is true; bools come out as 0 or 1, and sum and
-/// product of them are "or" and "and".
-void reduce(Op::Kind op, DType dtype, void* to, const void* a, const void* b, std::int64_t count);
+/// product of them are "or" and "and". A function of the program's own brings its own loop.
+void reduce(const Op& op, DType dtype, void* to, const void* a, const void* b, std::int64_t count);
 
 /// to[i] = (inputs[0][i] ⊕ inputs[1][i]) ⊕ …, in that order. Small floats stay in float32 until the end, so the result
 /// can differ from repeated calls of reduce.
-void reduce_many(Op::Kind op, DType dtype, void* to, std::span<const void* const> inputs, std::int64_t count);
+void reduce_many(const Op& op, DType dtype, void* to, std::span<const void* const> inputs, std::int64_t count);
 
 /// to[i] = from[i] × factor; floating-point and complex only. The factor is first rounded to the type that computes:
 /// float64 for float64 and complex128, float32 for all others.
@@ -41,8 +41,8 @@ void divide(DType dtype, void* to, const void* from, double divisor, std::int64_
 void cast(DType to_type, void* to, DType from_type, const void* from, std::int64_t count);
 
 /// The identity: 0 for sum, 1 for product, the largest value for min (infinity, or 448 in
-/// float8_e4m3), the lowest for max, all ones for band.
-void fill_identity(Op::Kind op, DType dtype, void* to, std::int64_t count);
+/// float8_e4m3), the lowest for max, all ones for band. Of a function of the program's own it is not known: zero bytes.
+void fill_identity(const Op& op, DType dtype, void* to, std::int64_t count);
 void fill_zero(DType dtype, void* to, std::int64_t count);
 
 /// Elements of a view in row-major order into contiguous memory, and back. Axes that lie together are moved together,

@@ -238,16 +238,21 @@ HWY_EXPORT(reduce_dispatched);
 
 }  // namespace
 
-void reduce_many(Op::Kind op, DType dtype, void* to, std::span<const void* const> inputs, std::int64_t count) {
+void reduce_many(const Op& op, DType dtype, void* to, std::span<const void* const> inputs, std::int64_t count) {
   const std::size_t bytes = checked_bytes("reduce", dtype, count);
   require_applies("reduce", op, dtype);
   if (inputs.empty()) throw InvalidArgument("cannot reduce without inputs: at least one is needed");
   if (bytes == 0) return;
+  if (op.kind() == Op::Kind::own) {
+    const Op::Own& own = op.own();
+    if (own.loop == nullptr) throw InvalidArgument("cannot reduce by a function of the program's own without its loop");
+    return own.loop(own.state.data(), to, inputs.data(), inputs.size(), static_cast<std::size_t>(count));
+  }
   HWY_DYNAMIC_DISPATCH(reduce_dispatched)
-  ({.op = op, .dtype = dtype, .to = static_cast<std::byte*>(to), .inputs = inputs, .bytes = bytes});
+  ({.op = op.kind(), .dtype = dtype, .to = static_cast<std::byte*>(to), .inputs = inputs, .bytes = bytes});
 }
 
-void reduce(Op::Kind op, DType dtype, void* to, const void* a, const void* b, std::int64_t count) {
+void reduce(const Op& op, DType dtype, void* to, const void* a, const void* b, std::int64_t count) {
   const std::array<const void*, 2> inputs = {a, b};
   reduce_many(op, dtype, to, inputs, count);
 }

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstring>
+#include <utility>
+#include <vector>
 
 #include <tutti/error.hpp>
 
@@ -165,13 +168,40 @@ TEST(Reduce, does_not_depend_on_the_order_of_two_operands_not_even_in_the_sign_o
   }
 }
 
+TEST(Reduce, a_function_of_ones_own_gets_its_operands_in_order_wherever_they_lie) {
+  struct Pair {
+    std::int32_t first, last;
+  };
+  const Op join = tutti::op([](Pair a, Pair b) { return Pair{a.first, b.last}; });
+  constexpr std::size_t count = 37;
+  std::vector<std::byte> memory(4 * (count * sizeof(Pair) + 1));
+  std::vector<void*> arrays;
+  for (std::size_t i = 0; i < 4; ++i) arrays.push_back(memory.data() + i * (count * sizeof(Pair) + 1));  // unaligned
+  for (std::int32_t i = 0; i < 4; ++i) {
+    const std::vector<Pair> pairs(count, {10 * i, 10 * i + 1});
+    std::memcpy(arrays[std::size_t(i)], pairs.data(), count * sizeof(Pair));
+  }
+  const auto last_of = [&](std::size_t array) {
+    Pair pair{};
+    std::memcpy(&pair, static_cast<std::byte*>(arrays[array]) + (count - 1) * sizeof(Pair), sizeof(Pair));
+    return std::pair(pair.first, pair.last);
+  };
+  const std::vector<const void*> inputs(arrays.begin(), arrays.end());
+  kernel::reduce_many(join, struct_of(sizeof(Pair)), arrays[2], inputs, count);  // over one of the inputs
+  EXPECT_EQ(last_of(2), std::pair(0, 31));
+  kernel::reduce(join, struct_of(sizeof(Pair)), arrays[3], arrays[3], arrays[1], count);
+  EXPECT_EQ(last_of(3), std::pair(30, 11));
+  EXPECT_THROW(kernel::reduce(join, DType::float64, arrays[0], arrays[0], arrays[1], 1), InvalidArgument);
+  EXPECT_THROW(kernel::reduce(Op::sum, struct_of(sizeof(Pair)), arrays[0], arrays[0], arrays[1], 1), InvalidArgument);
+}
+
 TEST(Reduce, refuses_what_makes_no_sense_and_writes_nothing) {
   std::array<float, 2> a = {1, 2};
   EXPECT_THROW(reduce(Op::Kind::band, DType::float32, a.data(), a.data(), a.data(), 2), InvalidArgument);
   EXPECT_THROW(reduce(Op::Kind::min, DType::complex64, a.data(), a.data(), a.data(), 1), InvalidArgument);
   EXPECT_THROW(reduce(Op::Kind::mean, DType::int32, a.data(), a.data(), a.data(), 2), InvalidArgument);
   EXPECT_THROW(reduce(Op::Kind::sum, DType::float32, a.data(), a.data(), a.data(), -1), InvalidArgument);
-  EXPECT_THROW(reduce(Op::Kind::sum, static_cast<DType>(99), a.data(), a.data(), a.data(), 1), InvalidArgument);
+  EXPECT_THROW(reduce(Op::Kind::sum, static_cast<DType>(20), a.data(), a.data(), a.data(), 1), InvalidArgument);
   EXPECT_THROW(reduce_many(Op::Kind::sum, DType::float32, a.data(), {}, 1), InvalidArgument);
   EXPECT_EQ(a, (std::array<float, 2>{1, 2}));
   reduce(Op::Kind::sum, DType::float32, nullptr, nullptr, nullptr, 0);

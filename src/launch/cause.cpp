@@ -19,7 +19,8 @@ constexpr int status_timed_out = 124;  // as timeout(1) says it
 constexpr int status_not_started = 2;
 
 std::string who(const Cause& cause, const JobFacts& job) {
-  return fmt::format("rank {} of {} ({}, process {})", cause.rank, job.world_size, job.program, cause.process);
+  const std::string where = cause.host.empty() ? "" : fmt::format(" on {}", cause.host);
+  return fmt::format("rank {} of {} ({}, process {}{})", cause.rank, job.world_size, job.program, cause.process, where);
 }
 
 // Three digits are enough for a person.
@@ -46,7 +47,8 @@ int exit_status(const Cause& cause) {
     case Cause::Kind::timed_out: return status_timed_out;
     case Cause::Kind::guard_lost: return 128 + SIGKILL;
     case Cause::Kind::output_lost: return cause.value == EPIPE ? 128 + SIGPIPE : 1;
-    case Cause::Kind::log_lost: return 1;
+    case Cause::Kind::log_lost:
+    case Cause::Kind::host_lost: return 1;
   }
   return 1;
 }
@@ -61,7 +63,8 @@ std::string describe(const Cause& cause, const JobFacts& job) {
       return fmt::format("{} was killed by signal {}{} after {}{}", who(cause, job), describe_signal(cause.value),
                          cause.has_core ? ", with a core dump," : "", after, hint(cause.value));
     case Cause::Kind::not_started:
-      return fmt::format("rank {} of {} could not be started: {}: {}{}", cause.rank, job.world_size, job.program,
+      return fmt::format("rank {} of {} could not be started{}: {}: {}{}", cause.rank, job.world_size,
+                         cause.host.empty() ? "" : " on " + cause.host, job.program,
                          cause.value == EAGAIN ? why_not_started(EAGAIN) : std::generic_category().message(cause.value),
                          cause.value == ENOEXEC ? "; a script needs a first line such as #!/bin/sh" : "");
     case Cause::Kind::timed_out:
@@ -70,10 +73,12 @@ std::string describe(const Cause& cause, const JobFacts& job) {
                          job.world_size);
     case Cause::Kind::asked: return fmt::format("ended by signal {} after {}", describe_signal(cause.value), after);
     case Cause::Kind::guard_lost:
-      return fmt::format("its guard process {} was killed after {}, and the ranks with it", cause.process, after);
+      return fmt::format("{} guard process {} was killed after {}, and the ranks with it",
+                         cause.host.empty() ? "its" : cause.host + "'s", cause.process, after);
     case Cause::Kind::output_lost:
       return fmt::format("standard output cannot be written: {}; the job was ended after {}",
                          std::generic_category().message(cause.value), after);
+    case Cause::Kind::host_lost: return fmt::format("host {} was lost after {}: {}", cause.host, after, cause.text);
     case Cause::Kind::log_lost: return fmt::format("{}; the job was ended after {}", cause.text, after);
   }
   return "";

@@ -21,6 +21,7 @@ struct Cause {
     guard_lost,
     output_lost,  // value: an errno
     log_lost,     // text
+    host_lost,    // host, text: how
   };
 
   Kind kind = Kind::none;
@@ -32,6 +33,7 @@ struct Cause {
   Duration limit{};
   std::vector<int> ranks = {};
   std::string text = {};
+  std::string host = {};  // of the rank; empty: this one
 };
 
 // What tuttirun returns.

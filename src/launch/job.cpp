@@ -1,8 +1,7 @@
-// job.cpp: one loop over four descriptors: the guard, signals, the printer, the ranks' pipes.
+// job.cpp: one loop over the crew, signals and the printer.
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/job.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/signalfd.h>
@@ -13,14 +12,13 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "launch/process_tree.hpp"
-#include "launch/start.hpp"
+#include "launch/printer.hpp"
+#include "launch/rank_news.hpp"
+#include "launch/rank_output.hpp"
 #include "wire/socket.hpp"
 
 namespace tutti::launch {
 namespace {
-
-using Kind = GuardMessage::Kind;
 
 constexpr std::size_t last_lines_max = 20;
 
@@ -34,22 +32,40 @@ UniqueFd open_signals(const InheritedSignals& inherited) {
   return UniqueFd(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
-class Job {
+bool has_colour(int descriptor) {
+  const char* none = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  return isatty(descriptor) != 0 && !(none && *none) && !(terminal && std::string_view(terminal) == "dumb");
+}
+
+RankOutputOptions output_options(const JobPlan& plan) {
+  const RunOptions& options = plan.options;
+  return {.ranks = plan.ranks,
+          .first_rank = plan.first_rank,
+          .hosts = plan.hosts,
+          .log_folder = options.log_folder,
+          .is_shown = !options.is_quiet && (options.log_folder.empty() || options.tees),
+          .has_prefix = options.has_prefix,
+          .has_colour = {has_colour(STDOUT_FILENO), has_colour(STDERR_FILENO)}};
+}
+
+class Job final : private CrewListener {
  public:
-  explicit Job(const JobPlan& plan)
+  Job(const JobPlan& plan, Crew& crew)
       : plan_(plan),
+        crew_(crew),
         started_at_(std::chrono::steady_clock::now()),
-        cgroup_(Cgroup::below_own(plan.id)),
         printer_(STDOUT_FILENO, STDERR_FILENO),
         output_(output_options(plan), printer_),
         running_(static_cast<std::size_t>(plan.ranks), true),
-        signals_(open_signals(plan.signals)),
-        guard_(start_guard(plan, output_, cgroup_)) {
-    output_.close_writers();
+        signals_(open_signals(plan.signals)) {
+    crew_.start();
   }
 
   int run() {
-    while (!is_guard_gone_ || !output_.is_drained()) wait_and_serve();
+    while (!crew_.is_gone() || !output_.is_drained()) wait_and_serve();
+    // What killed a rank does not count if others went on to their end; a rank that failed by itself does.
+    if (!is_ending() && (!some_ended_well_ || survived_.kind == Cause::Kind::exited)) cause_ = survived_;
     report();
     while (!printer_.is_idle()) wait_and_serve();
     return status();
@@ -57,90 +73,92 @@ class Job {
 
  private:
   void wait_and_serve() {
-    pollfd watched[] = {{.fd = is_guard_gone_ ? -1 : guard_.fd(), .events = POLLIN, .revents = 0},
-                        {.fd = signals_.get(), .events = POLLIN, .revents = 0},
-                        {.fd = printer_.fd(), .events = POLLIN, .revents = 0},
-                        {.fd = printer_.has_room() ? output_.fd() : -1, .events = POLLIN, .revents = 0}};
-    const bool is_timed = plan_.options.timeout && cause_.kind == Cause::Kind::none && !is_guard_gone_;
+    const Room room = printer_.has_room() ? Room::some : Room::none;
+    watched_.assign({{.fd = signals_.get(), .events = POLLIN, .revents = 0},
+                     {.fd = printer_.fd(), .events = POLLIN, .revents = 0}});
+    crew_.watch(watched_, room);
+    const bool is_timed = plan_.options.timeout && cause_.kind == Cause::Kind::none && !crew_.is_gone();
     const TimePoint deadline = is_timed ? started_at_ + *plan_.options.timeout : TimePoint::max();
-    poll(watched, 4, is_timed ? wire::poll_timeout_ms(std::chrono::steady_clock::now(), deadline) : -1);
-    if (watched[3].revents != 0) output_.pump();
-    if (watched[2].revents != 0) printer_.acknowledge();
-    if (watched[1].revents != 0) serve_signals();
-    if (watched[0].revents != 0) hear_guard();
+    const TimePoint wake_at = std::min(deadline, crew_.next_timer());
+    poll(watched_.data(), watched_.size(), wire::poll_timeout_ms(std::chrono::steady_clock::now(), wake_at));
+    crew_.serve(*this, room);
+    printer_.flush();
+    if (watched_[1].revents != 0) printer_.acknowledge();
+    if (watched_[0].revents != 0) serve_signals();
     check_output();
     if (is_timed && std::chrono::steady_clock::now() >= deadline) time_out();
   }
 
-  // Records the first cause and has the guard end all processes.
+  // Records the first cause and has all processes ended.
   void end_for(Cause cause, int signal = SIGTERM) {
-    if (cause_.kind != Cause::Kind::none) return;
+    if (is_ending()) return;
+    record(std::move(cause));
+    crew_.end(signal, plan_.options.grace);
+  }
+
+  void record(Cause cause) {
     cause.after = std::chrono::steady_clock::now() - started_at_;
     cause_ = std::move(cause);
-    ask_guard_to_end(signal);
   }
 
-  void ask_guard_to_end(int signal) {
-    const auto grace = std::chrono::duration_cast<std::chrono::milliseconds>(plan_.options.grace);
-    guard_.send({.kind = Kind::end, .value = signal, .grace_ms = grace.count()});
+  [[nodiscard]] bool is_ending() const { return cause_.kind != Cause::Kind::none; }
+
+  // A rank or a host failed. Where the others go on, it is said at once, and counts at the end unless they end well.
+  void fail_for(Cause cause) {
+    if (!plan_.options.keeps_going || is_ending()) return end_for(std::move(cause));
+    cause.after = std::chrono::steady_clock::now() - started_at_;
+    say(fmt::format("{}; the others go on", describe_cause(cause)));
+    // A rank that fails by itself counts more than one that somebody killed.
+    const bool exited = cause.kind == Cause::Kind::exited;
+    if (survived_.kind == Cause::Kind::none || (exited && survived_.kind != Cause::Kind::exited))
+      survived_ = std::move(cause);
   }
 
-  void hear_guard() {
-    GuardMessage message;
-    while (true) {
-      switch (guard_.receive(message)) {
-        case Guard::Received::nothing: return;
-        case Guard::Received::closed: return lose_guard();
-        case Guard::Received::message: break;
-      }
-      if (message.kind == Kind::done) {
-        is_guard_gone_ = true;
-        waitpid(guard_.id(), nullptr, 0);
-        return;
-      }
-      hear(message);
-    }
+  void rank_not_started(int rank, int error) override {
+    end_for({.kind = Cause::Kind::not_started, .rank = rank, .value = error, .host = host_of(rank)});
   }
 
-  void hear(const GuardMessage& message) {
-    const int rank = plan_.first_rank + message.rank;
-    switch (message.kind) {
-      case Kind::not_started: end_for({.kind = Cause::Kind::not_started, .rank = rank, .value = message.value}); break;
-      case Kind::ended: rank_ended(message); break;
-      case Kind::left_behind:
-        if (cause_.kind == Cause::Kind::none)
-          say(fmt::format("the ranks left {} process{} behind, which {} being ended", message.value,
-                          message.value == 1 ? "" : "es", message.value == 1 ? "is" : "are"));
-        break;
-      case Kind::unkillable: say(fmt::format("process {} does not end, not even by SIGKILL", message.process)); break;
-      default: break;
-    }
-  }
-
-  void rank_ended(const GuardMessage& message) {
-    running_[static_cast<std::size_t>(message.rank)] = false;
-    if (message.value == 0) return;
+  void rank_ended(int rank, pid_t process, int status) override {
+    running_[static_cast<std::size_t>(rank - plan_.first_rank)] = false;
+    some_ended_well_ |= status == 0;
+    if (status == 0) return;
+    if (!is_ending()) crew_.tell_ranks(rank, describe_process_end(process, status, host_of(rank)));
     has_failed_ = true;
-    Cause cause{.rank = plan_.first_rank + message.rank, .process = message.process};
-    if (WIFSIGNALED(message.value)) {
+    Cause cause{.rank = rank, .process = process, .host = host_of(rank)};
+    if (WIFSIGNALED(status)) {
       cause.kind = Cause::Kind::signalled;
-      cause.value = WTERMSIG(message.value);
-      cause.has_core = WCOREDUMP(message.value);
+      cause.value = WTERMSIG(status);
+      cause.has_core = WCOREDUMP(status);
     } else {
       cause.kind = Cause::Kind::exited;
-      cause.value = WEXITSTATUS(message.value);
+      cause.value = WEXITSTATUS(status);
     }
-    end_for(std::move(cause));
+    fail_for(std::move(cause));
   }
 
-  // The kernel has killed the ranks with the guard; processes that they started are now our children.
-  void lose_guard() {
-    is_guard_gone_ = true;
-    end_for({.kind = Cause::Kind::guard_lost, .process = guard_.id()});
+  void output(int rank, Stream stream, std::string_view bytes) override { output_.add(rank, stream, bytes); }
+  void output_ended(int rank, Stream stream) override { output_.finish(rank, stream); }
+
+  void part_lost(Cause cause) override {
+    for (std::size_t index = 0; cause.kind == Cause::Kind::host_lost && index < plan_.hosts.size(); ++index) {
+      if (plan_.hosts[index] == short_name(cause.host))
+        crew_.tell_ranks(static_cast<int>(index), fmt::format("host {} was lost: {}", cause.host, cause.text));
+    }
     has_failed_ = true;
-    const auto left = kill_descendants(cgroup_, std::chrono::steady_clock::now() + unkillable_after, [](pid_t, int) {});
-    for (const ProcessInfo& process : left) say(fmt::format("process {} ({}) does not end", process.id, process.name));
-    cgroup_.remove();
+    fail_for(std::move(cause));
+  }
+
+  // What a job that fails leaves behind is of no interest.
+  void left_behind(int processes) override {
+    if (cause_.kind != Cause::Kind::none) return;
+    say(fmt::format("the ranks left {} process{} behind, which {} being ended", processes, processes == 1 ? "" : "es",
+                    processes == 1 ? "is" : "are"));
+  }
+
+  void notice(const std::string& sentence) override { say(sentence); }
+
+  [[nodiscard]] std::string host_of(int rank) const {
+    return plan_.hosts.empty() ? "" : plan_.hosts[static_cast<std::size_t>(rank - plan_.first_rank)];
   }
 
   void serve_signals() {
@@ -151,24 +169,25 @@ class Job {
   void serve_signal(int signal) {
     switch (signal) {
       case SIGUSR1:
-      case SIGUSR2: guard_.send({.kind = Kind::signal_ranks, .value = signal}); break;
+      case SIGUSR2: crew_.signal_ranks(signal); break;
       case SIGTSTP:  // the ranks do not hear the terminal, and what they do about SIGTSTP is their affair
-        guard_.send({.kind = Kind::signal_all, .value = SIGSTOP});
+        crew_.signal_all(SIGSTOP);
         raise(SIGSTOP);
         break;
-      case SIGCONT: guard_.send({.kind = Kind::signal_all, .value = SIGCONT}); break;
+      case SIGCONT: crew_.signal_all(SIGCONT); break;
       default: be_asked_to_end(signal);
     }
   }
 
   // A second Ctrl-C, or the same signal again, ends the job at once.
   void be_asked_to_end(int signal) {
-    if (is_guard_gone_) _exit(cause_.kind == Cause::Kind::none ? 128 + signal : status());  // only output is waited for
+    if (crew_.is_gone())
+      _exit(cause_.kind == Cause::Kind::none ? 128 + signal : status());  // only output is waited for
     const bool is_first = cause_.kind == Cause::Kind::none;
     if (is_first) {
       end_for({.kind = Cause::Kind::asked, .value = signal}, signal);
     } else if (signal == SIGINT || (cause_.kind == Cause::Kind::asked && cause_.value == signal)) {
-      ask_guard_to_end(SIGKILL);
+      crew_.end(SIGKILL, plan_.options.grace);
     }
   }
 
@@ -195,13 +214,17 @@ class Job {
   void report() {
     if (cause_.kind == Cause::Kind::none) return;
     if (cause_.rank >= 0 && cause_.kind != Cause::Kind::not_started) {
-      const std::string lines = output_.last_lines(cause_.rank - plan_.first_rank, Stream::error, last_lines_max);
+      const std::string lines = output_.last_lines(cause_.rank, Stream::error, last_lines_max);
       if (!lines.empty()) {
         say(fmt::format("the last lines of rank {}:", cause_.rank));
         printer_.text(Stream::error).append(lines);
       }
     }
-    say(describe(cause_, {.world_size = plan_.world_size, .program = plan_.options.program}));
+    say(describe_cause(cause_));
+  }
+
+  [[nodiscard]] std::string describe_cause(const Cause& cause) const {
+    return describe(cause, {.world_size = plan_.world_size, .program = plan_.options.program});
   }
 
   // Ranks that exit with 0 after a signal have succeeded.
@@ -211,20 +234,21 @@ class Job {
   }
 
   const JobPlan& plan_;
+  Crew& crew_;
   TimePoint started_at_;
-  Cgroup cgroup_;  // for the case that the guard is lost
   Printer printer_;
   RankOutput output_;
   std::vector<bool> running_;
   UniqueFd signals_;
-  Guard guard_;
-  bool is_guard_gone_ = false;
+  std::vector<pollfd> watched_;
   bool has_failed_ = false;  // a rank did not end with 0, for whatever reason
   Cause cause_;
+  Cause survived_;  // the first failure that did not end the job
+  bool some_ended_well_ = false;
 };
 
 }  // namespace
 
-int run_job(const JobPlan& plan) { return Job(plan).run(); }
+int run_job(const JobPlan& plan, Crew& crew) { return Job(plan, crew).run(); }
 
 }  // namespace tutti::launch

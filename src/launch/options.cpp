@@ -32,6 +32,8 @@ constexpr std::string_view examples = R"(Examples
       at most ten minutes, the output of each rank in a file of its own
   {0} -n 2 --bind core --dry-run ./program
       what would be started, and on which cores
+  {0} -H a:8,b:8 train.py
+      8 ranks on each of two hosts, started by ssh from here
 
 Exit status: 0, or that of the first rank that failed (128 + signal), 124 past --timeout, 2 for a mistake in the
 arguments. USR1 and USR2 go to the ranks; INT, TERM, HUP and QUIT as well, which then have --grace to end. A second
@@ -82,9 +84,10 @@ Binding binding(const std::string& text) {
 }
 
 std::pair<std::string, std::string> variable(const std::string& text) {
-  constexpr std::array ours = {
-      "RANK",        "WORLD_SIZE",  "LOCAL_RANK",  "LOCAL_WORLD_SIZE", "GROUP_RANK",   "GROUP_WORLD_SIZE", "NODE_RANK",
-      "MASTER_ADDR", "MASTER_PORT", "TUTTI_STORE", "TUTTI_JOB",        "TUTTI_SECRET", "TUTTI_BACKEND"};
+  constexpr std::array ours = {"RANK",          "WORLD_SIZE",       "LOCAL_RANK", "LOCAL_WORLD_SIZE",
+                               "GROUP_RANK",    "GROUP_WORLD_SIZE", "NODE_RANK",  "MASTER_ADDR",
+                               "MASTER_PORT",   "TUTTI_STORE",      "TUTTI_JOB",  "TUTTI_SECRET",
+                               "TUTTI_BACKEND", "TUTTI_LAUNCHER_FD"};
   const std::size_t equals = text.find('=');
   const std::string name = text.substr(0, equals);
   if (name.empty()) fail(fmt::format("-x takes NAME=VALUE, not \"{}\"", text));
@@ -100,12 +103,13 @@ std::pair<std::string, std::string> variable(const std::string& text) {
 class CommandLine {
  public:
   explicit CommandLine(std::string_view name)
-      : app_("Starts a program as several ranks on this machine, and ends them all when one fails.",
+      : app_("Starts a program as several ranks, here or on other hosts, and ends them all when one fails.",
              std::string(name)) {
     app_.set_help_flag();
     app_.footer(fmt::format(examples, name));
     app_.get_formatter()->column_width(34);
     declare_ranks();
+    declare_hosts();
     declare_program();
     declare_output();
     declare_endings();
@@ -122,6 +126,7 @@ class CommandLine {
       fail(fmt::format("no program to start was given; try {} -n 4 ./program, or --help", app_.get_name()));
     result_.program = split.program.front();
     result_.arguments.assign(split.program.begin() + 1, split.program.end());
+    check_hosts();
     check_nodes();
     if (result_.tees && result_.log_folder.empty()) fail("--tee shows what --log-dir writes; give --log-dir, too");
     if (result_.tees && result_.is_quiet) fail("--tee and --quiet contradict each other; leave one out");
@@ -177,8 +182,35 @@ class CommandLine {
           [this](const std::string& text) { result_.master_port = whole_number("--master-port", text, 0, 65535); });
   }
 
+  void declare_hosts() {
+    group_ = "Hosts";
+    value("-H,--host", "A:8,B:8", "start ranks on these hosts, so many on each, by ssh",
+          [this](const std::string& text) { list_hosts("-H", parse_host_list(text)); });
+    value("--hostfile", "FILE", "the same from a file: NAME slots=N",
+          [this](const std::string& text) { list_hosts("--hostfile", read_hostfile(text)); });
+    value("--ssh", "COMMAND", "the remote shell and its options (default: ssh)",
+          [this](const std::string& text) { result_.shell = text; });
+    value("--wdir", "FOLDER", "where the ranks run (default: this folder)",
+          [this](const std::string& text) { result_.folder = text; });
+    value("--remote-tuttirun", "PATH", "where tuttirun is on the hosts (default: where it is here, or PATH)",
+          [this](const std::string& text) { result_.remote_tuttirun = text; });
+    value("--fan-out", "N", "hosts that one host starts; more hosts make a tree (default: 16)",
+          [this](const std::string& text) { result_.fan_out = whole_number("--fan-out", text, 1, ranks_max); });
+    value("--silence", "TIME", "a host of which nothing is heard for so long is lost (default: 5s)",
+          [this](const std::string& text) { result_.silence = duration("--silence", text); });
+    value("--start-timeout", "TIME", "for a host to be ready (default: 30s)",
+          [this](const std::string& text) { result_.start_timeout = duration("--start-timeout", text); });
+  }
+
+  void list_hosts(const std::string& option, std::vector<Host> hosts) {
+    if (!result_.hosts.empty()) fail(fmt::format("{}: the hosts were given already; list all of them once", option));
+    result_.hosts = std::move(hosts);
+  }
+
   void declare_program() {
     group_ = "Program";
+    value("--python", "PATH", "the Python that runs a .py file or a module",
+          [this](const std::string& text) { result_.python = text; });
     flag("-m,--module", "the program is a Python module", result_.is_module);
     flag("--no-python", "execute the program as it is, whatever its name", result_.is_never_python);
     value("-x,--env", "NAME[=VALUE]", "set a variable for the ranks; may be repeated",
@@ -202,8 +234,24 @@ class CommandLine {
     group_ = "Endings";
     value("--timeout", "TIME", "end the job after so long: 90s, 10m, 2h",
           [this](const std::string& text) { result_.timeout = duration("--timeout", text); });
+    flag("--keep-going", "ranks that are left go on when one fails: for programs that shrink their groups",
+         result_.keeps_going);
     value("--grace", "TIME", "time between SIGTERM and SIGKILL (default: 1s)",
           [this](const std::string& text) { result_.grace = duration("--grace", text); });
+  }
+
+  void check_hosts() {
+    if (result_.hosts.empty()) return;
+    if (standalone_ || node_rank_ || result_.nodes != 1 || has_master_address_)
+      fail(
+          "-H and --hostfile start all hosts from here; leave out --standalone, --nnodes, --node-rank and "
+          "--master-addr");
+    if (result_.silence < std::chrono::seconds(2))
+      fail("--silence takes 2s at least: a host that is well is heard of once a second");
+    deal_ranks(result_.hosts, result_.ranks);
+    const bool has_local_name = std::ranges::find(result_.hosts, "localhost", &Host::name) != result_.hosts.end();
+    if (has_local_name && std::ssize(result_.hosts) > result_.fan_out)
+      fail("localhost means another host on each of them; give this host's name instead");
   }
 
   void check_nodes() {

@@ -12,6 +12,8 @@
 
 #include <tutti/clock.hpp>
 
+#include "launch/hosts.hpp"
+
 namespace tutti::launch {
 
 enum class Binding { none, core };
@@ -20,6 +22,13 @@ struct RunOptions {
   int ranks = 0;  // on this node; 0: one per core
   int nodes = 1;
   int node_rank = 0;
+  std::vector<Host> hosts = {};      // empty: this one; their slots are the ranks on each, 0: one per core
+  std::string shell = "ssh";         // the remote shell and its options
+  std::string remote_tuttirun = {};  // its path on the hosts; empty: where it is here
+  std::string folder = {};           // where the ranks run; empty: here
+  int fan_out = 16;                  // how many agents one node starts
+  Duration silence = std::chrono::seconds(5);
+  Duration start_timeout = std::chrono::seconds(30);
   std::string master_address = "127.0.0.1";
   int master_port = 0;  // 0: a free one
   std::string backend = {};
@@ -27,6 +36,7 @@ struct RunOptions {
   std::vector<std::pair<std::string, std::string>> variables = {};  // for the ranks, after everything else
   bool is_module = false;                                           // `program` names a Python module
   bool is_never_python = false;                                     // a .py file is executed as it is
+  std::string python = {};                                          // empty: that of the active environment
   std::string log_folder = {};
   bool tees = false;
   bool is_quiet = false;
@@ -34,6 +44,7 @@ struct RunOptions {
   bool is_dry_run = false;
   std::optional<Duration> timeout = {};
   Duration grace = std::chrono::seconds(1);
+  bool keeps_going = false;  // a rank that fails, or a host that is lost, does not end the others
   std::string program = {};
   std::vector<std::string> arguments = {};  // the program's own
 };

@@ -16,8 +16,14 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::Pair;
 
-const Placement two_of_two = {
-    .ranks_here = 2, .nodes = 2, .node_rank = 1, .threads = 3, .master_port = 5, .secret = "s"};
+const Placement two_of_two = {.ranks_here = 2,
+                              .first_rank = 2,
+                              .world_size = 4,
+                              .nodes = 2,
+                              .node_rank = 1,
+                              .threads = 3,
+                              .master_port = 5,
+                              .secret = "s"};
 
 TEST(RankEnvironment, TellsEveryRankItsPlace) {
   const Variables common = common_variables(two_of_two, {.backend = "native"}, {});

@@ -73,7 +73,8 @@ Program python_program(const RunOptions& options, const Environment& environment
     if (access(options.program.c_str(), R_OK) != 0)
       throw UsageError(fmt::format("cannot start {}: it is not readable", options.program));
   }
-  const std::string python = find_python(environment);
+  const std::string python =
+      options.python.empty() ? find_python(environment) : find_executable(options.python, environment);
   // Unbuffered, as torchrun does it: the output of a killed rank is complete.
   Program program{.path = python, .words = {python, "-u"}};
   if (options.is_module) program.words.emplace_back("-m");
@@ -82,6 +83,11 @@ Program python_program(const RunOptions& options, const Environment& environment
 }
 
 }  // namespace
+
+std::string find_command(const std::string& name, const Environment& environment) {
+  if (name.find('/') != std::string::npos) return name;
+  return in_path(name, environment).value_or(name);
+}
 
 Program find_program(const RunOptions& options, const Environment& environment) {
   const bool is_python = options.is_module || (options.program.ends_with(".py") && !options.is_never_python);

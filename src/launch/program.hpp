@@ -19,4 +19,7 @@ struct Program {
 // environment: that of VIRTUAL_ENV, or the first python3 (or python) in PATH. Throws UsageError that says what is wrong with it.
 Program find_program(const RunOptions& options, const Environment& environment);
 
+// A command as execvp finds it: its path, or the name itself where it is nowhere.
+std::string find_command(const std::string& name, const Environment& environment);
+
 }  // namespace tutti::launch

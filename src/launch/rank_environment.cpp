@@ -14,12 +14,12 @@ namespace {
 constexpr std::array thread_variables = {"OMP_NUM_THREADS", "NPROC", "TF_NUM_INTRAOP_THREADS",
                                          "TF_NUM_INTEROP_THREADS"};
 
-constexpr std::array<std::string_view, 3> own_names = {"RANK", "LOCAL_RANK", "TUTTI_STORE"};
+constexpr std::array<std::string_view, 4> own_names = {"RANK", "LOCAL_RANK", "TUTTI_STORE", "TUTTI_LAUNCHER_FD"};
 
 }  // namespace
 
 Variables common_variables(const Placement& placement, const RunOptions& options, const Environment& environment) {
-  Variables variables = {{"WORLD_SIZE", std::to_string(placement.world_size())},
+  Variables variables = {{"WORLD_SIZE", std::to_string(placement.world_size)},
                          {"LOCAL_WORLD_SIZE", std::to_string(placement.ranks_here)},
                          {"GROUP_RANK", std::to_string(placement.node_rank)},
                          {"GROUP_WORLD_SIZE", std::to_string(placement.nodes)},
@@ -41,7 +41,7 @@ Variables common_variables(const Placement& placement, const RunOptions& options
 }
 
 Variables own_variables(const Placement& placement, int local_rank) {
-  return {{"RANK", std::to_string(placement.first_rank() + local_rank)}, {"LOCAL_RANK", std::to_string(local_rank)}};
+  return {{"RANK", std::to_string(placement.first_rank + local_rank)}, {"LOCAL_RANK", std::to_string(local_rank)}};
 }
 
 bool is_foreign(std::string_view name) {

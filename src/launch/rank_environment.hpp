@@ -14,6 +14,8 @@ namespace tutti::launch {
 // What is decided at the start of a job and passed to its ranks.
 struct Placement {
   int ranks_here = 1;
+  int first_rank = 0;
+  int world_size = 1;
   int nodes = 1;
   int node_rank = 0;
   int threads = 1;  // of each rank
@@ -22,9 +24,6 @@ struct Placement {
   std::string store = {};  // host:port of tuttirun's store; empty: ranks meet at the master's address
   std::string secret = {};
   std::string job = {};
-
-  [[nodiscard]] int first_rank() const { return node_rank * ranks_here; }
-  [[nodiscard]] int world_size() const { return nodes * ranks_here; }
 };
 
 using Variables = std::vector<std::pair<std::string, std::string>>;

@@ -1,10 +1,9 @@
-// rank_output.cpp: pipes in, lines out.
+// rank_output.cpp: bytes in, lines out.
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/rank_output.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,50 +21,30 @@ namespace {
 
 using Piece = LineSplitter::Piece;
 
-constexpr std::size_t read_bytes = std::size_t{128} << 10;
-
 std::string system_reason() { return std::generic_category().message(errno); }
 
 std::string make_prefix(const RankOutputOptions& options, std::size_t rank, Stream stream, std::string_view after) {
   constexpr std::array colours = {36, 33, 32, 35, 34, 31};
   if (!options.has_prefix) return "";
   const auto number = static_cast<std::size_t>(options.first_rank) + rank;
-  if (!options.has_colour[static_cast<std::size_t>(stream)]) return fmt::format("[{}]{}", number, after);
-  return fmt::format("\x1b[{}m[{}]\x1b[0m{}", colours[number % colours.size()], number, after);
+  const std::string label =
+      options.hosts.empty() ? std::to_string(number) : fmt::format("{}:{}", options.hosts[rank], number);
+  if (!options.has_colour[static_cast<std::size_t>(stream)]) return fmt::format("[{}]{}", label, after);
+  return fmt::format("\x1b[{}m[{}]\x1b[0m{}", colours[number % colours.size()], label, after);
 }
 
 }  // namespace
 
 RankOutput::RankOutput(const RankOutputOptions& options, Printer& printer)
-    : options_(options),
-      printer_(printer),
-      epoll_(epoll_create1(EPOLL_CLOEXEC)),
-      ranks_(static_cast<std::size_t>(options.ranks)),
-      buffer_(read_bytes, '\0') {
-  if (!epoll_) throw Error(fmt::format("tuttirun cannot make an epoll: {}", system_reason()));
+    : options_(options), printer_(printer), ranks_(static_cast<std::size_t>(options.ranks)) {
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-    open_pipes(rank);
-    if (!options_.log_folder.empty()) open_log(rank);
-  }
-}
-
-void RankOutput::open_pipes(std::size_t rank) {
-  for (std::size_t stream = 0; stream < 2; ++stream) {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-      throw Error(
-          fmt::format("tuttirun cannot make the pipes of {} ranks: {}; raise the limit on open files (ulimit -n)",
-                      ranks_.size(), system_reason()));
+    for (std::size_t stream = 0; stream < 2; ++stream) {
+      Lines& lines = ranks_[rank].streams[stream];
+      lines.prefix = make_prefix(options_, rank, static_cast<Stream>(stream), " ");
+      lines.continued_prefix = make_prefix(options_, rank, static_cast<Stream>(stream), "+");
+      ++open_;
     }
-    Pipe& pipe = ranks_[rank].pipes[stream];
-    pipe.reader.reset(ends[0]);
-    pipe.writer.reset(ends[1]);
-    pipe.prefix = make_prefix(options_, rank, static_cast<Stream>(stream), " ");
-    pipe.continued_prefix = make_prefix(options_, rank, static_cast<Stream>(stream), "+");
-    epoll_event event{.events = EPOLLIN, .data = {.u64 = rank * 2 + stream}};
-    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, ends[0], &event) != 0)
-      throw Error(fmt::format("tuttirun cannot watch the pipes of its ranks: {}", system_reason()));
-    ++open_;
+    if (!options_.log_folder.empty()) open_log(rank);
   }
 }
 
@@ -109,53 +88,41 @@ void RankOutput::open_log_folder() {
   }
 }
 
-void RankOutput::close_writers() {
-  for (Rank& rank : ranks_) {
-    for (Pipe& pipe : rank.pipes) pipe.writer.reset();
-  }
+void RankOutput::add(int rank, Stream stream, std::string_view bytes) {
+  const std::size_t index = index_of(rank);
+  ranks_[index].streams[static_cast<std::size_t>(stream)].splitter.add(
+      bytes, [=, this](std::string_view text, Piece piece) { take(index, stream, text, piece); });
 }
 
-void RankOutput::pump() {
-  std::array<epoll_event, 64> events;
-  const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
-  for (int i = 0; i < count; ++i) read_pipe(events[static_cast<std::size_t>(i)].data.u64);
-  printer_.flush();
-}
-
-void RankOutput::read_pipe(std::size_t index) {
-  Pipe& pipe = ranks_[index / 2].pipes[index % 2];
-  const ssize_t bytes = read(pipe.reader.get(), buffer_.data(), buffer_.size());
-  if (bytes < 0 && errno == EINTR) return;
-  const auto take_piece = [this, index](std::string_view text, Piece piece) { take(index, text, piece); };
-  if (bytes > 0) {
-    pipe.splitter.add(std::string_view(buffer_).substr(0, static_cast<std::size_t>(bytes)), take_piece);
-    return;
-  }
-  pipe.splitter.finish(take_piece);
-  pipe.reader.reset();
+void RankOutput::finish(int rank, Stream stream) {
+  const std::size_t index = index_of(rank);
+  Lines& lines = ranks_[index].streams[static_cast<std::size_t>(stream)];
+  if (!lines.is_open) return;
+  lines.is_open = false;
   --open_;
+  lines.splitter.finish([=, this](std::string_view text, Piece piece) { take(index, stream, text, piece); });
 }
 
-void RankOutput::take(std::size_t index, std::string_view text, Piece piece) {
-  Rank& rank = ranks_[index / 2];
+void RankOutput::take(std::size_t index, Stream stream, std::string_view text, Piece piece) {
+  Rank& rank = ranks_[index];
   rank.tail.add(text);
   if (rank.log) log(rank, text);
-  if (options_.is_shown) show(rank.pipes[index % 2], static_cast<Stream>(index % 2), text, piece);
+  if (options_.is_shown) show(rank.streams[static_cast<std::size_t>(stream)], stream, text, piece);
 }
 
-void RankOutput::show(const Pipe& pipe, Stream stream, std::string_view text, Piece piece) {
+void RankOutput::show(const Lines& lines, Stream stream, std::string_view text, Piece piece) {
   std::string& out = printer_.text(stream);
   const bool is_first_part = piece == Piece::whole || piece == Piece::begun;
   const bool lacks_newline = piece == Piece::begun || piece == Piece::continued;
   if (lacks_newline || !is_first_part) {
-    out.append(is_first_part ? pipe.prefix : pipe.continued_prefix).append(text);
+    out.append(is_first_part ? lines.prefix : lines.continued_prefix).append(text);
     if (lacks_newline) out.push_back('\n');
-  } else if (pipe.prefix.empty()) {
+  } else if (lines.prefix.empty()) {
     out.append(text);
   } else {
     while (!text.empty()) {
       const std::size_t line_bytes = text.find('\n') + 1;
-      out.append(pipe.prefix).append(text.data(), line_bytes);
+      out.append(lines.prefix).append(text.data(), line_bytes);
       text.remove_prefix(line_bytes);
     }
   }
@@ -176,12 +143,13 @@ void RankOutput::log(Rank& rank, std::string_view text) {
 }
 
 std::string RankOutput::last_lines(int rank, Stream stream, std::size_t lines_max) const {
-  std::string_view lines = ranks_[static_cast<std::size_t>(rank)].tail.last_lines(lines_max);
+  const Rank& said = ranks_[index_of(rank)];
+  std::string_view rest = said.tail.last_lines(lines_max);
   std::string result;
-  while (!lines.empty()) {
-    const std::string_view line = lines.substr(0, lines.find('\n'));
-    result.append(at(rank, stream).prefix).append(line).push_back('\n');
-    lines.remove_prefix(std::min(lines.size(), line.size() + 1));
+  while (!rest.empty()) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    result.append(said.streams[static_cast<std::size_t>(stream)].prefix).append(line).push_back('\n');
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
   }
   return result;
 }

@@ -17,7 +17,8 @@ namespace tutti::launch {
 struct RankOutputOptions {
   int ranks = 1;
   int first_rank = 0;
-  std::string log_folder = {};  // empty: no files
+  std::vector<std::string> hosts = {};  // per rank, shown in its prefix; empty: one host, which is not shown
+  std::string log_folder = {};          // empty: no files
   bool is_shown = true;
   bool has_prefix = true;
   std::array<bool, 2> has_colour = {};  // per Stream
@@ -26,17 +27,13 @@ struct RankOutputOptions {
 // A rank's line is shown when it is complete, in one piece, and after nothing but complete lines.
 class RankOutput {
  public:
-  // Makes the pipes and the log files. UsageError if the folder cannot be written to.
+  // Makes the log files. UsageError if the folder cannot be written to.
   RankOutput(const RankOutputOptions& options, Printer& printer);
 
-  // What a rank writes to; close_writers() once they have it.
-  [[nodiscard]] int writer(int rank, Stream stream) const { return at(rank, stream).writer.get(); }
-  void close_writers();
-
-  // Readable when there is something to pump.
-  [[nodiscard]] int fd() const { return epoll_.get(); }
-  // Reads once from every pipe that has something.
-  void pump();
+  // What a rank has written, and that it writes no more. Ranks are numbered as in the world.
+  void add(int rank, Stream stream, std::string_view bytes);
+  void finish(int rank, Stream stream);
+  // Whether every rank has finished both streams.
   [[nodiscard]] bool is_drained() const { return open_ == 0; }
 
   // "[3] text\n" for each of the last lines of a rank, as they are shown on `stream`.
@@ -45,34 +42,28 @@ class RankOutput {
   [[nodiscard]] const std::string& log_failure() const { return log_failure_; }
 
  private:
-  struct Pipe {
-    UniqueFd reader, writer;
+  struct Lines {
     LineSplitter splitter;
     std::string prefix, continued_prefix;
+    bool is_open = true;
   };
   struct Rank {
-    std::array<Pipe, 2> pipes;
+    std::array<Lines, 2> streams;
     UniqueFd log;
     Tail tail;
   };
 
-  [[nodiscard]] const Pipe& at(int rank, Stream stream) const {
-    return ranks_[static_cast<std::size_t>(rank)].pipes[static_cast<std::size_t>(stream)];
-  }
-  void open_pipes(std::size_t rank);
+  [[nodiscard]] std::size_t index_of(int rank) const { return static_cast<std::size_t>(rank - options_.first_rank); }
   void open_log(std::size_t rank);
   void open_log_folder();
-  void read_pipe(std::size_t index);
-  void take(std::size_t index, std::string_view text, LineSplitter::Piece piece);
-  void show(const Pipe& pipe, Stream stream, std::string_view text, LineSplitter::Piece piece);
+  void take(std::size_t rank, Stream stream, std::string_view text, LineSplitter::Piece piece);
+  void show(const Lines& lines, Stream stream, std::string_view text, LineSplitter::Piece piece);
   void log(Rank& rank, std::string_view text);
 
   RankOutputOptions options_;
   Printer& printer_;
-  UniqueFd epoll_;
   std::vector<Rank> ranks_;
-  std::size_t open_ = 0;  // pipes
-  std::string buffer_;
+  std::size_t open_ = 0;  // streams
   UniqueFd log_folder_;
   std::string log_failure_;
 };

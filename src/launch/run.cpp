@@ -21,15 +21,17 @@
 #include <tutti/error.hpp>
 
 #include "base/environment.hpp"
+#include "launch/agent.hpp"
 #include "launch/cores.hpp"
 #include "launch/dry_run.hpp"
+#include "launch/hosts_job.hpp"
 #include "launch/job.hpp"
+#include "launch/local_crew.hpp"
 #include "launch/master_port.hpp"
 #include "launch/mpirun.hpp"
 #include "launch/options.hpp"
 #include "launch/program.hpp"
 #include "launch/rank_environment.hpp"
-#include "launch/start.hpp"
 #include "store/tcp_server.hpp"
 #include "wire/loopback.hpp"
 #include "wire/secret.hpp"
@@ -71,6 +73,12 @@ std::span<char> title_memory(std::span<char* const> words) {
   return begin < end ? std::span<char>(begin, end) : std::span<char>();
 }
 
+// Rank 0 reads what tuttirun would. A job in the background of a shell must not take what is typed for the shell: ranks are
+// in another session, so nothing would stop them.
+bool may_read_input() {
+  return fcntl(STDIN_FILENO, F_GETFD) >= 0 && (isatty(STDIN_FILENO) == 0 || tcgetpgrp(STDIN_FILENO) == getpgrp());
+}
+
 // A pipe that lands on a closed descriptor 0, 1 or 2 would be taken for a standard stream.
 void fill_standard_streams() {
   while (true) {
@@ -95,8 +103,28 @@ std::function<void(const std::string&)> tell_troubles(std::string_view name) {
   };
 }
 
+int start_on_hosts(std::string_view name, const RunOptions& options, const Environment& environment) {
+  if (options.backend == "mpi")
+    throw UsageError(
+        "-B mpi: the ranks are started by mpirun, which takes hosts itself; start them by mpirun or srun, with "
+        "TUTTI_BACKEND=mpi");
+  if (options.is_dry_run) {
+    fmt::print("{}", describe_hosts(options));
+    return 0;
+  }
+  return run_on_hosts({.name = name,
+                       .options = options,
+                       .environment = environment,
+                       .secret = choose_secret(options, environment),
+                       .id = fresh_job_id(),
+                       .input = may_read_input() ? STDIN_FILENO : -1});
+}
+
 int start(std::string_view name, const RunOptions& options, std::span<char* const> words) {
   const Environment environment = Environment::of_process();
+  if (!options.hosts.empty()) return start_on_hosts(name, options, environment);
+  if (!options.folder.empty() && chdir(options.folder.c_str()) != 0)
+    throw UsageError(fmt::format("--wdir {}: {}", options.folder, std::strerror(errno)));
   const Program program = find_program(options, environment);
   if (options.backend == "mpi") return start_by_mpirun(options, program, environment);
   const int cores = usable_processors();
@@ -104,6 +132,8 @@ int start(std::string_view name, const RunOptions& options, std::span<char* cons
                       .nodes = options.nodes,
                       .node_rank = options.node_rank,
                       .master_address = options.master_address};
+  placement.first_rank = placement.node_rank * placement.ranks_here;
+  placement.world_size = placement.nodes * placement.ranks_here;
   placement.threads = std::max(1, cores / placement.ranks_here);
   std::vector<cpu_set_t> processors;
   if (options.binding == Binding::core) processors = split_cores(placement.ranks_here);
@@ -135,22 +165,28 @@ int start(std::string_view name, const RunOptions& options, std::span<char* cons
     return 0;
   }
 
-  JobPlan plan{.name = std::string(name),
-               .options = options,
-               .program = program,
-               .ranks = placement.ranks_here,
-               .first_rank = placement.first_rank(),
-               .world_size = placement.world_size(),
-               .id = placement.job,
-               .common_environment = common_block(environment, common),
-               .processors = std::move(processors),
-               .signals = signals,
-               .descriptors = make_room_for_pipes(placement.ranks_here),
-               .title = title_memory(words)};
-  for (int rank = 0; rank < plan.ranks; ++rank)
-    plan.own_environment.push_back(to_block(own_variables(placement, rank)));
+  LocalPlan local{.program = program,
+                  .ranks = placement.ranks_here,
+                  .first_rank = placement.first_rank,
+                  .id = placement.job,
+                  .common_environment = common_block(environment, common),
+                  .processors = std::move(processors),
+                  .input = may_read_input() ? STDIN_FILENO : -1,
+                  .grace = options.grace,
+                  .signals = signals,
+                  .descriptors = make_room_for_pipes(placement.ranks_here),
+                  .title = title_memory(words)};
+  for (int rank = 0; rank < local.ranks; ++rank)
+    local.own_environment.push_back(to_block(own_variables(placement, rank)));
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  return run_job(plan);
+  LocalCrew crew(std::move(local));
+  return run_job({.name = std::string(name),
+                  .options = options,
+                  .ranks = placement.ranks_here,
+                  .first_rank = placement.first_rank,
+                  .world_size = placement.world_size,
+                  .signals = signals},
+                 crew);
 }
 
 }  // namespace
@@ -159,6 +195,7 @@ int run_main(std::string_view name, std::span<char* const> words) {
   try {
     fill_standard_streams();
     const std::vector<std::string> texts(words.begin(), words.end());
+    if (texts == std::vector<std::string>{"--agent"}) return run_agent(title_memory(words));
     const Parsed parsed = parse_options(name, texts);
     if (!parsed.text.empty()) {
       fmt::print("{}", parsed.text);

@@ -5,6 +5,7 @@
 // us until the child has executed, without sharing its stack with us; errors come back through a page that both see.
 #include "launch/spawn.hpp"
 
+#include <fcntl.h>
 #include <linux/sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -32,6 +33,7 @@ namespace {
     *error = errno;
     _exit(127);
   }
+  if (request.news >= 0) fcntl(request.news, F_SETFD, 0);
   if (request.signals.ignores_child_end) signal(SIGCHLD, SIG_IGN);
   sigprocmask(SIG_SETMASK, &request.signals.blocked, nullptr);
   execve(request.path, request.words, request.environment);

@@ -12,6 +12,7 @@
 #include "link/ring_link.hpp"
 #include "link/simulated_link.hpp"
 #include "link/tcp_link.hpp"
+#include "link/ucx.hpp"
 
 namespace tutti::link {
 
@@ -126,6 +127,27 @@ class RingLinks final : public LiveLinks {
   }
 };
 
+// Over the transports of UCX that every Linux has. Small limits, so that small tests reach every path.
+class UcxLinks final : public LiveLinks {
+ public:
+  explicit UcxLinks(const char* transports, const char* devices = "") {
+    const UcxOptions options{.transports = transports, .devices = devices, .in_flight_bytes_max = 300'000};
+    std::vector<std::unique_ptr<UcxWorker>> workers;
+    std::vector<std::string> addresses;
+    for (int rank = 0; rank < 2; ++rank) addresses.push_back(workers.emplace_back(open_ucx(options))->address());
+    const wire::Secret secret = wire::make_secret();
+    for (int rank = 0; rank < 2; ++rank) {
+      add(make_ucx_link({.worker = std::move(workers[static_cast<std::size_t>(rank)]),
+                         .rank = rank,
+                         .addresses = addresses,
+                         .on_this_host = {true, true},
+                         .secret = secret,
+                         .world = 3,
+                         .options = options}));
+    }
+  }
+};
+
 class QueueLinks final : public LiveLinks {
  public:
   QueueLinks() {
@@ -179,13 +201,17 @@ class SimulatedLinks final : public LinkWorld, private SimulatedHost {
 
 std::vector<LinkKind> all_link_kinds() {
   using Made = std::unique_ptr<LinkWorld>;
-  return {
+  std::vector<LinkKind> kinds{
       {"tcp", []() -> Made { return std::make_unique<TcpLinks>(); }, true, false},
       {"rings", []() -> Made { return std::make_unique<RingLinks>(true); }, false, true},
       {"rings_without_cross_memory", []() -> Made { return std::make_unique<RingLinks>(false); }},
       {"simulated", []() -> Made { return std::make_unique<SimulatedLinks>(); }, true, true},
       {"queues_of_the_example", []() -> Made { return std::make_unique<QueueLinks>(); }},
   };
+  if (!find_ucx().problem.empty()) return kinds;
+  kinds.push_back({"ucx_tcp", []() -> Made { return std::make_unique<UcxLinks>("tcp", "lo"); }});
+  kinds.push_back({"ucx_shared_memory", []() -> Made { return std::make_unique<UcxLinks>("posix,cma"); }});
+  return kinds;
 }
 
 }  // namespace tutti::link

@@ -47,6 +47,7 @@ struct Connection {
   std::unique_ptr<wire::Handshake> handshake;
   UniqueFd socket;
   int attempts = 0;      // to connect
+  TimePoint since{};     // it was accepted, or the latest attempt was begun
   TimePoint deadline{};  // for unauthenticated connections to prove themselves
   Output output;
   std::optional<Input> input;  // once open

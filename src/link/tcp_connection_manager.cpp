@@ -22,11 +22,9 @@ namespace {
 // Per connection and poll, so that no connection starves the others, and reading and writing alternate while data is in the cache.
 constexpr std::size_t budget_bytes = 1 << 20;
 
-// A connection that ends within the handshake may have been turned away because there were too many. Where the other rank is
-// gone, connecting again fails at once.
+// A connection that ends within the handshake was turned away because this rank got no time to answer, or there were too many. Where
+// the other rank is gone, connecting again fails at once. So many times in a row if it ends so soon that no rank turned it away.
 constexpr int attempts_max = 4;
-// The oldest unauthenticated connection makes room for a new one only after this time: ranks need much less.
-constexpr Duration patience = std::chrono::seconds(1);
 // Of a bulk frame, as far as is known: what is read along with a payload, beyond its end, is then just the next head.
 constexpr std::size_t bulk_head_bytes = 16;
 
@@ -227,6 +225,7 @@ Connection& ConnectionManager::open(const ConnectionPurpose& purpose, const wire
 
 void ConnectionManager::start_connecting(Connection& connection) try {
   ++connection.attempts;
+  connection.since = setup_.clock.now();
   connection.state = Connection::State::connecting;
   connection.readable = connection.writable = connection.hung_up = false;
   wire::SocketOptions options = setup_.socket;
@@ -290,6 +289,7 @@ bool ConnectionManager::handshake_step(Connection& connection) {
 
 void ConnectionManager::retry_or_fail(Connection& connection, std::string reason) {
   if (!connection.mine) return turn_away(connection);
+  if (setup_.clock.now() - connection.since >= wire::unauthenticated_time_min) connection.attempts = 0;
   if (connection.attempts >= attempts_max) return fail(connection, std::move(reason));
   unwatch(connection);
   connection.handshake.reset();
@@ -340,7 +340,8 @@ void ConnectionManager::accept_pending() {
     connection.state = Connection::State::handshaking;
     connection.socket = std::move(accepted->socket);
     connection.address = accepted->peer;
-    connection.deadline = deadline_after(setup_.clock.now(), setup_.handshake_timeout);
+    connection.since = setup_.clock.now();
+    connection.deadline = deadline_after(connection.since, setup_.handshake_timeout);
     connection.handshake = std::make_unique<wire::Handshake>(
         wire::Handshake::Setup{.role = wire::Handshake::Role::acceptor, .secret = setup_.secret});
     ++counts_.half_open;
@@ -356,7 +357,7 @@ void ConnectionManager::expire_pending() {
   for (std::size_t i = 0; i < all_.size(); ++i) {
     Connection& connection = *all_[i];
     if (connection.mine || connection.state != Connection::State::handshaking) continue;
-    const TimePoint deadline = full ? connection.deadline - setup_.handshake_timeout + patience : connection.deadline;
+    const TimePoint deadline = full ? connection.since + wire::unauthenticated_time_min : connection.deadline;
     if (now >= deadline) turn_away(connection);
   }
 }

@@ -308,10 +308,15 @@ void TcpLink::disconnect(TcpPeer& peer, TcpPeer::Standing standing) {
 // ---- the end
 
 bool TcpLink::is_unfinished(const Connection& connection) const {
-  if (connection.state == Connection::State::closed) return false;
+  if (connection.state == Connection::State::closed || !is_waited_for(connection)) return false;
   if (connection.is_open()) return !connection.output.empty();
   // A connection that came in and does not get through its handshake is not waited for; it has a deadline of its own.
   return connection.mine && !peers_[static_cast<std::size_t>(connection.peer)].is_gone();
+}
+
+// A peer that is stopped takes nothing, but its kernel keeps the connection.
+bool TcpLink::is_waited_for(const Connection& connection) const {
+  return connection.peer < 0 || !peers_[static_cast<std::size_t>(connection.peer)].is_given_up;
 }
 
 bool TcpLink::is_flushed() const {
@@ -339,8 +344,11 @@ void TcpLink::close(TimePoint deadline) {
   for (const auto& connection : connections_.all()) {
     if (connection->is_open()) say_goodbye(*connection);
   }
-  work_until(deadline, [](const Connection& connection) { return connection.is_open() && !connection.output.empty(); });
-  work_until(deadline, [](const Connection& connection) { return !is_acknowledged(connection); });
+  work_until(deadline,
+             [this](const Connection& connection) { return connection.is_open() && is_unfinished(connection); });
+  work_until(deadline, [this](const Connection& connection) {
+    return is_waited_for(connection) && !is_acknowledged(connection);
+  });
   connections_.stop_listening();
   for (TcpPeer& peer : peers_) {
     if (!peer.is_gone()) disconnect(peer, TcpPeer::Standing::parted);

@@ -59,6 +59,7 @@ class TcpLink final : public Network, private ConnectionOwner {
   bool heard_from(int peer) override;
   bool wait(TimePoint until, Transport::Events events) override;
   void wake() override { connections_.poller().wake(); }
+  void give_up(int peer) override { peer_at(peer).is_given_up = true; }
   void close(TimePoint deadline) override;
 
   struct Statistics {
@@ -84,6 +85,7 @@ class TcpLink final : public Network, private ConnectionOwner {
   void goodbye(Connection& connection, std::uint64_t opened_connections);
   void say_goodbye(Connection& connection);
   [[nodiscard]] bool is_unfinished(const Connection& connection) const;
+  [[nodiscard]] bool is_waited_for(const Connection& connection) const;
   void settle_failures();
   void connection_ended(Connection& connection, const std::string& reason);
   void part_if_done(TcpPeer& peer);

@@ -22,6 +22,7 @@ struct TcpPeer {
   // It was shown to be there: it connected to this rank, or sent something. That a connection to it seems to be open is not
   // enough: the other end may have closed before it knew.
   bool was_reached = false;
+  bool is_given_up = false;  // lost, as the control network has found: nothing waits until it takes what was sent
   std::uint64_t frames_seen = 0, frames_told = 0;  // frames that came from it; as many as heard_from() knew of
 
   Connection* control = nullptr;      // the one that post() writes to, opened by either side

@@ -266,7 +266,7 @@ TEST_P(MessagesEndings, a_goodbye_is_no_loss_and_what_was_sent_before_it_arrives
   world->settle();
   Parcel out = Parcel::to(1, 1, 700, 3);
   world->at(0).send(*out.transfer);
-  ASSERT_TRUE(world->drive([&] { return out.is_done(); }));
+  ASSERT_TRUE(world->drive([&] { return out.is_done() && world->at(0).is_flushed(); }));
   world->at(0).close(world->clock().now() + 5s);
   Parcel in = Parcel::from(0, 1, 700), never = Parcel::from(0, 2, 700), anyone = Parcel::from(any_peer, 2, 700);
   for (Parcel* parcel : {&in, &never, &anyone}) world->at(1).recv(*parcel->transfer);

@@ -103,6 +103,20 @@ TEST(MessagesOverTcp, unauthenticated_connections_and_noise_do_no_harm) {
   EXPECT_TRUE(pair.listeners[0].losses.empty() && pair.listeners[1].losses.empty());
 }
 
+TEST(MessagesOverTcp, a_rank_that_gets_no_time_to_answer_in_the_handshake_connects_anew) {
+  Pair pair({.tcp = {.handshake_timeout = 50ms}});
+  Parcel out = Parcel::to(1, 1, 10, 5), in = Parcel::from(0, 1, 10);
+  pair.ends[0]->send(*out.transfer);
+  pair.ends[1]->recv(*in.transfer);
+  // Rank 0 greets. The other one answers, and waits for rank 0's proof as long as it waits for anybody.
+  for (int i = 0; i < 1000; ++i) pair.ends[0]->poll();
+  const TimePoint deadline = steady_clock().now() + 30s;
+  while (pair.links[1]->statistics().turned_away_count == 0 && steady_clock().now() < deadline) pair.ends[1]->poll();
+  EXPECT_TRUE(pair.drive([&] { return !in.is_pending() && !out.is_pending(); }));
+  EXPECT_TRUE(in.is_done() && in.holds(5));
+  EXPECT_TRUE(pair.listeners[0].losses.empty() && pair.listeners[1].losses.empty());
+}
+
 TEST(MessagesOverTcp, unauthenticated_connections_leave_a_program_with_few_descriptors_most_of_them) {
   Pair pair;
   rlimit before{};

@@ -9,6 +9,7 @@
 
 #include "base/hash.hpp"
 #include "examples/extending/queue_link.hpp"
+#include "link/ucx.hpp"
 #include "messages/simulated_cluster.hpp"
 
 namespace tutti::messages {
@@ -117,6 +118,44 @@ class QueueWorld final : public LiveWorld {
     }
     eager_bytes_max = small_tcp.eager_bytes_max;
     credit_bytes = small_tcp.credit_bytes;
+    listen();
+  }
+};
+
+// All messages through UCX, beside the network.
+class UcxWorld final : public LiveWorld {
+ public:
+  explicit UcxWorld(int size) {
+    const link::UcxOptions options{.transports = "tcp",
+                                   .devices = "lo",
+                                   .eager_bytes_max = small_tcp.eager_bytes_max,
+                                   .credit_bytes = small_tcp.credit_bytes,
+                                   .fragment_bytes_max = small_tcp.fragment_bytes_max,
+                                   .in_flight_bytes_max = 120'000};
+    eager_bytes_max = options.eager_bytes_max;
+    credit_bytes = options.credit_bytes;
+    std::vector<std::unique_ptr<link::UcxWorker>> workers;
+    std::vector<std::string> addresses;
+    for (int rank = 0; rank < size; ++rank)
+      addresses.push_back(workers.emplace_back(link::open_ucx(options))->address());
+    const wire::Secret secret = wire::make_secret();
+    const std::vector<bool> all(static_cast<std::size_t>(size), true);
+    auto networks = make_tcp_links(size, wire::Address::loopback(), small_tcp);
+    for (int rank = 0; rank < size; ++rank) {
+      auto ucx = link::make_ucx_link({.worker = std::move(workers[static_cast<std::size_t>(rank)]),
+                                      .rank = rank,
+                                      .addresses = addresses,
+                                      .on_this_host = all,
+                                      .secret = secret,
+                                      .world = 77,
+                                      .options = options});
+      add(std::make_unique<Messages>(MessagesSetup{.rank = rank,
+                                                   .size = size,
+                                                   .clock = steady_clock(),
+                                                   .network = std::move(networks[static_cast<std::size_t>(rank)]),
+                                                   .local_link = std::move(ucx),
+                                                   .local = all}));
+    }
     listen();
   }
 };
@@ -236,7 +275,7 @@ std::vector<std::unique_ptr<Messages>> make_ring_endpoints(int size, const RingW
 }
 
 std::vector<WorldKind> all_world_kinds() {
-  return {
+  std::vector<WorldKind> kinds{
       {"tcp_ipv4",
        [](int size) -> std::unique_ptr<MessagesWorld> {
          return std::make_unique<TcpWorld>(size, wire::Address::loopback());
@@ -266,6 +305,10 @@ std::vector<WorldKind> all_world_kinds() {
       {"simulated_reading_memory",
        [](int size) -> std::unique_ptr<MessagesWorld> { return std::make_unique<SimulatedWorld>(size, 2); }},
   };
+  if (!link::find_ucx().problem.empty()) return kinds;
+  kinds.push_back(
+      {"ucx_tcp", [](int size) -> std::unique_ptr<MessagesWorld> { return std::make_unique<UcxWorld>(size); }});
+  return kinds;
 }
 
 Parcel::Parcel(int peer, std::uint32_t tag, std::int64_t bytes)

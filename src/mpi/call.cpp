@@ -6,7 +6,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
+#include <numeric>
+#include <utility>
 
 #include <tutti/error.hpp>
 
@@ -18,23 +19,17 @@ namespace {
 // One segment is copied while MPI works on another.
 constexpr std::size_t lane_count = 2;
 
-/// In an uneven all_to_all each rank knows what it sends and receives alone. MPI has undefined behaviour where two ranks differ.
+/// In an uneven all_to_all each rank alone knows what it sends and receives. MPI has undefined behaviour where two ranks differ, so no
+/// rank may give MPI the data before all know that every pair fits: a rank that started alone could not end the call, nor finalise MPI.
 bool has_pairwise_counts(const ExecutionSpec& what) {
   return what.spec.verb == Verb::all_to_all && !what.spec.counts.empty();
 }
-
-/// What a rank tells another one before an uneven all_to_all.
-struct PairCounts {
-  std::int64_t sent = 0;     // to that rank
-  std::int64_t longest = 0;  // of all that it sends or receives
-};
-constexpr int words_of_pair = sizeof(PairCounts) / sizeof(std::int64_t);
 
 }  // namespace
 
 Call::Call(Parts parts, const ExecutionSpec& what)
     : parts_(std::move(parts)), what_(what), segments_(what, parts_.segment_bytes), lanes_(lane_count) {
-  for (Lane& lane : lanes_) lane.flight.call = make_call(library());
+  for (InFlight& lane : lanes_) lane.call = make_call(library());
   counts_.call = make_call(library());
 }
 
@@ -56,8 +51,9 @@ bool Call::poll() {
     if (is_agreed) return start_counts();
     stage_ = Stage::round;
   }
-  if (stage_ == Stage::round) return advance_round();
+  if (stage_ == Stage::round) return ends_round() && take_verdict();
   if (stage_ == Stage::counts) return advance_counts();
+  if (stage_ == Stage::verdict) return advance_verdict();
   if (stage_ == Stage::data) return advance_data();
   return stage_ == Stage::idle;
 }
@@ -67,18 +63,25 @@ RoundRecord Call::own_record() const {
                      .highest = signature_.sequence,
                      .signature = signature_,
                      .rank = parts_.facts->rank};
-  if (segments_.fused() != Fused::nothing) segments_.fill(record, input_);
+  if (stage_ == Stage::verdict) {
+    record.fused = Fused::reduced;
+    record.op = Op::Kind::max;
+    record.dtype = DType::int64;
+    record.bytes = sizeof pairs_;
+    std::memcpy(record.payload.data(), &pairs_, sizeof pairs_);
+  } else if (segments_.fused() != Fused::nothing) {
+    segments_.fill(record, input_);
+  }
   return record;
 }
 
-bool Call::advance_round() {
+bool Call::ends_round() {
   Communicator& communicator = *parts_.communicator;
   for (;;) {
     if (communicator.is_in_round() && !communicator.ends_round()) return false;
     if (is_entered_) {
       is_entered_ = false;
-      const RoundRecord& result = communicator.result();
-      if (result.lowest == signature_.sequence) return take_verdict();
+      if (communicator.result().lowest == signature_.sequence) return true;
     }
     communicator.begin_round(own_record());
     is_entered_ = true;
@@ -107,24 +110,20 @@ bool Call::take_verdict() {
 bool Call::start_counts() {
   if (!has_pairwise_counts(what_)) return start_data();
   const Spec& spec = what_.spec;
-  const auto size = static_cast<std::size_t>(spec.size);
+  const std::size_t size = static_cast<std::size_t>(spec.size), bytes = size * sizeof(std::int64_t);
   counts_.send = parts_.buffers->take();
   counts_.recv = parts_.buffers->take();
-  auto* const sent = reinterpret_cast<PairCounts*>(counts_.send.reserve(size * sizeof(PairCounts)));
-  counts_.recv.reserve(size * sizeof(PairCounts));
-  std::vector<int> counts(size, words_of_pair), offsets;
-  for (std::size_t rank = 0; rank < size; ++rank) {
-    sent[rank] = {.sent = spec.counts[rank], .longest = segments_.longest()};
-    offsets.push_back(static_cast<int>(rank) * words_of_pair);
-  }
-  TuttiMpiCollective what{};
+  std::memcpy(counts_.send.reserve(bytes), spec.counts.data(), bytes);
+  counts_.recv.reserve(bytes);
+  Segment& arguments = counts_.segment;
+  arguments.counts.assign(size, 1);
+  arguments.offsets.resize(size);
+  std::iota(arguments.offsets.begin(), arguments.offsets.end(), 0);
+  TuttiMpiCollective& what = arguments.what = {};
   what.kind = TUTTI_MPI_ALL_TO_ALL;
   what.dtype = static_cast<int>(DType::int64);
   what.send = counts_.send.data();
   what.recv = counts_.recv.data();
-  Segment& arguments = lanes_[0].segment;  // MPI reads the arrays until the call has ended
-  arguments.counts = counts;
-  arguments.offsets = offsets;
   what.counts = what.recv_counts = arguments.counts.data();
   what.offsets = what.recv_offsets = arguments.offsets.data();
   parts_.communicator->start(counts_, what, "MPI_Ialltoallv");
@@ -134,17 +133,29 @@ bool Call::start_counts() {
 
 bool Call::advance_counts() {
   if (!parts_.communicator->ends(counts_, "MPI_Ialltoallv")) return false;
-  const auto* const told = reinterpret_cast<const PairCounts*>(counts_.recv.data());
-  std::int64_t longest = segments_.longest();
-  for (int rank = 0; rank < what_.spec.size; ++rank) {
+  const auto* const told = reinterpret_cast<const std::int64_t*>(counts_.recv.data());
+  misfit_.reset();
+  for (int rank = 0; rank < what_.spec.size && !misfit_; ++rank) {
     const std::int64_t expected = what_.spec.recv_counts[static_cast<std::size_t>(rank)];
-    if (told[rank].sent != expected) {
-      throw TransferFailed(fmt::format("{} elements were expected and {} are sent", expected, told[rank].sent), rank,
-                           TransferFailed::Reason::size);
-    }
-    longest = std::max(longest, told[rank].longest);
+    if (told[rank] == expected) continue;
+    misfit_.emplace(fmt::format("{} elements were expected and {} are sent", expected, told[rank]), rank,
+                    TransferFailed::Reason::size);
   }
-  segment_count_ = segments_.count_of(longest);
+  pairs_ = {.has_misfit = misfit_ ? 1 : 0, .longest = segments_.longest()};
+  is_entered_ = false;
+  stage_ = Stage::verdict;
+  return advance_verdict();
+}
+
+bool Call::advance_verdict() {
+  if (!ends_round()) return false;
+  const RoundRecord& result = parts_.communicator->result();
+  stage_ = Stage::awaiting;  // word that the group is broken, unless all pairs fit
+  if (misfit_) throw TransferFailed(*misfit_);
+  if (result.highest != signature_.sequence) return false;
+  std::memcpy(&pairs_, result.payload.data(), sizeof pairs_);
+  if (pairs_.has_misfit != 0) return false;
+  segment_count_ = segments_.count_of(pairs_.longest);
   return start_data();
 }
 
@@ -167,11 +178,11 @@ std::byte* Call::memory_for(AlignedBuffer& buffer, std::size_t bytes) {
   return buffer.reserve(bytes);
 }
 
-void Call::launch(Lane& lane) {
-  lane.segment.send = memory_for(lane.flight.send, segments_.send_bytes());
-  lane.segment.recv = memory_for(lane.flight.recv, segments_.recv_bytes());
+void Call::launch(InFlight& lane) {
+  lane.segment.send = memory_for(lane.send, segments_.send_bytes());
+  lane.segment.recv = memory_for(lane.recv, segments_.recv_bytes());
   segments_.fill(lane.segment, started_, input_);
-  parts_.communicator->start(lane.flight, lane.segment.what, name_of(what_.spec.verb));
+  parts_.communicator->start(lane, lane.segment.what, name_of(what_.spec.verb));
   ++started_;
 }
 
@@ -181,8 +192,8 @@ bool Call::advance_data() {
     while (started_ < segment_count_ && started_ - ended_ < lanes)
       launch(lanes_[static_cast<std::size_t>(started_ % lanes)]);
     if (ended_ == segment_count_) break;
-    Lane& oldest = lanes_[static_cast<std::size_t>(ended_ % lanes)];
-    if (!parts_.communicator->ends(oldest.flight, name_of(what_.spec.verb))) return false;
+    InFlight& oldest = lanes_[static_cast<std::size_t>(ended_ % lanes)];
+    if (!parts_.communicator->ends(oldest, name_of(what_.spec.verb))) return false;
     segments_.drain(oldest.segment, arrays_.output);
     ++ended_;
   }
@@ -197,9 +208,9 @@ bool Call::finish() {
 }
 
 void Call::give_memory_back() {
-  for (Lane& lane : lanes_) {
-    parts_.buffers->give_back(std::move(lane.flight.send));
-    parts_.buffers->give_back(std::move(lane.flight.recv));
+  for (InFlight& lane : lanes_) {
+    parts_.buffers->give_back(std::move(lane.send));
+    parts_.buffers->give_back(std::move(lane.recv));
   }
   parts_.buffers->give_back(std::move(counts_.send));
   parts_.buffers->give_back(std::move(counts_.recv));
@@ -210,10 +221,10 @@ void Call::give_memory_back() {
 void Call::cancel() {
   if (stage_ == Stage::idle) return;
   std::vector<InFlight> flights;
-  for (Lane& lane : lanes_) {
-    if (!lane.flight.is_under_way) continue;
-    flights.push_back(std::exchange(lane.flight, InFlight{}));
-    lane.flight.call = make_call(library());
+  for (InFlight& lane : lanes_) {
+    if (!lane.is_under_way) continue;
+    flights.push_back(std::exchange(lane, InFlight{}));
+    lane.call = make_call(library());
   }
   if (counts_.is_under_way) {
     flights.push_back(std::exchange(counts_, InFlight{}));

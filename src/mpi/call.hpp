@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <tutti/backend.hpp>
@@ -16,6 +17,12 @@
 #include "mpi/segments.hpp"
 
 namespace tutti::mpi {
+
+/// What the ranks find out together before the data of an uneven all_to_all moves. Reduced by the maximum.
+struct PairsVerdict {
+  std::int64_t has_misfit = 0;  // 1: a rank is sent another number of elements than it expects
+  std::int64_t longest = 0;     // of all blocks
+};
 
 class Call final : public PreparedCall {
  public:
@@ -39,22 +46,20 @@ class Call final : public PreparedCall {
     opening,   // the communicator is being made
     round,     // the ranks agree on the call
     awaiting,  // word that another rank gave the call up
-    counts,    // the ranks compare what each sends to each
+    counts,    // the ranks tell each other what each sends to each
+    verdict,   // the ranks agree on whether that is what each expects
     data,
   };
-  /// A segment, and the call of MPI that works on it.
-  struct Lane {
-    Segment segment{};
-    InFlight flight{};
-  };
 
-  bool advance_round();
+  /// Whether the round is over in which all ranks are with this call.
+  bool ends_round();
   bool take_verdict();
   bool start_counts();
   bool advance_counts();
+  bool advance_verdict();
   bool start_data();
   bool advance_data();
-  void launch(Lane& lane);
+  void launch(InFlight& lane);
   std::byte* memory_for(AlignedBuffer& buffer, std::size_t bytes);
   [[nodiscard]] RoundRecord own_record() const;
   bool finish();
@@ -71,8 +76,10 @@ class Call final : public PreparedCall {
   Stage stage_ = Stage::idle;
   bool is_entered_ = false;  // this call's record is in the round
   std::int64_t segment_count_ = 0, started_ = 0, ended_ = 0;
-  std::vector<Lane> lanes_;
+  std::vector<InFlight> lanes_;
   InFlight counts_;
+  PairsVerdict pairs_{};
+  std::optional<TransferFailed> misfit_;  // of this rank with another
 };
 
 }  // namespace tutti::mpi

@@ -123,9 +123,14 @@ void Communicator::keep(std::vector<InFlight>& calls) {
   }
 }
 
+bool Communicator::ends_kept() {
+  std::erase_if(kept_, [this](InFlight& call) { return ends(call, "a call that was given up"); });
+  return kept_.empty();
+}
+
 bool Communicator::closes() {
   if (is_closed_) return true;
-  if (!kept_.empty() || !is_open()) return false;
+  if (!is_open() || !ends_kept()) return false;
   for (;;) {
     if (is_in_round_ && !ends_round()) return false;
     if (is_closing_ && record_.lowest == RoundRecord::closing) break;

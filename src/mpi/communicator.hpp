@@ -12,6 +12,7 @@
 #include "engine/aligned_buffer.hpp"
 #include "mpi/library.hpp"
 #include "mpi/round_record.hpp"
+#include "mpi/segments.hpp"
 
 namespace tutti::mpi {
 
@@ -40,10 +41,11 @@ struct FreeCall {
 using CallHandle = std::unique_ptr<TuttiMpiCall, FreeCall>;
 CallHandle make_call(const Library& library);
 
-/// A collective that MPI may still work on, with the memory that it works on.
+/// A collective that MPI may still work on, with the memory that it works on and the arrays of counts that it reads until the call has ended.
 struct InFlight {
   CallHandle call{};
   AlignedBuffer send{}, recv{};
+  Segment segment{};
   bool is_under_way = false;
 };
 
@@ -77,7 +79,7 @@ class Communicator {
   bool ends(InFlight& flight, std::string_view what);
   [[nodiscard]] const RoundRecord& result() const { return record_; }
 
-  /// MPI may still use this memory, and cannot be told not to: it stays. The communicator serves no further call.
+  /// MPI may still use this memory, and cannot be told not to: it stays until MPI is done with it. The communicator serves no further call.
   void keep(std::vector<InFlight>& calls);
   /// A call was given up in a round. The ranks may still come together again.
   void note_given_up() { is_given_up_ = true; }
@@ -90,6 +92,9 @@ class Communicator {
 
  private:
   struct Opening;
+
+  /// Whether all calls that were given up have ended in MPI, because all ranks had made them.
+  bool ends_kept();
 
   Parts parts_;
   std::shared_ptr<Opening> opening_;

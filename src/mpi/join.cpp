@@ -127,7 +127,8 @@ std::unique_ptr<Backend> make_backend(const std::shared_ptr<const JobFacts>& job
                              .executor = std::make_shared<MpiExecutor>(*job, facts),
                              .order = Backend::Order::one_at_a_time,
                              .is_worth_spinning = true,
-                             .must_be_polled = true});
+                             .must_be_polled = true,
+                             .takes_own_reductions = false});
 }
 
 }  // namespace

@@ -23,14 +23,22 @@ struct Interface {
   std::array<std::string_view, 2> files;
   std::string_view plugin;
   std::string_view launcher_variable;  // set by its mpirun
-  std::string_view package;            // of Debian
+  std::string_view package;            // what to install
+  bool is_choice_only = false;         // another name for libraries of a row below, where they are asked for by name
 };
 
 // Intel MPI and MVAPICH have MPICH's interface, under the name that its developers agreed on: libmpi.so.12. Debian calls MPICH's own
-// library libmpich.so.12.
+// library libmpich.so.12. Intel's launcher sets MPICH's variables, too, so its row comes first.
 constexpr Interface interfaces[] = {
-    {"openmpi", "Open MPI", {"libmpi.so.40", ""}, "libtutti_mpi_openmpi.so", "OMPI_COMM_WORLD_SIZE", "libopenmpi3"},
-    {"mpich", "MPICH", {"libmpich.so.12", "libmpi.so.12"}, "libtutti_mpi_mpich.so", "PMI_SIZE", "libmpich12"},
+    {"openmpi",
+     "Open MPI",
+     {"libmpi.so.40", ""},
+     "libtutti_mpi_openmpi.so",
+     "OMPI_COMM_WORLD_SIZE",
+     "Debian: libopenmpi3"},
+    {"impi", "Intel MPI", {"libmpi.so.12", ""}, "libtutti_mpi_mpich.so", "I_MPI_HYDRA_UUID", "PyPI: impi-rt", true},
+    {"mpich", "MPICH", {"libmpich.so.12", "libmpi.so.12"}, "libtutti_mpi_mpich.so", "PMI_SIZE", "Debian: libmpich12"},
+    {"abi", "MPI's standard interface", {"libmpi_abi.so.1", ""}, "libtutti_mpi_abi.so", "", "PyPI: impi-rt"},
 };
 
 std::string_view name_in(std::string_view path) { return path.substr(path.rfind('/') + 1); }
@@ -38,6 +46,7 @@ std::string_view name_in(std::string_view path) { return path.substr(path.rfind(
 int note_loaded(dl_phdr_info* info, std::size_t, void* found) {
   const std::string_view path = info->dlpi_name == nullptr ? "" : info->dlpi_name;
   for (const Interface& one : interfaces) {
+    if (one.is_choice_only) continue;
     for (const std::string_view file : one.files) {
       if (!file.empty() && name_in(path).starts_with(file))
         static_cast<std::vector<std::pair<const Interface*, std::string>>*>(found)->emplace_back(&one, path);
@@ -94,8 +103,9 @@ const TuttiMpiPlugin* open_plugin(const Interface& one, const Environment& envir
     return nullptr;
   }
   problem = fmt::format(
-      "the plug-in {} is not there; it is built where {}'s mpi.h is found: build Tutti again after installing it",
-      one.plugin, one.name);
+      "the plug-in {} is not there; it is built where the header of its interface is found: build Tutti again after "
+      "installing {}",
+      one.plugin, one.package);
   return nullptr;
 }
 
@@ -151,8 +161,9 @@ Found find_asked_for(const std::string& asked, const Environment& environment) {
   Search search(environment);
   for (const Interface& one : interfaces) {
     const std::string_view file = name_in(asked);
-    const bool is_file = std::ranges::any_of(
-        one.files, [&](std::string_view known) { return !known.empty() && file.starts_with(known); });
+    const bool is_file = !one.is_choice_only && std::ranges::any_of(one.files, [&](std::string_view known) {
+      return !known.empty() && file.starts_with(known);
+    });
     if (asked == one.key) {
       search.attempt_any_file(one, "TUTTI_MPI asks for it");
       return search.take();
@@ -162,7 +173,9 @@ Found find_asked_for(const std::string& asked, const Environment& environment) {
       return search.take();
     }
   }
-  search.note(asked, "TUTTI_MPI takes openmpi, mpich, or the file libmpi.so.40, libmpi.so.12 or libmpich.so.12");
+  search.note(asked,
+              "TUTTI_MPI takes openmpi, mpich, impi, abi, or the file libmpi.so.40, libmpi.so.12, libmpich.so.12 or "
+              "libmpi_abi.so.1");
   return search.take();
 }
 
@@ -201,13 +214,13 @@ Found find_library(const Environment& environment) {
   if (auto found = find_loaded(environment)) return *std::move(found);
   Search search(environment);
   for (const Interface& one : interfaces) {
-    if (!environment.has(one.launcher_variable)) continue;
+    if (one.launcher_variable.empty() || !environment.has(one.launcher_variable)) continue;
     const std::string reason = fmt::format("its launcher started this process ({} is set)", one.launcher_variable);
     search.attempt_any_file(one, reason);
     return search.take();
   }
   for (const Interface& one : interfaces) {
-    if (search.attempt_any_file(one, "it is the first that can be opened")) break;
+    if (!one.is_choice_only && search.attempt_any_file(one, "it is the first that can be opened")) break;
   }
   return search.take();
 }
@@ -216,6 +229,7 @@ std::vector<Attempt> survey(const Environment& environment) {
   std::vector<Attempt> all;
   const auto folders = plugin_folders(environment);
   for (const Interface& one : interfaces) {
+    if (one.is_choice_only) continue;
     Attempt attempt{.name = std::string(one.name), .file = "", .problem = ""};
     for (const std::string_view file : one.files) {
       if (file.empty() || !attempt.file.empty()) continue;
@@ -228,8 +242,7 @@ std::vector<Attempt> survey(const Environment& environment) {
       std::error_code error;
       return std::filesystem::exists(folder + "/" + std::string(one.plugin), error);
     });
-    if (attempt.file.empty())
-      attempt.problem = fmt::format("{} is not installed (Debian: {})", one.files[0], one.package);
+    if (attempt.file.empty()) attempt.problem = fmt::format("{} is not installed ({})", one.files[0], one.package);
     else if (!has_plugin) attempt.problem = fmt::format("this build has no plug-in for it ({})", one.plugin);
     all.push_back(std::move(attempt));
   }

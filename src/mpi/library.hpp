@@ -34,7 +34,7 @@ struct Found {
   std::vector<Attempt> attempts{};           // in the order in which they were made
 };
 
-/// The MPI that this process should use: the one that TUTTI_MPI names (openmpi, mpich, or a file), the one that the program has loaded, the
+/// The MPI that this process should use: the one that TUTTI_MPI names (openmpi, mpich, impi, abi, or a file), the one that the program has loaded, the
 /// one whose launcher started the process, or the first that can be opened. Opens it; calls nothing in it that needs MPI_Init.
 Found find_library(const Environment& environment);
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # What a compiler wrapper says is used for its include folders alone: `mpicc -show` prints the command without running it, and knows
-# the folders where a header is not in one of the usual places. TUTTI_MPI_OPENMPI_INCLUDE and TUTTI_MPI_MPICH_INCLUDE overrule it.
+# the folders where a header is not in one of the usual places. TUTTI_MPI_OPENMPI_INCLUDE and TUTTI_MPI_MPICH_INCLUDE overrule it. The standard
+# interface of MPI-5 has a header of its own, mpi_abi.h, which `./dev` installs with Intel MPI into build/impi.
 
 set(TUTTI_MPI_PLUGIN_FOLDER ${PROJECT_BINARY_DIR}/lib/tutti)
 target_compile_definitions(tutti_mpi PRIVATE TUTTI_MPI_PLUGIN_FOLDER="${TUTTI_MPI_PLUGIN_FOLDER}")
@@ -37,15 +38,24 @@ function(tutti_mpi_include_folder key result)
 endfunction()
 
 function(tutti_mpi_plugin key name)
-  tutti_mpi_include_folder(${key} folder)
+  if(key STREQUAL "abi")
+    find_path(TUTTI_MPI_ABI_INCLUDE mpi_abi.h HINTS ${PROJECT_SOURCE_DIR}/build/impi/include)
+    mark_as_advanced(TUTTI_MPI_ABI_INCLUDE)
+    set(folder ${TUTTI_MPI_ABI_INCLUDE})
+  else()
+    tutti_mpi_include_folder(${key} folder)
+  endif()
   if(NOT folder)
-    message(STATUS "MPI: no plug-in for ${name}: its mpi.h was not found")
+    message(STATUS "MPI: no plug-in for ${name}: its header was not found")
     return()
   endif()
   add_library(tutti_mpi_${key} MODULE plugin/plugin.cpp)
   target_link_libraries(tutti_mpi_${key} PRIVATE tutti_options)
   target_include_directories(tutti_mpi_${key} SYSTEM PRIVATE ${folder})
   target_compile_definitions(tutti_mpi_${key} PRIVATE TUTTI_MPI_INTERFACE="${name}" OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
+  if(key STREQUAL "abi")
+    target_compile_definitions(tutti_mpi_${key} PRIVATE TUTTI_MPI_STANDARD_INTERFACE)
+  endif()
   set_target_properties(tutti_mpi_${key} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${TUTTI_MPI_PLUGIN_FOLDER}
                         CXX_VISIBILITY_PRESET hidden)
   # They wait for MPI's symbols until they are opened.
@@ -59,3 +69,4 @@ endfunction()
 
 tutti_mpi_plugin(openmpi "Open MPI")
 tutti_mpi_plugin(mpich "MPICH")
+tutti_mpi_plugin(abi "the standard interface of MPI")

@@ -119,7 +119,7 @@ void Segments::fill(Segment& segment, std::int64_t index, const std::byte* input
   TuttiMpiCollective& to = segment.what;
   to = {.kind = kind_of(spec.verb),
         .dtype = static_cast<int>(what_.dtype),
-        .op = static_cast<int>(what_.op),
+        .op = static_cast<int>(what_.op.kind()),
         .root = spec.root,
         .count = 0,
         .send = nullptr,
@@ -211,7 +211,7 @@ void Segments::write_rest(std::byte* output) const {
 void Segments::fill(RoundRecord& record, const std::byte* input) const {
   const Spec& spec = what_.spec;
   record.fused = fused_;
-  record.op = what_.op;
+  record.op = what_.op.kind();
   record.dtype = what_.dtype;
   record.bytes = static_cast<std::uint8_t>(blocks_.total() * size_);
   std::byte* const payload = record.payload.data();

@@ -71,24 +71,27 @@ void binomial_broadcast(PlanBuilder& b) {
   if (ranks.me == 0) b.copy(b.input(), b.output());
 }
 
-// steps ⌈log₂ p⌉, bytes n, reduced n⌈log₂ p⌉ at the root. Two slots, so that one child's part arrives while another's is added.
+// steps ⌈log₂ p⌉ (+1 in rank order, unless rank 0 is the root), bytes n, reduced n⌈log₂ p⌉ at the root. Two slots, so that one child's part arrives while another's is added.
 void binomial_reduce(PlanBuilder& b) {
-  const RotatedRanks ranks(b.spec(), b.spec().root);
+  const bool in_rank_order = b.spec().in_rank_order;  // then rank 0 gets the result first
+  const RotatedRanks ranks(b.spec(), in_rank_order ? 0 : b.spec().root);
   const int reach = reach_of(ranks.me, ranks.size);
   const std::int64_t count = b.spec().count;
-  const bool at_root = ranks.me == 0;
+  const bool on_top = ranks.me == 0, at_root = b.spec().rank == b.spec().root;
   const int children = ceil_log2(std::min(reach, ranks.size - ranks.me));
   const Piece slots[2] = {b.scratch(children > 0 ? count : 0), b.scratch(children > 1 ? count : 0)};
-  const Piece sum = at_root ? b.output() : b.scratch(children > 0 ? count : 0);
+  const Piece sum = on_top && at_root ? b.output() : b.scratch(children > 0 ? count : 0);
   for (int child = 0; child < children; ++child) {
     const Piece slot = slots[child % 2];
     b.recv(ranks.rank(ranks.me + (1 << child)), slot);
     b.reduce(child == 0 ? b.input() : sum, slot, sum);
   }
-  if (at_root) {
+  if (on_top) {
     b.finish(sum);
+    if (!at_root) b.send(b.spec().root, sum);
   } else {
     b.send(ranks.rank(ranks.me - reach), children == 0 ? b.input() : sum);
+    if (at_root) b.recv(0, b.output());
   }
 }
 

@@ -29,6 +29,9 @@ std::int64_t no_scratch(const Spec&) { return 0; }
 std::int64_t two_blocks(const Spec& s) {
   return 2 * (s.verb == Verb::all_reduce ? Blocks::split(s.count, s.size) : blocks_of(s)).longest();
 }
+std::int64_t two_blocks_or_all(const Spec& s) {
+  return s.in_rank_order ? s.size * blocks_of(s).longest() : two_blocks(s);
+}
 std::int64_t segment_of(const Spec& s) { return s.segment > 0 ? std::min(s.segment, s.count) : s.count; }
 std::int64_t slots(const Spec& s) { return SegmentBuffers::max * segment_of(s); }
 std::int64_t two_slots(const Spec& s) { return 2 * slots(s); }
@@ -44,12 +47,12 @@ std::int64_t half_per_round(const Spec& s) { return (ceil_log2(s.size) + 2) * (s
 
 constexpr CatalogRow rows[] = {
     {Verb::all_reduce, Algorithm::ring, ring_all_reduce, two_blocks, false, true},
-    {Verb::all_reduce, Algorithm::recursive_doubling, recursive_doubling_all_reduce, twice},
-    {Verb::all_reduce, Algorithm::halving_doubling, halving_doubling_all_reduce, once},
+    {Verb::all_reduce, Algorithm::recursive_doubling, recursive_doubling_all_reduce, twice, false, false, true},
+    {Verb::all_reduce, Algorithm::halving_doubling, halving_doubling_all_reduce, once, false, false, true},
     {Verb::all_reduce, Algorithm::circulant, circulant_all_reduce, thrice},
     {Verb::all_reduce, Algorithm::double_tree, double_tree_all_reduce, four_slots, false, true},
     {Verb::all_reduce, Algorithm::hierarchical, hierarchical_all_reduce, no_scratch, false, true},
-    {Verb::reduce, Algorithm::binomial, binomial_reduce, thrice},
+    {Verb::reduce, Algorithm::binomial, binomial_reduce, thrice, false, false, true},
     {Verb::reduce, Algorithm::chain, chain_reduce, slots, false, true},
     {Verb::reduce, Algorithm::double_tree, double_tree_reduce, four_slots, false, true},
     {Verb::reduce, Algorithm::scatter_gather, scatter_gather_reduce, thrice},
@@ -68,7 +71,7 @@ constexpr CatalogRow rows[] = {
     {Verb::gather, Algorithm::direct, direct_gather, no_scratch},
     {Verb::gather, Algorithm::hierarchical, hierarchical_gather, whole_twice},
     {Verb::reduce_scatter, Algorithm::ring, ring_reduce_scatter, two_blocks, false, true},
-    {Verb::reduce_scatter, Algorithm::pairwise, pairwise_reduce_scatter, two_blocks},
+    {Verb::reduce_scatter, Algorithm::pairwise, pairwise_reduce_scatter, two_blocks_or_all, false, false, true},
     {Verb::reduce_scatter, Algorithm::halving_doubling, halving_doubling_reduce_scatter, whole_twice},
     {Verb::reduce_scatter, Algorithm::circulant, circulant_reduce_scatter, whole_thrice},
     {Verb::reduce_scatter, Algorithm::hierarchical, hierarchical_reduce_scatter, whole_thrice},
@@ -78,10 +81,10 @@ constexpr CatalogRow rows[] = {
     {Verb::all_to_all, Algorithm::pairwise, pairwise_all_to_all, if_in_place},
     {Verb::all_to_all, Algorithm::direct, direct_all_to_all, if_in_place},
     {Verb::all_to_all, Algorithm::bruck, bruck_all_to_all, half_per_round, true},
-    {Verb::scan, Algorithm::chain, chain_scan, slots, false, true},
-    {Verb::scan, Algorithm::recursive_doubling, recursive_doubling_scan, twice},
-    {Verb::exscan, Algorithm::chain, chain_exscan, two_slots, false, true},
-    {Verb::exscan, Algorithm::recursive_doubling, recursive_doubling_exscan, thrice},
+    {Verb::scan, Algorithm::chain, chain_scan, slots, false, true, true},
+    {Verb::scan, Algorithm::recursive_doubling, recursive_doubling_scan, twice, false, false, true},
+    {Verb::exscan, Algorithm::chain, chain_exscan, two_slots, false, true, true},
+    {Verb::exscan, Algorithm::recursive_doubling, recursive_doubling_exscan, thrice, false, false, true},
     {Verb::permute, Algorithm::direct, direct_permute, if_in_place},
     {Verb::barrier, Algorithm::dissemination, dissemination_barrier, no_scratch},
     {Verb::barrier, Algorithm::hierarchical, hierarchical_barrier, no_scratch},
@@ -109,7 +112,7 @@ const CatalogRow* find_algorithm(Verb verb, Algorithm algorithm) {
 }
 
 bool serves(const CatalogRow& row, const Spec& spec) {
-  if (row.verb != spec.verb) return false;
+  if (row.verb != spec.verb || (spec.in_rank_order && !row.in_rank_order)) return false;
   return !row.even_only || (spec.counts.empty() && spec.recv_counts.empty());
 }
 

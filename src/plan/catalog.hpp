@@ -17,6 +17,7 @@ struct CatalogRow {
   std::int64_t (*scratch_max)(const Spec&);  // elements of scratch it takes at most
   bool even_only = false;                    // needs the same count for every rank
   bool segments = false;                     // cuts into segments as spec.segment says; the others ignore it
+  bool in_rank_order = false;                // keeps the order of ranks where the spec asks for it
 };
 
 /// Sorted by verb; the first row of a verb serves every size and every pattern of counts.

@@ -122,7 +122,8 @@ Topology Topology::of(int size, const std::vector<int>& node_of) {
 }
 
 bool serves(const CatalogRow& row, const Shape& shape) {
-  if (row.verb != shape.verb || (row.even_only && shape.uneven)) return false;
+  if (row.verb != shape.verb || (row.even_only && shape.uneven) || (shape.in_rank_order && !row.in_rank_order))
+    return false;
   // With one node, or one rank per node, two levels are one; a part of a hierarchical plan is never hierarchical
   // itself.
   return row.algorithm != Algorithm::hierarchical || (shape.topology.nodes > 1 && shape.topology.local_max > 1);

@@ -42,6 +42,7 @@ struct Shape {
   std::int64_t bytes = 0;
   bool uneven = false;
   Topology topology{};
+  bool in_rank_order = false;  // of operands
 };
 
 /// Bytes and messages are those of the busiest rank.

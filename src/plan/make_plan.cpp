@@ -77,13 +77,16 @@ Plan make_plan(const Spec& spec) {
   const CatalogRow* row = nullptr;
   if (spec.algorithm == Algorithm::automatic) {
     const auto rows = catalog(spec.verb);
-    if (!rows.empty()) row = &rows.front();
+    const auto first = std::ranges::find_if(rows, [&](const CatalogRow& each) { return serves(each, spec); });
+    if (first != rows.end()) row = &*first;
   } else {
     row = find_algorithm(spec.verb, spec.algorithm);
   }
   if (row == nullptr || !serves(*row, spec)) {
     refuse(spec, fmt::format("the algorithm {} does not serve it{}", name_of(spec.algorithm),
-                             row == nullptr ? "" : " for uneven counts"));
+                             row == nullptr       ? ""
+                             : spec.in_rank_order ? " in the order of ranks"
+                                                  : " for uneven counts"));
   }
   PlanBuilder builder(spec);
   if (spec.size == 1) {

@@ -3,6 +3,8 @@
 //
 // In round i a rank sends to rank + i and receives from rank − i. A round starts when the one before last is over, so that
 // at most two messages per rank are under way in each direction and no receiver is flooded.
+#include <vector>
+
 #include "plan/algorithms.hpp"
 
 namespace tutti::algorithm {
@@ -53,8 +55,30 @@ void pairwise_all_to_all(PlanBuilder& b) {
   for (int i = 0; i < ring.size; ++i) b.copy(in.block(landing, i), in.block(b.output(), i));
 }
 
+// Everything that arrives waits for its turn. The own block may lie where the result goes, so the sum is kept apart until it is the last.
+static void pairwise_reduce_scatter_in_rank_order(PlanBuilder& b) {
+  const RotatedRanks ring(b.spec());
+  const Blocks blocks = blocks_of(b.spec());
+  const std::int64_t count = blocks.count(ring.me);
+  std::vector<Piece> parts;
+  for (int rank = 0; rank < ring.size; ++rank)
+    parts.push_back(rank == ring.me ? blocks.block(b.input(), ring.me) : b.scratch(count));
+  const Piece sum = b.scratch(count);
+  Rounds rounds(b);
+  for (int i = 1; i < ring.size; ++i) {
+    const int to = ring.wrap(ring.me + i), from = ring.wrap(ring.me - i);
+    rounds.start();
+    rounds.send(to, blocks.block(b.input(), to));
+    rounds.recv(from, parts[std::size_t(from)]);
+  }
+  for (int rank = 1; rank < ring.size; ++rank)
+    b.reduce(rank == 1 ? parts[0] : sum, parts[std::size_t(rank)], rank + 1 == ring.size ? b.output() : sum);
+  b.finish(b.output());
+}
+
 // steps p−1, bytes n(p−1)/p
 void pairwise_reduce_scatter(PlanBuilder& b) {
+  if (b.spec().in_rank_order) return pairwise_reduce_scatter_in_rank_order(b);
   const RotatedRanks ring(b.spec());
   const Blocks blocks = blocks_of(b.spec());
   const std::int64_t count = blocks.count(ring.me);

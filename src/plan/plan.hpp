@@ -93,6 +93,7 @@ struct Spec {
   /// all_reduce, reduce, broadcast, scan, exscan, permute, all_to_all: input is output. all_gather, gather: the input is this
   /// rank's block of the output (gather: at the root). reduce_scatter, scatter: the output is this rank's block of the input.
   bool in_place = false;
+  bool in_rank_order = false;  // operands are combined in the order of ranks: the reduction is not commutative
   std::int64_t segment = 0;    // elements of a pipeline segment; 0: do not cut
   std::vector<int> node_of{};  // node of each rank, for hierarchical; empty: all on one
   friend bool operator==(const Spec&, const Spec&) = default;

@@ -63,6 +63,10 @@ std::string check_outputs(const Machine& machine, std::span<const Plan> plans, E
         return fmt::format("rank {}: output[{}] should hold {}, but holds {}", rank, i, in_words(wanted, spec, names),
                            in_words(got, names));
       }
+      if (spec.in_rank_order && wanted.kind == Expected::Kind::reduction && got.first != 0) {
+        return fmt::format("rank {}: output[{}] is {}, which is not in the order of ranks", rank, i,
+                           in_words(got, names));
+      }
       if (spec.verb == Verb::all_reduce && got.expression != machine.output(0, i).expression) {
         return fmt::format("output[{}] is {} on rank 0 and {} on rank {}: another order of reduction, so other bits", i,
                            in_words(machine.output(0, i), names), in_words(got, names), rank);

@@ -3,7 +3,8 @@
 //
 // What a proof shows, for one spec and all of its ranks:
 //  1. each element of each output is made of the right contributions, each exactly once, finished once if that was asked
-//     for, and nothing else in the callers' memory has changed; for all_reduce, all ranks reduced in the same order;
+//     for, and nothing else in the callers' memory has changed; for all_reduce, all ranks reduced in the same order; in the order
+//     of ranks where the spec asks for it;
 //  2. every send has its receive, of the same count, and nothing waits for ever, also if sends are synchronous;
 //  3. no schedule can change the result: steps that touch the same element are ordered by dependencies;
 //  4. scratch stays within what the algorithm declares in the catalogue.

@@ -3,7 +3,8 @@
 //
 // Per size: counts 0 to 3·size+1 (of the whole array, or of one block up to 4, where a block per rank already makes
 // 3·size+1 elements), patterns of uneven counts, all roots, segments, in place on all ranks, on none and on some (for
-// verbs with a root in turn), with and without a finishing touch in turn, and for hierarchical algorithms several
+// verbs with a root in turn), with and without a finishing touch in turn, in
+// the order of ranks or not where the algorithm knows both, and for hierarchical algorithms several
 // placements of ranks on nodes.
 #include "plan/prove_cases.hpp"
 
@@ -133,6 +134,7 @@ void for_each_case(const CatalogRow& row, int size, const Grid& grid, const std:
                              mix(static_cast<std::uint64_t>(row.verb), static_cast<std::uint64_t>(row.algorithm)));
   const auto visit_some = [&](Spec& spec, Places places) {
     spec.finish = reduces(row.verb) && (number & 1) != 0;  // in turn: it adds steps, but no choices
+    spec.in_rank_order = row.in_rank_order && (mix(number, 10) & 1) != 0;
     if (mix(++number, 9) % one_in == 0) visit(case_of(spec, places));
   };
   for (Spec spec : specs) {

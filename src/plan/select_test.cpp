@@ -40,6 +40,24 @@ TEST(Select, EveryShapeGetsAnAlgorithmThatServes) {
   }
 }
 
+TEST(Select, AReductionThatIsNotCommutativeGetsAPlanThatKeepsTheOrder) {
+  for (const Verb verb : {Verb::all_reduce, Verb::reduce, Verb::reduce_scatter, Verb::scan, Verb::exscan}) {
+    for (const int size : {2, 3, 8, 100}) {
+      for (const std::int64_t bytes : {1, 4096, 1 << 20, 1 << 30}) {
+        Shape asked = shape(verb, bytes, size);
+        asked.in_rank_order = true;
+        const CatalogRow* row = find_algorithm(verb, select(asked, {}).algorithm);
+        ASSERT_NE(row, nullptr) << name_of(verb);
+        EXPECT_TRUE(row->in_rank_order) << name_of(verb) << " by " << name_of(row->algorithm);
+      }
+    }
+  }
+  EXPECT_THROW(
+      (void)make_plan(
+          {.verb = Verb::all_reduce, .algorithm = Algorithm::ring, .size = 3, .count = 9, .in_rank_order = true}),
+      InvalidArgument);
+}
+
 TEST(Select, AnUnevenAllToAllIsAlwaysPairwise) {
   Shape asked = shape(Verb::all_to_all, 8, 64);
   asked.uneven = true;

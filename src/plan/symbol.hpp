@@ -4,6 +4,7 @@
 // A symbol carries two 64-bit hashes. `expression` depends on every operand and on the order of the reductions: two elements
 // with the same expression have the same bits, whatever the numbers. `contributions` is a sum over the inputs that went
 // in, so it does not depend on the order, but a contribution that is missing, doubled or from a wrong place changes it.
+// `first` and `last` are the ranks that went in, as long as they went in one after the other.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,7 @@ struct Symbol {
   std::uint64_t expression = 0;
   std::uint64_t contributions = 0;
   State state = State::undefined;
+  std::int16_t first = -1, last = -1;  // −1: not in the order of ranks
   friend bool operator==(const Symbol&, const Symbol&) = default;
 };
 
@@ -36,21 +38,30 @@ constexpr std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
 /// Element `offset` of the input of `rank`.
 constexpr Symbol input_symbol(int rank, std::int64_t offset) {
   const std::uint64_t id = mix(static_cast<std::uint64_t>(rank) + 1, static_cast<std::uint64_t>(offset));
-  return {.expression = mix(id, 11), .contributions = mix(id, 12), .state = Symbol::State::value};
+  return {.expression = mix(id, 11),
+          .contributions = mix(id, 12),
+          .state = Symbol::State::value,
+          .first = static_cast<std::int16_t>(rank),
+          .last = static_cast<std::int16_t>(rank)};
 }
 constexpr Symbol zero_symbol() { return {.expression = 1, .state = Symbol::State::constant}; }
 constexpr Symbol identity_symbol() { return {.expression = 2, .state = Symbol::State::constant}; }
 
 constexpr Symbol reduced(const Symbol& a, const Symbol& b) {
   const bool sound = a.state == Symbol::State::value && b.state == Symbol::State::value;
+  const bool in_order = a.first >= 0 && b.first >= 0 && a.last + 1 == b.first;
   return {.expression = mix(a.expression, b.expression),
           .contributions = a.contributions + b.contributions,
-          .state = sound ? Symbol::State::value : Symbol::State::spoiled};
+          .state = sound ? Symbol::State::value : Symbol::State::spoiled,
+          .first = in_order ? a.first : std::int16_t{-1},
+          .last = in_order ? b.last : std::int16_t{-1}};
 }
 constexpr Symbol finished(const Symbol& a) {
   return {.expression = mix(a.expression, 13),
           .contributions = a.contributions,
-          .state = a.state == Symbol::State::value ? Symbol::State::finished : Symbol::State::spoiled};
+          .state = a.state == Symbol::State::value ? Symbol::State::finished : Symbol::State::spoiled,
+          .first = a.first,
+          .last = a.last};
 }
 
 /// Expressions in words, kept only while a failure is being explained.

@@ -12,6 +12,7 @@
 
 #include "base/unique_fd.hpp"
 #include "wire/address.hpp"
+#include "wire/handshake.hpp"
 #include "wire/secret.hpp"
 
 namespace tutti {
@@ -33,7 +34,7 @@ class TcpStoreServer {
     wire::Address address = wire::Address::loopback();
     wire::Secret secret;
     Duration unauthenticated_timeout = std::chrono::seconds(5);
-    Duration unauthenticated_time_min = std::chrono::seconds(1);
+    Duration unauthenticated_time_min = wire::unauthenticated_time_min;  // while others wait to be accepted
     std::size_t unauthenticated_max = 4096;
     // What people should know, in a sentence: that somebody failed to authenticate, and from where; that descriptors
     // ran out. On the server's thread.

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <atomic>
 #include <filesystem>
 #include <future>
@@ -113,6 +114,29 @@ TEST_F(TcpServer, TheOldestUnauthenticatedConnectionMakesRoomForTheNewest) {
   EXPECT_EQ(client()->add("n", 1, soon()), 1) << "a flood of half-open handshakes keeps nobody out";
   EXPECT_TRUE(is_closed(unauthenticated_sockets.front().get(), soon()));
   EXPECT_FALSE(is_closed(unauthenticated_sockets.back().get(), in(1ms)));
+}
+
+TEST_F(TcpServer, AClientThatWasTurnedAwayBecauseItGotNoTimeToAnswerComesAgain) {
+  wire::Listener listener(wire::Address::loopback());
+  const wire::HostPort here{listener.address().host(), listener.address().port()};
+  const auto next_client = [&] {
+    wire::wait_for(listener.fd(), POLLIN, soon());
+    return std::move(listener.accept().value().socket);
+  };
+  std::jthread server([&] {
+    {
+      const UniqueFd late = next_client();
+      Handshake acceptor({.role = Handshake::Role::acceptor, .secret = secret_});
+      std::array<std::byte, Handshake::hello_bytes> hello;
+      wire::wait_for(late.get(), POLLIN, soon());
+      acceptor.feed(std::span(hello).first(wire::read_some(late.get(), hello).bytes));
+      wire::write_some(late.get(), acceptor.output());
+    }  // its proof does not come in time
+    const UniqueFd again = next_client();
+    Handshake acceptor({.role = Handshake::Role::acceptor, .secret = secret_});
+    wire::authenticate(again.get(), acceptor, "a client", soon());
+  });
+  EXPECT_NE(tcp_store({.server = here, .secret = secret_, .deadline = soon()}), nullptr);
 }
 
 // The soft limit on descriptors, for the time of a test.

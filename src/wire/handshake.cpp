@@ -1,4 +1,4 @@
-// handshake.cpp: the three messages of the handshake.
+// handshake.cpp: the four messages of the handshake.
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/handshake.hpp"
 
@@ -23,6 +23,8 @@ namespace {
 // rewrote the bytes.
 constexpr std::string_view magic = "\x93Tutti\r\n";
 static_assert(magic.size() + sizeof(std::uint16_t) == Handshake::prefix_bytes);
+
+constexpr std::byte welcome{0x06};
 
 constexpr std::string_view label(Handshake::Role role) {
   return role == Handshake::Role::initiator ? "tutti handshake initiator" : "tutti handshake acceptor ";
@@ -54,6 +56,7 @@ std::size_t Handshake::message_end() const {
     case Expect::prefix: return prefix_bytes;
     case Expect::hello: return hello_bytes;
     case Expect::proof: return hello_bytes + mac_bytes;
+    case Expect::welcome: return hello_bytes + mac_bytes + 1;
     case Expect::nothing: break;
   }
   return received_;
@@ -70,12 +73,12 @@ std::size_t Handshake::feed(std::span<const std::byte> bytes) {
     received_ += piece;
     taken += piece;
     if (received_ < message_end()) break;
-    if (expect_ == Expect::prefix) {
-      check_prefix();
-    } else if (expect_ == Expect::hello) {
-      check_hello();
-    } else {
-      check_proof();
+    switch (expect_) {
+      case Expect::prefix: check_prefix(); break;
+      case Expect::hello: check_hello(); break;
+      case Expect::proof: check_proof(); break;
+      case Expect::welcome: check_welcome(); break;
+      case Expect::nothing: break;
     }
   }
   return taken;
@@ -124,8 +127,18 @@ void Handshake::check_proof() {
         "it does not know this job's secret: check that all ranks get the same TUTTI_SECRET or key file, and that "
         "address and port belong to this job");
   }
+  if (role_ == Role::initiator) {
+    expect_ = Expect::welcome;
+    send(proof_of(Role::initiator));
+  } else {
+    expect_ = Expect::nothing;
+    send(std::span(&welcome, 1));
+  }
+}
+
+void Handshake::check_welcome() {
+  if (theirs_[hello_bytes + mac_bytes] != welcome) return fail("its last message is malformed");
   expect_ = Expect::nothing;
-  if (role_ == Role::initiator) send(proof_of(Role::initiator));
 }
 
 std::array<std::byte, Handshake::mac_bytes> Handshake::proof_of(Role role) const {
@@ -159,6 +172,10 @@ void Handshake::fail(std::string reason) {
 
 void Handshake::closed(std::string_view how) {
   if (state() != State::running) return;
+  if (peer_is_proven()) {
+    return fail(
+        fmt::format("it {} at the end of the handshake: this side was too late, or its process has ended", how));
+  }
   const bool greeted = received_ >= hello_bytes;
   fail(fmt::format("it {} {}: {}", how, greeted ? "in the middle of the handshake" : "before it said anything we know",
                    greeted || role_ == Role::initiator

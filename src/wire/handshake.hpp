@@ -4,17 +4,21 @@
 //   initiator → acceptor   hello_i = magic | version | role | purpose_bytes | nonce | purpose      (108 bytes)
 //   acceptor → initiator   hello_a | HMAC(secret, "acceptor"  | hello_i | hello_a)                 (108 + 32)
 //   initiator → acceptor             HMAC(secret, "initiator" | hello_i | hello_a)                 (32)
+//   acceptor → initiator   welcome                                                                 (1)
 //
 // 1. Every message has a fixed size; nothing that an unauthenticated peer sends decides how much is read or kept.
 // 2. The MACs bind both roles, both nonces and both purposes: an answer cannot be replayed, reflected to the side it
 //    came from, or used for another purpose.
-// 3. The first 10 bytes, magic and version, never change: two versions can tell each other which they are.
+// 3. Unauthenticated connections have a deadline, and a rank that got no time to answer may miss it. The welcome says that it came in
+//    time: until then the initiator sends nothing that could be lost, and connects anew if the connection ends.
+// 4. The first 10 bytes, magic and version, never change: two versions can tell each other which they are.
 //
 // A state machine over bytes, without I/O, so that transports poll it, the fuzzer drives it and `authenticate` blocks
 // on it. Nothing is encrypted after it.
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -28,7 +32,10 @@
 
 namespace tutti::wire {
 
-inline constexpr std::uint16_t protocol_version = 1;
+inline constexpr std::uint16_t protocol_version = 2;
+// No acceptor closes a connection sooner because it is unauthenticated. An initiator whose connection ended later than that connects
+// anew; one whose connection ended sooner reached another program, or a rank that is out of descriptors.
+inline constexpr Duration unauthenticated_time_min = std::chrono::seconds(1);
 
 class Handshake {
  public:
@@ -62,22 +69,26 @@ class Handshake {
   // The other side hung up, or said nothing in time. Fails unless all is done.
   void closed(std::string_view how);
 
-  // Done: the other side is proven, and all of our own proof is sent.
+  // Done: the other side is proven, and knows that we are.
   [[nodiscard]] State state() const;
   // Whether the other side greeted as a rank of some job does, in this or another version; noise and silence do not.
   [[nodiscard]] bool peer_spoke() const { return spoke_; }
+  [[nodiscard]] bool peer_sent_anything() const { return received_ > 0; }
+  // Whether the other side has proven that it knows the secret.
+  [[nodiscard]] bool peer_is_proven() const { return expect_ == Expect::welcome || expect_ == Expect::nothing; }
   // Who, what, why and what to check; after State::failed.
   [[nodiscard]] const std::string& error() const { return error_; }
   // After State::done.
   [[nodiscard]] std::string_view peer_purpose() const;
 
  private:
-  enum class Expect { prefix, hello, proof, nothing };
+  enum class Expect { prefix, hello, proof, welcome, nothing };
   using Hello = std::array<std::byte, hello_bytes>;
 
   void check_prefix();
   void check_hello();
   void check_proof();
+  void check_welcome();
   void send(std::span<const std::byte> bytes);
   void fail(std::string reason);
   [[nodiscard]] std::array<std::byte, mac_bytes> proof_of(Role role) const;
@@ -88,9 +99,9 @@ class Handshake {
   std::uint16_t version_;
   Expect expect_ = Expect::prefix;
   Hello mine_{};
-  std::array<std::byte, hello_bytes + mac_bytes> theirs_{};  // their hello, then their proof
+  std::array<std::byte, hello_bytes + mac_bytes + 1> theirs_{};  // their hello, their proof, their welcome
   std::size_t received_ = 0;
-  std::array<std::byte, hello_bytes + mac_bytes> output_{};
+  std::array<std::byte, hello_bytes + mac_bytes + 1> output_{};
   std::size_t queued_ = 0, sent_ = 0;
   bool failed_ = false, spoke_ = false;
   std::string error_;

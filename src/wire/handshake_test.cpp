@@ -17,7 +17,9 @@ namespace tutti::wire {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using Role = Handshake::Role;
 using State = Handshake::State;
 
@@ -58,7 +60,7 @@ TEST_F(HandshakeTest, TwoThatKnowTheSecretMeetAndLearnEachOthersPurpose) {
   }
 }
 
-TEST_F(HandshakeTest, IsNotDoneBeforeItsOwnProofIsSent) {
+TEST_F(HandshakeTest, IsNotDoneBeforeEachSideKnowsThatTheOtherOneIsSatisfied) {
   Handshake initiator = make(Role::initiator);
   Handshake acceptor = make(Role::acceptor);
   acceptor.feed(initiator.output());
@@ -66,12 +68,38 @@ TEST_F(HandshakeTest, IsNotDoneBeforeItsOwnProofIsSent) {
   initiator.feed(acceptor.output());
   EXPECT_EQ(initiator.state(), State::running);
   EXPECT_EQ(acceptor.state(), State::running);
-  EXPECT_EQ(initiator.wanted(), 0u);
+  EXPECT_EQ(initiator.wanted(), 1u);
   acceptor.sent(acceptor.output().size());
   acceptor.feed(initiator.output());
   initiator.sent(initiator.output().size());
+  EXPECT_EQ(initiator.state(), State::running) << "the acceptor may have given up waiting for the proof";
+  EXPECT_EQ(acceptor.state(), State::running);
+  initiator.feed(acceptor.output());
+  acceptor.sent(acceptor.output().size());
   EXPECT_EQ(initiator.state(), State::done);
   EXPECT_EQ(acceptor.state(), State::done);
+}
+
+TEST_F(HandshakeTest, AnInitiatorThatWasTooLateIsNotTakenForOneWithAnotherSecret) {
+  Handshake initiator = make(Role::initiator);
+  Handshake acceptor = make(Role::acceptor);
+  acceptor.feed(initiator.output());
+  initiator.sent(initiator.output().size());
+  EXPECT_FALSE(initiator.peer_is_proven());
+  initiator.feed(acceptor.output());
+  EXPECT_TRUE(initiator.peer_is_proven());
+  initiator.closed("closed the connection");
+  EXPECT_THAT(initiator.error(), AllOf(HasSubstr("this side was too late"), Not(HasSubstr("secret"))));
+}
+
+TEST_F(HandshakeTest, AnythingButTheWelcomeIsRefused) {
+  Handshake initiator = make(Role::initiator);
+  Handshake acceptor = make(Role::acceptor);
+  acceptor.feed(initiator.output());
+  initiator.sent(initiator.output().size());
+  initiator.feed(acceptor.output());
+  initiator.feed(std::vector{std::byte{1}});
+  EXPECT_EQ(initiator.state(), State::failed);
 }
 
 TEST_F(HandshakeTest, NeverTakesBytesOfWhatFollows) {

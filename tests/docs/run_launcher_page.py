@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The page's ./program, train.py and package.train say who they are and with what words they were started. The lines of a
-# block are run one after the other; those of a block with several nodes at once, with this machine for all nodes.
+# block are run one after the other; those of a block with several nodes at once, with this machine for all nodes. An `ssh`
+# that stays on this machine stands for the hosts of the page.
 import os
 import pathlib
 import re
@@ -18,6 +19,10 @@ print("train", os.environ["RANK"], os.environ["WORLD_SIZE"], *sys.argv[1:])
 """
 PROGRAM = """#!/bin/sh
 echo program $RANK $WORLD_SIZE "$@"
+"""
+SSH = """#!/bin/sh
+for command; do :; done
+exec sh -c "$command"
 """
 FAILING = """#!/bin/sh
 if [ $RANK = 3 ]; then echo about to divide by zero; kill -FPE $$; fi
@@ -48,6 +53,8 @@ class Page:
         self.write("program", PROGRAM)
         self.write("train.py", PYTHON)
         self.write("package/train.py", PYTHON)
+        self.write("ssh", SSH)
+        (folder / "hosts").write_text("a slots=2 # two\nb slots=1\n")
         (folder / "tuttirun").symlink_to(tuttirun)
 
     def write(self, name, text):
@@ -71,19 +78,27 @@ def logged(page, line, output):
     """What the ranks printed, also where it went into files."""
     folder = re.search(r"--log-dir (\S+)", line)
     files = sorted((page.folder / folder.group(1)).glob("rank-*.log")) if folder else []
-    return [re.sub(r"^\[\d+\] ", "", each) for text in [output, *(file.read_text() for file in files)] for each in text.splitlines()]
+    return [re.sub(r"^\[(\w+:)?\d+\] ", "", each) for text in [output, *(file.read_text() for file in files)] for each in text.splitlines()]
+
+
+def ranks_of(line):
+    if "--hostfile" in line:
+        return 3
+    if hosts := re.search(r"-H (\S+)", line):
+        return sum(int(host.split(":")[1]) for host in hosts.group(1).split(","))
+    return int(re.search(r"(?:-n|--nproc-per-node) (\d+)", line).group(1))
 
 
 def run_alone(page, line):
     process = page.start(line)
     output = process.communicate(timeout=60)
-    count = int(re.search(r"(?:-n|--nproc-per-node) (\d+)", line).group(1))
+    count = ranks_of(line)
     name, words = re.search(r"(program|train)(?:\.py)?(.*)", line).groups()
     said = sorted(logged(page, line, output[0]))
     if "--dry-run" in line:
         right = output[0].count("./program") >= 1 and not any(each.startswith("program ") for each in said)
     else:
-        right = said == [" ".join([name, str(rank), str(count), *words.split()]) for rank in range(count)]
+        right = said == sorted(" ".join([name, str(rank), str(count), *words.split()]) for rank in range(count))
     page.expect(right and process.returncode == 0, line, process, output)
 
 

@@ -167,7 +167,7 @@ std::vector<BadCall> bad_calls() {
        [](Group& g) {
          std::int64_t n = 4;
          Floats x(4);
-         g.all_reduce(View(x.data(), static_cast<DType>(99), {&n, 1}));
+         g.all_reduce(View(x.data(), static_cast<DType>(20), {&n, 1}));
        },
        {"99"}},
       {"a negative count",

@@ -49,6 +49,29 @@ TEST(StoppedRank, WithinItsFirstMomentsIsNoticedAsSoonAsLater) {
   }
 }
 
+TEST(StoppedRank, ThatHasYetToReadWhatWasSentKeepsNobodyFromLeaving) {
+  RankProcesses ranks(3);
+  ranks.start([&](Group& world) -> std::string {
+    std::vector<std::vector<char>> data(200, std::vector<char>(60'000));
+    try {
+      world.barrier();
+      if (world.rank() == 1) ::raise(SIGSTOP);
+      std::vector<Work> works;
+      for (auto& each : data) works.push_back(world.isend(each, 1));
+      for (Work& work : works) work.wait();
+      world.barrier();
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return "fine";
+  });
+  for (const int rank : {0, 2})
+    ASSERT_TRUE(ranks.wait_for_file(fmt::format("result.{}", rank), 30s)) << "rank " << rank;
+  ranks.kill(1);
+  const auto results = ranks.collect(20s);
+  for (const std::size_t rank : {0u, 2u}) EXPECT_THAT(results[rank], HasSubstr("rank 1 is lost"));
+}
+
 TEST(StoppedRank, ThatIsContinuedInTimeGoesOnUnharmed) {
   RankProcesses ranks(3);
   ranks.start([&](Group& world) -> std::string {

@@ -6,8 +6,12 @@
 
 #include <tutti/tutti.hpp>
 
+struct Range {
+  double low, high;
+};
+
 int main() {
-  tutti::Group world = tutti::init();  // alone
+  const tutti::Group world = tutti::init();  // alone
   std::vector<float> values(12, 1.0f);
   world.all_reduce(values);
   const tutti::View view(values);
@@ -20,5 +24,12 @@ int main() {
   }
   std::printf("%lld × %s, %s\n", static_cast<long long>(view.count()), name.c_str(),
               tutti::name_of(tutti::Op::sum).c_str());
+  const auto join = tutti::op([](Range a, Range b) {
+    return Range{a.low < b.low ? a.low : b.low, a.high > b.high ? a.high : b.high};
+  });
+  const Range range = world.all_reduce(Range{1, 2}, {.op = join});
+  tutti::Work work = world.start(tutti::AllReduce{.data = values});
+  tutti::wait_all(work);
+  if (range.high != 2 || world.all_reduce(1.5f) != 1.5f) return 1;
   return view.count() == 12 && name == "float32" && caught && values[11] == static_cast<float>(world.size()) ? 0 : 1;
 }

@@ -143,7 +143,9 @@ class Draw {
         return;
       }
       case 7: {
-        ProgramCall extra = with_own_choices({.group = calls[at].group, .what = draw_case()});
+        Case added = draw_case();
+        added.sizing = Sizing::even;  // see change_call
+        ProgramCall extra = with_own_choices({.group = calls[at].group, .what = added});
         note(rank, fmt::format("has an extra call {} ({})", at, describe(extra.what)));
         calls.insert(calls.begin() + static_cast<std::ptrdiff_t>(at_end ? at + 1 : at), extra);
         return;

@@ -23,7 +23,7 @@ refused no-library-on-one 'rank 1: no MPI can be used' "${launch[@]}" -n 1 "$mpi
   -n 1 env TUTTI_MPI=/nowhere/libmpi.so.40 "$mpi_ranks" refuse
 [ "$(grep -c 'rank 1: no MPI can be used' "$folder/no-library-on-one.err")" = 2 ] || fail "not every rank says why"
 
-TUTTI_MPI=pvm refused unknown "TUTTI_MPI takes openmpi, mpich, or the file" "${launch[@]}" -n 2 "$mpi_ranks" refuse
+TUTTI_MPI=pvm refused unknown "TUTTI_MPI takes openmpi, mpich, impi, abi, or the file" "${launch[@]}" -n 2 "$mpi_ranks" refuse
 
 # A folder without plug-ins: what is missing is said. An empty one comes first; those of the build are still found.
 mkdir -p "$folder/empty"

@@ -16,6 +16,12 @@ case $mpi in
   mpich)
     mpirun=$(command -v mpirun.mpich || true)
     launch=("$mpirun") tolerant=(-disable-auto-cleanup) ;;
+  impi | impi-abi)  # Intel MPI, by MPICH's interface and by the standard one
+    impi=$source_folder/build/impi
+    mpirun=$(command -v "$impi/bin/mpiexec.hydra" || true)
+    launch=("$mpirun") tolerant=(-disable-auto-cleanup)
+    export I_MPI_ROOT=$impi I_MPI_FABRICS=shm LD_LIBRARY_PATH=$impi/lib
+    if [ "$mpi" = impi-abi ]; then export TUTTI_MPI=abi; fi ;;
 esac
 [ -n "$mpirun" ] || skip "the mpirun of $mpi is not installed"
 

@@ -1,7 +1,7 @@
-// mpi_ranks.cpp: what ranks on the backend mpi promise beyond the contract's cases: mismatches, refusals, deadlines, losses, groups.
+// mpi_ranks.cpp: what ranks on an engine of clusters, MPI or UCX, promise beyond the contract's cases: mismatches, refusals, deadlines, losses, groups.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   mpirun -n 3 mpi_ranks SCENARIO     every rank prints "rank R: right", or what went wrong, and fails
+//   mpirun -n 3 mpi_ranks SCENARIO [BACKEND]     every rank prints "rank R: right", or what went wrong, and fails
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -64,7 +64,7 @@ void differ(Group& world) {
   }
 }
 
-/// What each rank sends to each is compared pair by pair. The ranks that find nothing wrong are in MPI then, which is not finalised.
+/// What each rank sends to each is compared pair by pair. No rank gives MPI its data before all pairs fit, so MPI can be finalised.
 void differ_in_pairs(Group& world) {
   const bool odd = world.rank() == 1;
   Group group = world.split(0);
@@ -152,12 +152,12 @@ const std::map<std::string, void (*)(Group&)> scenarios = {
     {"differ", differ},           {"differ_in_pairs", differ_in_pairs}, {"refuse", refuse}, {"give_up", give_up},
     {"make_groups", make_groups}, {"work_together", work_together},     {"die", die}};
 
-int run(const std::string& name) {
+int run(const std::string& name, const std::string& backend) {
   int rank = -1;
   try {
     Group world = init({.timeout = 60s});
     rank = world.rank();
-    expect(world.backend() == "mpi", "the group uses MPI");
+    expect(world.backend() == backend, fmt::format("the group uses {}", backend));
     scenarios.at(name)(world);
     if (name != "die") world.barrier();
     std::cout << fmt::format("rank {}: right\n", rank) << std::flush;
@@ -172,9 +172,9 @@ int run(const std::string& name) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2 || !scenarios.contains(argv[1])) {
-    std::cerr << "usage: mpi_ranks SCENARIO\n";
+  if (argc < 2 || argc > 3 || !scenarios.contains(argv[1])) {
+    std::cerr << "usage: mpi_ranks SCENARIO [BACKEND]\n";
     return 2;
   }
-  return run(argv[1]);
+  return run(argv[1], argc > 2 ? argv[2] : "mpi");
 }

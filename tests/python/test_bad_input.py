@@ -135,6 +135,15 @@ def test_different_shapes_across_ranks_are_a_mismatch(world, rank):
 
 
 @pytest.mark.ranks(2)
+def test_a_broadcast_into_an_array_of_another_shape_names_both(world, rank):
+    group = world.split(0)
+    with pytest.raises(tutti.Mismatch) as error:
+        tutti.broadcast(np.ones(3 if rank == 0 else (2, 5)), group=group, timeout=20)
+        tutti.barrier(group=group, timeout=20)
+    assert "of shape [3]" in str(error.value) and "of shape [2, 5]" in str(error.value)
+
+
+@pytest.mark.ranks(2)
 def test_a_missed_deadline_names_who_is_missing(world, rank):
     group = world.split(0)
     if rank == 0:

@@ -9,7 +9,7 @@ import pytest
 
 import tutti
 
-MORE = ["average", "batch_statistics", "empty", "seed", "shard_indices", "batches", "pmap", "wait_all", "wait_any"]
+MORE = ["average", "batch_statistics", "empty", "seed", "shard_indices", "batches", "pmap", "store", "wait_all", "wait_any"]
 FUNCTIONS = sorted([*tutti.verbs(), *MORE])
 COMMON = {"group", "async_op", "timeout", "self"}
 

@@ -1,5 +1,7 @@
 # test_torch_as_used.py: what real programs do with torch.distributed and with sparse gradients.
 # SPDX-License-Identifier: Apache-2.0
+import datetime
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -139,3 +141,38 @@ def test_dtensor_in_local_tensor_mode(rank, size):
         whole = distribute_tensor(torch.arange(4.0 * size), mesh, [Shard(0)])
         found = (whole * 2).full_tensor()
     torch.testing.assert_close(found._local_tensors[size - 1], torch.arange(4.0 * size) * 2)
+
+
+def test_a_mode_that_counts_collectives_sees_each_of_them_once(rank, size):
+    from torch.distributed.tensor.debug import CommDebugMode
+
+    x, parts = torch.full((2,), float(rank)), [torch.empty(2) for _ in range(size)]
+    whole, own = torch.empty(2 * size), torch.empty(2)
+    with CommDebugMode() as mode:
+        dist.all_reduce(x)
+        dist.broadcast(x, 0)
+        dist.all_gather(parts, x)
+        dist.all_gather_into_tensor(whole, x)
+        dist.reduce_scatter_tensor(own, whole)
+        dist.scatter(own, parts if rank == 0 else None, 0)
+        dist.all_to_all_single(torch.empty(size), torch.ones(size))
+    ops = torch.ops.c10d
+    expected = dict.fromkeys(
+        (ops.allreduce_, ops.broadcast_, ops.allgather_, ops._allgather_base_, ops._reduce_scatter_base_, ops.scatter_,
+         ops.alltoall_base_), 1
+    )
+    assert dict(mode.get_comm_counts()) == expected
+    assert own.tolist() == whole[:2].tolist() == [sum(range(size))] * 2
+
+
+@pytest.mark.ranks(at_least=2)
+@pytest.mark.filterwarnings("error:Set timeout is now only supported")
+def test_the_timeout_of_a_group_is_set_and_told_as_with_torchs_own(rank, size):
+    group = dist.new_group(list(range(size)), timeout=datetime.timedelta(seconds=50))
+    assert group._get_backend(torch.device("cpu")).options._timeout == datetime.timedelta(seconds=50)
+    dist.distributed_c10d._set_pg_timeout(datetime.timedelta(seconds=0.2), group)
+    assert group.options._timeout == datetime.timedelta(seconds=0.2)
+    if rank == 0:  # alone
+        with pytest.raises(tutti.Timeout, match="after 200 ms"):
+            dist.all_reduce(torch.ones(1), group=group)
+    dist.barrier()

@@ -7,16 +7,20 @@
 
 core_packages=(g++ cmake ninja-build ccache pkg-config python3 libhwy-dev libfmt-dev libssl-dev libhwloc-dev
                libcli11-dev nlohmann-json3-dev libgtest-dev libgmock-dev)
-pieces=(clang openmpi mpich pmix slurm iperf3 iproute2 python torch jax tensorflow mpi4py types)
+pieces=(clang eigen openmpi mpich impi ucx pmix slurm iperf3 iproute2 sshd python torch jax tensorflow mpi4py types)
 python_pieces=(python torch jax tensorflow mpi4py types)  # sections of requirements/test.txt; the others stand on the first
 declare -A piece_packages=(
   [clang]="clang clang-format clang-tidy libclang-rt-14-dev lld"
+  [eigen]="libeigen3-dev"
   [openmpi]="openmpi-bin libopenmpi-dev"
   [mpich]="mpich libmpich-dev"
+  [impi]="python3-venv"
+  [ucx]="libucx-dev ucx-utils"
   [pmix]="libpmix-dev"
   [slurm]="slurm-wlm munge"
   [iperf3]="iperf3"
   [iproute2]="iproute2"
+  [sshd]="openssh-server openssh-client"
   [python]="python3-venv python3-dev" [torch]="" [jax]="" [tensorflow]="" [mpi4py]="openmpi-bin" [types]=""
 )
 requirements=requirements/test.txt
@@ -91,7 +95,20 @@ set_up_piece() {  # piece
   # shellcheck disable=SC2086
   mapfile -t missing < <(missing_of ${piece_packages[$1]})
   ((${#missing[@]} == 0)) || install_packages "${missing[@]}" || return 1
-  ! is_python_piece "$1" || set_up_python "$1"
+  ! is_python_piece "$1" || set_up_python "$1" || return 1
+  [[ $1 != impi ]] || set_up_impi
+}
+
+# Intel MPI, in a folder of its own: its programs are called mpirun and mpicc, too. Inside a host it needs none of its dependencies.
+set_up_impi() {
+  local stamp
+  stamp=build/impi/stamp-$(sha256sum <requirements/impi.txt | cut -c1-12)
+  [[ ! -f $stamp ]] || return 0
+  [[ -z ${TUTTI_NO_INSTALL:-} ]] || return 1
+  python3 -m venv --clear build/impi || return 1
+  build/impi/bin/python -m pip install --disable-pip-version-check --progress-bar off --no-compile --no-deps \
+    -r requirements/impi.txt || return 1
+  touch "$stamp"
 }
 
 set_up_pieces() {  # piece…

@@ -163,9 +163,9 @@ run_test_stage() {
 pieces_of() {
   case $1 in
     sanitize | fuzz | format) echo clang ;;
-    cpp) echo openmpi mpich python torch ;;  # to be measured beside
-    launchers) echo openmpi mpich pmix slurm python torch ;;
-    hosts) echo iproute2 iperf3 ;;
+    cpp) echo eigen openmpi mpich ucx python torch ;;  # to be measured beside
+    launchers) echo openmpi mpich impi ucx pmix slurm python torch ;;
+    hosts) echo iproute2 iperf3 sshd ;;
     python) echo openmpi "${python_pieces[@]}" ;;
     torch-suite) echo python torch ;;
   esac

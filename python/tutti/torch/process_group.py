@@ -13,6 +13,7 @@ raises on every one of them, a lost rank is named, and no call waits longer than
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 from collections import Counter
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import Backend as _BackendOfCxx
 from torch.distributed import distributed_c10d as c10d
 
 from .. import _native
@@ -117,6 +119,11 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
         self._seconds = timeout.total_seconds()
 
     _set_default_timeout = set_timeout
+
+    @property
+    def options(self) -> _BackendOfCxx.Options:
+        """As torch's own backends tell theirs."""
+        return _BackendOfCxx.Options("tutti", self.timeout)
 
     def _set_sequence_number_for_group(self) -> None:
         """The core numbers calls itself."""
@@ -250,6 +257,7 @@ def _register() -> None:
         return
     dist.Backend.register_backend("tutti", _create, extended_api=True, devices=["cpu"])
     _extend_monitored_barrier()
+    _extend_set_pg_timeout()
     _leave_out_flight_recorder()
 
 
@@ -273,6 +281,21 @@ def _extend_monitored_barrier() -> None:
 
     monitored_barrier.__doc__ = original.__doc__
     c10d.monitored_barrier = dist.monitored_barrier = monitored_barrier
+
+
+def _extend_set_pg_timeout() -> None:
+    """It warns that the backend is none of torch's own, and sets nothing."""
+    original = c10d._set_pg_timeout
+
+    @functools.wraps(original)
+    def _set_pg_timeout(timeout: timedelta, group: dist.ProcessGroup | None = None) -> None:
+        target = c10d._get_default_group() if group is None else group
+        if isinstance(target, ProcessGroup):
+            target.set_timeout(timeout)
+        else:
+            original(timeout, group)
+
+    c10d._set_pg_timeout = _set_pg_timeout
 
 
 _register()

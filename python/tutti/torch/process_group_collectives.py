@@ -87,7 +87,7 @@ class Collectives(ShownToModes):
             parts = [self.group.start(step.call, *step.arrays, timeout=seconds) for step in steps]
         work = Work(parts, result, (lambda: [step.end() for step in ending] and None) if ending else None)
         if not options.is_async:
-            work.wait()
+            work.complete()
         return work
 
     def _check_parts(self, parts: Sequence, what: str) -> None:

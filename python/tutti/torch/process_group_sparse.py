@@ -33,5 +33,5 @@ def start_sparse_all_reduce(process_group: ProcessGroup, tensor: torch.Tensor, o
 
     work = Work(total.parts, [tensor], settle)
     if not options.is_async:
-        work.wait()
+        work.complete()
     return work

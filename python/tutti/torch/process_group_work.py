@@ -3,10 +3,15 @@
 """A ``Work`` waits in the caller's thread, which makes progress itself: no hand-over between threads. A future needs
 a thread that notices the end: the completer's (_completer.py), on which a callback may start calls and wait for them,
 as PowerSGD's do.
+
+An exception of a signal's handler that leaves a wait leaves the call under way: whoever has the work can wait again.
+Inside torch.distributed's blocking functions nobody has it, so there the call is given up: a message is kept for the
+next receive, a collective breaks its group, and the caller's tensors are not touched any more.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -18,7 +23,7 @@ import torch.distributed as dist
 
 from .. import _native
 from .._completer import completer
-from .._errors import Timeout
+from .._errors import Error, Timeout
 
 Result = list[Any]  # tensors, or lists of them
 
@@ -49,11 +54,32 @@ class Work(dist.Work):
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
         """Waits until the call has ended and raises what went wrong. Zero: as long as the call itself may take."""
         if not self._ended:
-            with self._turn:
-                self._finish(timeout.total_seconds() or None)
+            try:
+                with self._turn:
+                    self._finish(timeout.total_seconds() or None)
+            except Timeout:
+                raise
+            except BaseException:  # of a signal's handler
+                if sys._getframe(1).f_globals.get("__name__") == dist.distributed_c10d.__name__:
+                    self._give_up()
+                raise
         if self._error is not None:
             raise self._error
         return True
+
+    def complete(self) -> None:
+        """Waits on behalf of a call that blocks."""
+        try:
+            self.wait()
+        except Error:
+            raise
+        except BaseException:
+            self._give_up()
+            raise
+
+    def _give_up(self) -> None:
+        for part in reversed(self._parts):  # the last first, so that messages keep their order
+            part.give_up()
 
     def synchronize(self) -> None:
         self.wait()
@@ -67,7 +93,7 @@ class Work(dist.Work):
                 part.wait(max(until - time.monotonic(), 0.001))  # Timeout means "not yet", and leaves us as we are
             try:
                 part.wait()
-            except Exception as error:
+            except Error as error:
                 self._error = self._error or explained(error)
         if self._error is None and self._settle is not None:
             try:

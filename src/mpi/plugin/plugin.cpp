@@ -1,6 +1,10 @@
 // plugin.cpp: MPI as the library uses it, compiled once for each binary interface of MPI.
 // SPDX-License-Identifier: Apache-2.0
+#if defined(TUTTI_MPI_STANDARD_INTERFACE)
+#include <mpi_abi.h>
+#else
 #include <mpi.h>
+#endif
 #if defined(OPEN_MPI)
 #include <mpi-ext.h>
 #endif
@@ -187,7 +191,13 @@ int duplicate(MPI_Comm of, TuttiMpiCommunicator** made) {
 }
 
 int duplicate_world(TuttiMpiCommunicator** made) { return duplicate(MPI_COMM_WORLD, made); }
-int duplicate_fortran(int handle, TuttiMpiCommunicator** made) { return duplicate(MPI_Comm_f2c(handle), made); }
+int duplicate_fortran(int handle, TuttiMpiCommunicator** made) {
+#if defined(TUTTI_MPI_STANDARD_INTERFACE)
+  return duplicate(MPI_Comm_fromint(handle), made);
+#else
+  return duplicate(MPI_Comm_f2c(handle), made);
+#endif
+}
 
 int place(const TuttiMpiCommunicator* communicator, int* rank, int* size) {
   if (const int code = MPI_Comm_rank(communicator->handle, rank)) return code;

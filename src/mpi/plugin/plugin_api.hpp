@@ -63,7 +63,7 @@ typedef struct TuttiMpiKernels {
 
 typedef struct TuttiMpiPlugin {
   int version;                 // TUTTI_MPI_PLUGIN_VERSION
-  const char* interface_name;  // "Open MPI", "MPICH"
+  const char* interface_name;  // "Open MPI", "MPICH", …
 
   // Allowed at any time.
   int (*library_version)(char* text);  // TUTTI_MPI_TEXT_MAX bytes

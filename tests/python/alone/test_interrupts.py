@@ -109,6 +109,83 @@ else:
 assert tutti.all_reduce(1) == world.size
 """
 
+TORCH = PROGRAM.replace("world = tutti.init(timeout=60)", """
+import datetime
+import torch
+import torch.distributed as dist
+import tutti.torch
+
+dist.init_process_group("tutti", timeout=datetime.timedelta(seconds=60))
+rank = dist.get_rank()
+ready = torch.ones(1)
+
+def meet(tag):
+    dist.send(ready, 1, tag=tag) if rank == 0 else dist.recv(ready, 0, tag=tag)
+""")
+
+TORCH_RECEIVED = TORCH + """
+if rank == 0:
+    buffer, again = torch.zeros(100_000), torch.zeros(100_000)
+    assert is_left(lambda: dist.recv(buffer, 1))
+    buffer.fill_(-7)
+    meet(5)
+    dist.recv(again, 1)
+    assert (again == 4).all() and (buffer == -7).all()
+    work = dist.irecv(buffer, 1, tag=6)  # the program has this work, and may wait again
+    assert is_left(work.wait)
+    meet(7)
+    work.wait()
+    assert (buffer == 5).all()
+else:
+    meet(5)
+    dist.send(torch.full((100_000,), 4.0), 0)
+    meet(7)
+    dist.send(torch.full((100_000,), 5.0), 0, tag=6)
+total = torch.ones(3)
+dist.all_reduce(total)
+assert (total == 2).all()
+"""
+
+TORCH_REDUCED = TORCH + """
+groups = [dist.new_group([0, 1]) for _ in range(3)]
+strided, halves = torch.zeros(100_000).reshape(2, -1).t(), torch.zeros(7, dtype=torch.int64)
+sleeper = threading.Thread(target=time.sleep, args=(600,), daemon=True)
+
+def left(group):  # in one go; through memory of the library's; beside another thread
+    if group is groups[0]:
+        return lambda: dist.all_reduce(halves, group=group)
+    if group is groups[1]:
+        return lambda: dist.all_reduce(strided, group=group)
+    return lambda: dist.all_reduce(halves, op=dist.ReduceOp.AVG, group=group)
+
+for tag, group in enumerate(groups, 1):
+    if group is groups[2]:
+        sleeper.start()
+    if rank == 0:
+        assert is_left(left(group))
+    strided.fill_(-7), halves.fill_(-7)
+    meet(tag)
+    try:
+        for _ in range(3):
+            dist.all_reduce(torch.ones(3) if group is not groups[1] else torch.ones(100_000), group=group)
+    except tutti.Aborted as error:
+        assert "rank 0 was interrupted in" in str(error), error
+    else:
+        raise AssertionError("the group is well")
+    assert (strided == -7).all() and (halves == -7).all()
+total = torch.ones(3)
+dist.all_reduce(total)
+assert (total == 2).all()
+"""
+
+
+@pytest.mark.parametrize("backend", ["auto", "native"])
+@pytest.mark.parametrize("program", [TORCH_RECEIVED, TORCH_REDUCED], ids=["recv", "all_reduce"])
+def test_torch_distributed_gives_back_what_a_handler_leaves(run_ranks, program, backend):
+    pytest.importorskip("torch")
+    done = run_ranks(2, program, timeout=100, env={"TUTTI_BACKEND": backend, "OMP_NUM_THREADS": "1"})
+    assert done.returncode == 0, done.stdout + done.stderr
+
 
 @pytest.mark.parametrize("backend", ["auto", "native"])
 @pytest.mark.parametrize(

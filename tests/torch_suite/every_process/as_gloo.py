@@ -1,7 +1,6 @@
-# sitecustomize.py: in every process of PyTorch's test files: a program that asks for gloo gets Tutti.
+# as_gloo.py: a program that asks torch.distributed for gloo gets Tutti.
 # SPDX-License-Identifier: Apache-2.0
-"""Python imports this module first where its folder is on PYTHONPATH, in processes that a test starts as well. torch is
-not imported here: most processes do, and then torch.distributed is changed as soon as it is there."""
+"""torch is not imported here: most processes do, and then torch.distributed is changed as soon as it is there."""
 
 import functools
 import importlib.abc
@@ -77,4 +76,5 @@ class Finder(importlib.abc.MetaPathFinder):
         return spec
 
 
-sys.meta_path.insert(0, Finder())
+def install() -> None:
+    sys.meta_path.insert(0, Finder())

@@ -1,0 +1,40 @@
+// launcher_news.hpp: what the launcher tells this rank of others: that their processes have ended, and how.
+// SPDX-License-Identifier: Apache-2.0
+//
+// tuttirun gives every rank a pipe, TUTTI_LAUNCHER_FD, and writes a line into it for each process of the job that ends:
+// "3 its process 4711 on b was killed by signal 9". The launcher knows it from the system, at once, on every host.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "base/environment.hpp"
+#include "base/unique_fd.hpp"
+
+namespace tutti {
+
+class LauncherNews {
+ public:
+  /// A descriptor of its own for the launcher's pipe; none without a launcher. Programs that this process starts do not inherit the pipe.
+  static UniqueFd open_pipe(const Environment& environment);
+
+  using Told = std::function<void(int rank, std::string_view how)>;
+  /// `told` is called on a thread that sleeps until the launcher says something.
+  LauncherNews(UniqueFd pipe, Told told);
+  LauncherNews(const LauncherNews&) = delete;
+  LauncherNews& operator=(const LauncherNews&) = delete;
+  ~LauncherNews();
+
+ private:
+  void listen();
+  void take_lines();
+
+  UniqueFd pipe_, stop_;
+  Told told_;
+  std::string text_;
+  std::thread thread_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,103 @@
+// shrink.cpp: agreement among the members that are left.
+// SPDX-License-Identifier: Apache-2.0
+#include "group/shrink.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
+
+#include <tutti/error.hpp>
+
+#include "base/hash.hpp"
+#include "group/core.hpp"
+#include "group/runtime.hpp"
+#include "group/share_memory.hpp"
+#include "group/subgroup.hpp"
+
+namespace tutti {
+namespace {
+
+using Loss = control::Control::Loss;
+
+struct Survey {  // ranks in the world
+  std::vector<int> survivors;
+  std::vector<int> unconfirmed;  // lost, but perhaps alive: a link is cut, or they are stopped
+  bool is_settled = true;        // no accusation is undecided
+
+  friend bool operator==(const Survey&, const Survey&) = default;
+};
+
+Survey survey(Runtime& runtime, const std::vector<int>& members) {
+  const control::Control& control = runtime.control();
+  Survey found;
+  for (const int member : members) {
+    found.is_settled = found.is_settled && !control.is_accused(member);
+    const Loss loss = control.loss_of(member);
+    if (loss == Loss::uncertain) found.unconfirmed.push_back(member);
+    if (loss == Loss::none && !control.has_left(member)) found.survivors.push_back(member);
+  }
+  return found;
+}
+
+bool may_go_on(const Survey& found) {
+  if (found.unconfirmed.size() != found.survivors.size()) return found.survivors.size() > found.unconfirmed.size();
+  return std::ranges::min(found.survivors) < std::ranges::min(found.unconfirmed);
+}
+
+[[noreturn]] void throw_minority(const Survey& found, const Runtime& runtime) {
+  const int first = found.unconfirmed.front();
+  const std::string reason = fmt::format(
+      "world rank{} {} cannot be reached, and nothing confirms that they have ended: they may go on without the {} "
+      "that "
+      "{} left here",
+      found.unconfirmed.size() == 1 ? "" : "s", fmt::join(found.unconfirmed, ", "), found.survivors.size(),
+      found.survivors.size() == 1 ? "is" : "are");
+  throw PeerLost("shrink: " + reason, first, runtime.host_of(first), reason);
+}
+
+/// Waits until what is known suffices. Throws if it does not by the deadline, or if this rank itself was given up.
+Survey settled_survey(Runtime& runtime, const std::vector<int>& members, int self, TimePoint deadline) {
+  Survey found;
+  bool is_given_up = false;
+  runtime.drive(
+      [&] {
+        found = survey(runtime, members);
+        is_given_up = std::ranges::find(found.survivors, self) == found.survivors.end();
+        return is_given_up || (found.is_settled && may_go_on(found));
+      },
+      deadline);
+  if (is_given_up) {
+    throw PeerLost(fmt::format("shrink: the others have given up this rank, world rank {}; it cannot come back", self),
+                   self, runtime.host_of(self), "the others have given it up");
+  }
+  if (!may_go_on(found)) throw_minority(found, runtime);
+  return found;
+}
+
+}  // namespace
+
+std::shared_ptr<GroupCore> shrink_group(GroupCore& parent, Duration timeout) {
+  Runtime& runtime = parent.runtime();
+  runtime.check_alive();
+  const std::vector<int>& members = parent.facts().world_of;
+  const int self = members[static_cast<std::size_t>(parent.facts().rank)];
+  const Duration limit = timeout > Duration::zero() ? timeout : runtime.parts().default_timeout;
+  const TimePoint deadline = deadline_after(runtime.clock().now(), limit);
+  const std::uint64_t key = Hash(parent.facts().id).add("shrink").value();
+  while (true) {
+    const Survey found = settled_survey(runtime, members, self, deadline);
+    try {
+      return join_group(parent, {.members = found.survivors, .key = key, .deadline = deadline, .timeout = timeout});
+    } catch (const Error&) {
+      // If another member was lost, all try again without it. Otherwise somebody did not come.
+      bool has_changed = false;
+      runtime.drive([&] { return has_changed = survey(runtime, members).survivors != found.survivors; },
+                    std::min(deadline, runtime.clock().now() + std::chrono::seconds(1)));
+      if (!has_changed) throw;
+    }
+  }
+}
+
+}  // namespace tutti
