@@ -17,9 +17,9 @@ import tutti
 
 
 def laplace(u, rank, size, sendrecv):
-    """The five-point operator on this rank's rows. `sendrecv(array, dst, src)`, where None is nobody."""
-    below = rank + 1 if rank + 1 < size else None
-    above = rank - 1 if rank > 0 else None
+    """The five-point operator on this rank's rows. `sendrecv(array, dst, src)`, which knows tutti.nobody."""
+    below = rank + 1 if rank + 1 < size else tutti.nobody
+    above = rank - 1 if rank > 0 else tutti.nobody
     upper, lower = sendrecv(u[-1], below, above), sendrecv(u[0], above, below)
     rows = jnp.concatenate([upper[None], u, lower[None]])
     padded = jnp.pad(rows, ((0, 0), (1, 1)))

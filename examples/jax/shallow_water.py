@@ -3,7 +3,7 @@
 """tuttirun -n 4 examples/jax/shallow_water.py --steps 500
 
 The state is water height and momentum in two directions, on a periodic grid. Each rank holds a rectangle of it with a
-halo of one cell; a step fills the halo from the four neighbours (four sendrecv) and moves the waves on by the scheme of
+halo of one cell; a step fills the halo from the four neighbours (tutti.Mesh.exchange) and moves the waves on by the scheme of
 Lax and Friedrichs. All steps are one compiled program. Water is neither made nor lost: the program checks that, and
 with --check also that the parts together are what one process computes alone."""
 
@@ -21,36 +21,17 @@ CELL = 1.0  # metres
 TIME_STEP = 0.02  # seconds
 
 
-class RankGrid:
+def rank_grid(size):
     """Ranks in rows and columns, as square as their number allows; neighbours wrap around."""
-
-    def __init__(self, rank, size):
-        self.rows = max(n for n in range(1, int(size**0.5) + 1) if size % n == 0)
-        self.columns = size // self.rows
-        self.row, self.column = divmod(rank, self.columns)
-
-    def rank_at(self, row, column):
-        return row % self.rows * self.columns + column % self.columns
-
-    def neighbour(self, rows, columns):
-        return self.rank_at(self.row + rows, self.column + columns)
-
-    def part_of(self, whole):
-        """This rank's rectangle of an array whose last two axes are the grid."""
-        height, width = whole.shape[-2] // self.rows, whole.shape[-1] // self.columns
-        top, left = self.row * height, self.column * width
-        return whole[..., top : top + height, left : left + width]
+    rows = max(n for n in range(1, int(size**0.5) + 1) if size % n == 0)
+    return tutti.Mesh(y=rows, x=size // rows, periodic=("y", "x"))
 
 
-def fill_halo(state, grid, sendrecv):
-    """Edges travel east, west, south and north. The columns go first, so that the rows carry the corners along.
-    `sendrecv(array, dst, src)` sends to one rank what arrives like it from another."""
-    east, west = grid.neighbour(0, 1), grid.neighbour(0, -1)
-    south, north = grid.neighbour(1, 0), grid.neighbour(-1, 0)
-    state = state.at[..., 0].set(sendrecv(state[..., -2], east, west))
-    state = state.at[..., -1].set(sendrecv(state[..., 1], west, east))
-    state = state.at[..., 0, :].set(sendrecv(state[..., -2, :], south, north))
-    return state.at[..., -1, :].set(sendrecv(state[..., 1, :], north, south))
+def part_of(whole, grid):
+    """This rank's rectangle of an array whose last two axes are the grid."""
+    height, width = whole.shape[-2] // grid.shape["y"], whole.shape[-1] // grid.shape["x"]
+    top, left = grid.coordinates["y"] * height, grid.coordinates["x"] * width
+    return whole[..., top : top + height, left : left + width]
 
 
 def flux(height, along, across):
@@ -87,10 +68,7 @@ def with_halo(part):
 
 def alone(whole, steps):
     """The same simulation by one process: its neighbours are itself."""
-    grid = RankGrid(0, 1)
-    return simulate(with_halo(whole), steps, functools.partial(fill_halo, grid=grid, sendrecv=lambda x, dst, src: x))[
-        :, 1:-1, 1:-1
-    ]
+    return simulate(with_halo(whole), steps, lambda state: with_halo(state[:, 1:-1, 1:-1]))[:, 1:-1, 1:-1]
 
 
 def main():
@@ -101,11 +79,11 @@ def main():
     options = arguments.parse_args()
 
     world = tutti.init()
-    grid = RankGrid(world.rank, world.size)
-    cells = options.cells // (grid.rows * grid.columns) * grid.rows * grid.columns
+    grid = rank_grid(world.size)
+    cells = options.cells // world.size * world.size
     whole = drop(cells, cells)
-    state = with_halo(grid.part_of(whole))
-    exchange = functools.partial(fill_halo, grid=grid, sendrecv=tutti.sendrecv)
+    state = with_halo(part_of(whole, grid))
+    exchange = functools.partial(grid.exchange, halo=1, axes=(-2, -1))
     part = simulate(state, options.steps, exchange)[:, 1:-1, 1:-1]
 
     water = float(tutti.all_reduce(part[0].astype(jnp.float32).sum()))
@@ -113,10 +91,10 @@ def main():
     if abs(water / whole[0].sum() - 1) > 1e-3:
         raise SystemExit(f"water was made or lost: {whole[0].sum()} before, {water} after")
     if options.check:
-        np.testing.assert_allclose(part, grid.part_of(np.asarray(alone(whole, options.steps))), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(part, part_of(np.asarray(alone(whole, options.steps)), grid), rtol=1e-4, atol=1e-5)
     if world.rank == 0:
         print(
-            f"{options.steps} steps on {cells} x {cells} cells, {grid.rows} x {grid.columns} ranks: "
+            f"{options.steps} steps on {cells} x {cells} cells, {grid.shape['y']} x {grid.shape['x']} ranks: "
             f"highest wave {highest:.4f} m"
         )
 

@@ -59,14 +59,21 @@ class Group {
   void permute(View data, View out, const Pairs& pairs, const CallOptions& options = {}) const;
   void barrier(const CallOptions& options = {}) const;
 
-  // Point to point.
+  // Messages. A message that fails (no room for it, its receive timed out or was cancelled) breaks no group.
   void send(View data, int to, const MessageOptions& options = {});
-  /// Returns the rank that sent the message.
-  int recv(View data, int from, const MessageOptions& options = {});
+  /// Into memory with room for the message, or more. Mismatch if it has more elements, or others.
+  Received recv(View data, int from, const MessageOptions& options = {});
+  /// One element, or a vector of as many as come.
+  template <ReceivedByValue T>
+  [[nodiscard]] T recv(int from, const MessageOptions& options = {});
   [[nodiscard]] Work isend(View data, int to, const MessageOptions& options = {});
   [[nodiscard]] Work irecv(View data, int from, const MessageOptions& options = {});
   /// Sends to one rank while receiving from another.
-  void sendrecv(View data, int to, View out, int from, const MessageOptions& options = {});
+  Received sendrecv(View data, int to, View out, int from, const MessageOptions& options = {});
+  /// Waits for a message and reserves it for the handle that it returns. Not of nobody.
+  [[nodiscard]] Message probe(int from, const MessageOptions& options = {});
+  /// The same without waiting: invalid if no such message has come.
+  [[nodiscard]] Message iprobe(int from, const MessageOptions& options = {});
 
   // Any verb of verbs.hpp, asynchronously.
   template <Collective C>
@@ -178,6 +185,7 @@ class Group {
 
  private:
   [[nodiscard]] GroupCore& entered() const;
+  Received recv_by(const Allocate& allocate, int from, const MessageOptions& options);
   [[nodiscard]] std::shared_ptr<std::byte> take_memory(std::size_t bytes) const;
   template <class Result>
   [[nodiscard]] Result collect(Request request, Duration timeout) const;
@@ -187,3 +195,4 @@ class Group {
 }  // namespace tutti
 
 #include <tutti/group_results.hpp>
+#include <tutti/message_results.hpp>

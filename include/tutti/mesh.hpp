@@ -14,7 +14,16 @@ namespace tutti {
 
 struct MeshAxis {
   std::string name;
-  int size = 0;  // −1, for one axis at most: as many as are left
+  int size = 0;           // −1, for one axis at most: as many as are left
+  bool periodic = false;  // the last place's neighbour is the first one; otherwise beyond the edges is nobody
+};
+
+/// How Mesh::exchange fills the margins of an array.
+struct HaloOptions {
+  std::vector<int> halo{1};  // the width of the margins: one for all axes of the mesh, or one for each
+  std::vector<int>
+      axes{};  // of the array, one for each axis of the mesh; negative ones from the end; none: its first ones
+  TimeLimit timeout{};
 };
 
 /// The order in which ranks fill a grid of these sizes, row by row. The ranks of the last axis are kept on one node as
@@ -44,13 +53,18 @@ class Mesh {
   [[nodiscard]] const std::vector<int>& coordinates() const { return coordinates_; }
   /// The rank (of the group the mesh was made of) at these coordinates.
   [[nodiscard]] int rank_at(std::span<const int> coordinates) const;
-  /// The rank `distance` steps along the axis, wrapping around at its end; in the group that the mesh was made of.
+  /// The rank `distance` steps along the axis, in the group that the mesh was made of: around its end if the axis is periodic, and
+  /// nobody beyond it otherwise.
   [[nodiscard]] int neighbour(std::string_view axis, int distance) const;
+  /// Fills the margins of an array, in place, with what lies next to them on the neighbours: corners, too. What lies beyond an open edge
+  /// stays as it is. All ranks that are neighbours call it, with arrays whose slabs have the same shapes.
+  void exchange(View array, const HaloOptions& options = {});
   /// A description of the grid: its sizes, then one line per row with its ranks and nodes.
   [[nodiscard]] std::string describe() const;
 
  private:
   [[nodiscard]] std::size_t index_of(std::string_view axis) const;
+  [[nodiscard]] int neighbour_at(std::size_t axis, int distance) const;
   [[nodiscard]] std::vector<int> ranks_along(std::span<const std::size_t> axes) const;
 
   Group group_;

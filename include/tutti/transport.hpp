@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -18,15 +19,22 @@ struct Envelope {
   std::uint64_t group = 0;  // id of the group
   std::uint32_t epoch = 0;  // of the group: messages of a former life are dropped
   std::uint32_t tag = 0;  // collective: the message's number in the plan for this pair; point to point: the user's tag
-  std::uint32_t phase = 0;    // collective: part of a call with several (size exchange, sub-requests)
-  std::uint32_t channel = 0;  // 0: collective; 1: point to point
+  std::uint32_t phase = 0;    // collective: part of a call with several (size exchange, sub-requests); otherwise the
+                              // array's number of axes and kind (messages/message_form.hpp)
+  std::uint32_t channel = 0;  // 0: collective; 1: point to point; 2: point to point, of the library's own
   Signature signature{};      // of the call; point to point: verb, dtype and count of the message
   std::int64_t bytes = 0;
 };
 
 /// How a receive finds its message: collectives by (peer, group, epoch, sequence, phase, tag), exactly one message each;
-/// point to point by (peer or any, group, epoch, tag), in the order in which they were sent.
+/// point to point by (peer or any, group, epoch, tag or any), in the order in which they were sent.
 inline constexpr int any_peer = -1;
+
+/// The lengths of an array's axes, where the envelope has no room for them (messages/message_form.hpp).
+struct MessageShape {
+  std::int32_t axes = 0;
+  std::array<std::int64_t, View::max_axes> lengths{};  // the first `axes` of them
+};
 
 struct Transfer;
 
@@ -40,6 +48,17 @@ class TransferWatcher {
   ~TransferWatcher() = default;
 };
 
+/// Gives memory to a receive that learns from its message how much it needs.
+class TransferRoom {
+ public:
+  /// `receive` has the message's envelope, source and shape. Called under the progress lock, as a TransferWatcher is. Throws: the
+  /// receive fails, and its message is dropped.
+  virtual std::byte* room_for(Transfer& receive) = 0;
+
+ protected:
+  ~TransferRoom() = default;
+};
+
 /// One send or receive under way. Its owner keeps it alive and in place until it is no longer pending, or cancels it;
 /// the transport links it in, so that posting allocates nothing.
 struct Transfer {
@@ -47,11 +66,19 @@ struct Transfer {
   Envelope envelope{};              // send: what to say; receive: what to match, and afterwards what arrived
   int peer = any_peer;              // rank in the world; any_peer becomes the source when a message matches
   const std::byte* from = nullptr;  // send
-  std::byte* to = nullptr;          // receive: room for envelope.bytes
+  std::byte* to = nullptr;          // receive: room for envelope.bytes; a point-to-point message may be shorter
+  MessageShape* shape = nullptr;    // send: to be told; receive: filled in, where the envelope does not say it
+  TransferRoom* room = nullptr;     // receive: asked for the memory when a message matches
+  bool probes = false;              // receive: finds a message, and reserves it for accept()
   State state = State::idle;
-  std::string error{};  // when failed: why (for instance a message of another size than the receive's room)
+  /// When failed: why the message that matched was not taken (it is gone, and no memory was touched). asked_back: a send was
+  /// withdrawn; taken_back: the sender has withdrawn what a probe had found.
+  enum class Refusal : std::uint8_t { none, too_long, other_dtype, no_memory, asked_back, taken_back };
+  Refusal refusal = Refusal::none;
+  std::string error{};                 // when failed: why
   TransferWatcher* watcher = nullptr;  // told once, when it is done or has failed; not when it is cancelled
-  Transfer* next = nullptr;            // links and handle belong to the transport
+  std::int64_t order = 0;              // order, links and handle belong to the transport
+  Transfer* next = nullptr;
   Transfer* previous = nullptr;
   void* handle = nullptr;
 };
@@ -95,9 +122,20 @@ class Transport {
   /// `looks` times, or if others are under way. Nothing has happened then, and recv() goes the usual way.
   virtual bool try_recv(Transfer& /*transfer*/, int /*looks*/) { return false; }
   virtual void cancel(Transfer& transfer) = 0;  // → idle; what arrives for it later is discarded
+  /// Takes back a pending transfer, as if it had never been: a receive that no message has reached, a send that its peer knows nothing
+  /// of. → idle. False: too late. A send that its peer has only heard of is asked back: it ends as usual, or fails with asked_back.
+  virtual bool withdraw(Transfer& transfer) = 0;
   /// A receive that is pending or done → idle, and the message that it has found is not lost: the next receive like it gets that
   /// message first. Bytes that are still to come arrive in memory of the transport. Throws std::bad_alloc, and has done nothing then.
   virtual void give_back(Transfer& receive) = 0;
+  /// A message that has come in, and that this receive would get, is reserved: `probe` (probes is set) is done. False: there is none.
+  /// recv() of such a probe waits for one. Until accept() or release(), which end the reservation, the probe stays where it is; it
+  /// fails if its message can no longer be had.
+  virtual bool reserve(Transfer& probe) = 0;
+  /// `receive` gets the message that the probe has found: idle → pending, done or failed.
+  virtual void accept(Transfer& probe, Transfer& receive) = 0;
+  /// The message is for others again, in its place among those that came.
+  virtual void release(Transfer& probe) = 0;
   /// Forgets what arrived for this group and was never received (a call that was given up, a group that is gone).
   virtual void forget(std::uint64_t group, std::uint64_t up_to_sequence) = 0;
 

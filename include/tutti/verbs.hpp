@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <tutti/clock.hpp>
+#include <tutti/messages.hpp>
 #include <tutti/op.hpp>
 #include <tutti/request.hpp>
 #include <tutti/view.hpp>
@@ -96,25 +97,6 @@ struct Permute {
   TimeLimit timeout{};
 };
 struct Barrier {
-  TimeLimit timeout{};
-};
-struct Send {
-  View data;
-  int to = 0;
-  std::uint32_t tag = 0;
-  TimeLimit timeout{};
-};
-/// `from` any_source matches a message of any member; Work::source() tells which.
-struct Receive {
-  View data;
-  int from = 0;
-  std::uint32_t tag = 0;
-  TimeLimit timeout{};
-};
-inline constexpr int any_source = -1;
-
-struct MessageOptions {
-  std::uint32_t tag = 0;
   TimeLimit timeout{};
 };
 struct CallOptions {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include <tutti/clock.hpp>
+#include <tutti/messages.hpp>
 
 namespace tutti {
 
@@ -15,7 +16,7 @@ class WorkList;
 
 /// What Group::start returns. Move-only. The arrays of the call must stay alive and unmodified until the call has
 /// ended. The destructor therefore waits, at most until the call's own deadline, and discards an error; call wait() to
-/// get it.
+/// get it. A receive that no message has reached is cancelled instead.
 class [[nodiscard]] Work {
  public:
   Work() = default;
@@ -33,7 +34,12 @@ class [[nodiscard]] Work {
   /// `callback` is called once, when the call ends, on any thread, with the error or null; at once if the call has ended already.
   /// wait() returns after it. What it throws is logged. It may make calls, but not on a group that another thread is inside of.
   void then(std::function<void(std::exception_ptr)> callback);
-  /// After a receive: the rank in the group that sent the message.
+  /// Takes a message back. True: as if it had never been asked for, and wait() throws Aborted. False: too late, it goes on. A send
+  /// whose receiver has heard of it, and has no receive for it, is given back a little later: wait() tells. InvalidArgument for
+  /// collectives, which one rank cannot take back.
+  bool cancel();
+  /// After a receive: what came.
+  [[nodiscard]] Received received() const;
   [[nodiscard]] int source() const;
   [[nodiscard]] bool valid() const { return operation_ != nullptr; }
 

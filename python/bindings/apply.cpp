@@ -18,6 +18,7 @@
 #include "bindings/numpy.hpp"
 #include "bindings/tensor.hpp"
 #include "bindings/work.hpp"
+#include "group/message.hpp"
 
 namespace tutti::python {
 namespace {
@@ -165,28 +166,49 @@ nb::handle function_for_messages(const char* verb) {
   return nb::object(nb::module_::import_("tutti._messages").attr(verb)).release();
 }
 
-nb::object send(nb::handle x, int dst, std::uint32_t tag, nb::handle group, nb::handle timeout) {
+constexpr std::uint8_t numpy_kind = 0, torch_kind = 1;  // of tutti/_kinds.py
+
+nb::object send(nb::handle x, nb::handle dst, nb::handle tag, nb::handle group, nb::handle timeout) {
   static const nb::handle in_python = function_for_messages("send");
-  View view;
-  if (is_numpy(x)) view = view_of_numpy(x);
-  else if (!view_of_tensor(x, view)) return in_python(x, dst, tag, group, timeout);
+  MessageTerms message{.kind = numpy_kind};
+  if (!nb::try_cast(dst, message.peer) || !nb::try_cast(tag, message.tag))
+    return in_python(x, dst, tag, group, timeout);
+  if (is_numpy(x)) {
+    message.data = view_of_numpy(x);
+  } else if (view_of_tensor(x, message.data)) {
+    message.kind = torch_kind;
+  } else {
+    return in_python(x, dst, tag, group, timeout);
+  }
   forget_ended();
-  run_member_message(member_of(group), Direction::send, view, dst, tag, timeout_from(timeout));
+  message.timeout = timeout_from(timeout);
+  run_message(member_of(group), message);
   return nb::none();
 }
 
-nb::object recv(nb::handle like, std::optional<int> src, std::uint32_t tag, nb::handle out, nb::handle group,
-                nb::handle timeout) {
-  static const nb::handle in_python = function_for_messages("recv");
-  const nb::handle given = out.is_none() ? like : out;
-  const bool both = !like.is_none() && !out.is_none();
-  if (both || !is_numpy(given)) return in_python(like, src, tag, out, group, timeout);
-  const nb::object result = out.is_none() ? new_numpy_like(like, view_of_numpy(like).shape()) : nb::borrow(out);
-  const View view = view_of_numpy(result);
-  if (view.is_read_only()) return in_python(like, src, tag, out, group, timeout);
+/// NumPy's arrays, and whatever comes if it is one of NumPy's.
+nb::object recv(nb::handle src, nb::handle tag, nb::handle like, nb::handle out, nb::handle group, nb::handle timeout) {
+  static const nb::handle in_python = function_for_messages("recv"), made = function_for_messages("made");
+  MessageTerms message{.verb = Verb::recv, .peer = any_source, .tag = any_tag};
+  const bool is_plain = (src.is_none() || nb::try_cast(src, message.peer)) &&
+                        (tag.is_none() || nb::try_cast(tag, message.tag)) && (like.is_none() || out.is_none()) &&
+                        (out.is_none() || is_numpy(out)) && (like.is_none() || is_numpy(like));
+  if (is_plain && !out.is_none()) message.data = view_of_numpy(out);
+  if (!is_plain || message.data.is_read_only()) return in_python(src, tag, like, out, group, timeout);
   forget_ended();
-  run_member_message(member_of(group), Direction::receive, view, src.value_or(any_source), tag, timeout_from(timeout));
-  return result;
+  message.timeout = timeout_from(timeout);
+  const auto member = member_of(group);
+  if (!out.is_none()) {
+    run_message(member, message);
+    return nb::borrow(out);
+  }
+  const auto array = std::make_shared<Array>();
+  const Allocate allocate = allocate_as(array);
+  message.allocate = &allocate;
+  array->source = run_message(member, message).source;
+  if (!array->view.present()) return nb::none();
+  if (array->kind == numpy_kind) return learned(array);
+  return made(nb::cast(std::move(*array)), like);
 }
 
 }  // namespace
@@ -196,9 +218,9 @@ void bind_apply(nb::module_& m) {
   m.def("apply", apply, nb::arg("call"), nb::arg("x").none(), nb::arg("out").none(), nb::arg("group").none(),
         nb::arg("async_op"), nb::arg("timeout").none());
   m.def("average", average, nb::arg("tree").none(), nb::arg("group").none(), nb::arg("timeout").none());
-  m.def("send", send, nb::arg("x").none(), nb::arg("dst"), nb::arg("tag"), nb::arg("group").none(),
+  m.def("send", send, nb::arg("x").none(), nb::arg("dst").none(), nb::arg("tag").none(), nb::arg("group").none(),
         nb::arg("timeout").none());
-  m.def("recv", recv, nb::arg("like").none(), nb::arg("src").none(), nb::arg("tag"), nb::arg("out").none(),
+  m.def("recv", recv, nb::arg("src").none(), nb::arg("tag").none(), nb::arg("like").none(), nb::arg("out").none(),
         nb::arg("group").none(), nb::arg("timeout").none());
   m.def("serve", serve, nb::arg("type"), nb::arg("function"),
         "Calls on arrays of exactly this type go to `function` at once, past _dispatch.py.");

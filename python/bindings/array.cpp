@@ -3,6 +3,7 @@
 #include "bindings/array.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -18,6 +19,7 @@
 
 #include "bindings/exchange.hpp"
 #include "bindings/numpy.hpp"
+#include "bindings/running.hpp"
 
 namespace tutti::python {
 namespace {
@@ -195,12 +197,26 @@ void bind_array(nb::module_& m) {
       .def_prop_ro("strides", [](const Array& a) { return as_tuple(a.view.strides()); })
       .def_prop_ro("nbytes", [](const Array& a) { return a.view.bytes(); })
       .def_ro("kind", &Array::kind)
+      .def_ro("source", &Array::source)
       .def_prop_ro("read_only", [](const Array& a) { return a.view.is_read_only(); })
       .def("numpy", [](nb::handle self) { return numpy_over(nb::cast<const Array&>(self).view, self); })
       .def("__dlpack__",
            [](nb::handle self, const nb::kwargs& wishes) { return exported(self).attr("__dlpack__")(**wishes); })
       .def("__dlpack_device__", [](nb::handle) { return nb::make_tuple(1, 0); })
       .def("__len__", [](const Array& a) { return a.view.axes() == 0 ? 0 : a.view.shape()[0]; });
+  m.def(
+      "copy_elements",
+      [](nb::handle from, nb::handle to) {
+        const Held source = hold(from, Use::read), target = hold(to, Use::write);
+        const View &a = source.view, &b = target.view;
+        if (a.dtype() != b.dtype() || !std::ranges::equal(a.shape(), b.shape())) {
+          throw Mismatch(fmt::format("{} of shape [{}] came, but the array for it is {} of shape [{}]",
+                                     name_of(a.dtype()), fmt::join(a.shape(), ", "), name_of(b.dtype()),
+                                     fmt::join(b.shape(), ", ")));
+        }
+        copy_elements(a, b);
+      },
+      nb::arg("source"), nb::arg("target"), "Copies an array into another one of the same shape and dtype.");
   m.def(
       "new_array",
       [](std::string_view dtype, const Lengths& shape) { return new_array(dtype_from_name(dtype), shape); },

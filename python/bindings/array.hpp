@@ -23,7 +23,8 @@ struct Array {
   View view{};
   nb::object owner{};                   // Python's, or
   std::shared_ptr<std::byte> memory{};  // ours
-  std::uint8_t kind = 0;                // of a result that the root told of: whose array it had, see tutti/_kinds.py
+  std::uint8_t kind = 0;  // of a result that another rank told of: whose array it had, see tutti/_kinds.py
+  int source = -1;        // … of a message: who sent it
 };
 
 enum class Use { read, write };

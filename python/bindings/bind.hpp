@@ -14,6 +14,7 @@ void bind_array(nb::module_& m);
 void bind_work(nb::module_& m);
 void bind_group(nb::module_& m);
 void bind_apply(nb::module_& m);
+void bind_found_message(nb::module_& m);
 void bind_fused(nb::module_& m);
 void bind_prepared(nb::module_& m);
 void bind_init(nb::module_& m);

@@ -86,26 +86,71 @@ PendingWork start_sized(const Handle& self, const Call& call, nb::handle input, 
   return work;
 }
 
-PendingWork message(Direction direction, const Handle& self, nb::handle array, int peer, std::uint32_t tag,
-                    nb::handle timeout, nb::object result, nb::object finish) {
+/// None: any.
+std::uint32_t tag_from(std::optional<std::uint32_t> tag) { return tag.value_or(any_tag); }
+
+PendingWork start_send(const Handle& self, nb::handle array, int dst, std::uint32_t tag, nb::handle timeout,
+                       std::uint8_t kind) {
   forget_ended();
-  const bool sends = direction == Direction::send;
-  const Held held = hold(array, sends ? Use::read : Use::write);
-  const Duration most = timeout_from(timeout);
+  const Held held = hold(array, Use::read);
+  const MessageTerms message{
+      .data = held.view, .peer = dst, .tag = tag, .timeout = timeout_from(timeout), .kind = kind};
   Started started;
   {
     const WithoutGil release;
-    started = start_message(self, direction, held.view, peer, tag, most);
+    started = start_message(self, message);
   }
-  if (result.is_none() && !sends) result = nb::borrow(array);
-  return PendingWork(std::move(started), held.owner, std::move(result), std::move(finish));
+  return PendingWork(std::move(started), held.owner, nb::none(), nb::none());
 }
 
-void run_array_message(Direction direction, const Handle& self, nb::handle array, int peer, std::uint32_t tag,
-                       nb::handle timeout) {
+/// Into `array`; None: the work learns what comes.
+PendingWork start_recv(const Handle& self, nb::handle array, std::optional<int> src, std::optional<std::uint32_t> tag,
+                       nb::handle timeout, nb::object result, nb::object finish) {
   forget_ended();
-  const Held held = hold(array, direction == Direction::send ? Use::read : Use::write);
-  run_member_message(self, direction, held.view, peer, tag, timeout_from(timeout));
+  const bool learns = array.is_none();
+  const Held held = learns ? Held{.owner = nb::none()} : hold(array, Use::write);
+  const auto learned = learns ? std::make_shared<Array>() : nullptr;
+  const Allocate allocate = learns ? allocate_as(learned) : Allocate();
+  const MessageTerms message{.verb = Verb::recv,
+                             .data = held.view,
+                             .peer = src.value_or(any_source),
+                             .tag = tag_from(tag),
+                             .timeout = timeout_from(timeout),
+                             .allocate = learns ? &allocate : nullptr};
+  Started started;
+  {
+    const WithoutGil release;
+    started = start_message(self, message);
+  }
+  if (result.is_none()) result = nb::borrow(array);
+  PendingWork work(std::move(started), held.owner, std::move(result), std::move(finish));
+  work.learns = learned;
+  return work;
+}
+
+void run_send(const Handle& self, nb::handle array, int dst, std::uint32_t tag, nb::handle timeout, std::uint8_t kind) {
+  forget_ended();
+  const Held held = hold(array, Use::read);
+  run_message(self, {.data = held.view, .peer = dst, .tag = tag, .timeout = timeout_from(timeout), .kind = kind});
+}
+
+/// Into `array`, or (None) what comes; None where nothing does.
+nb::object run_recv(const Handle& self, nb::handle array, std::optional<int> src, std::optional<std::uint32_t> tag,
+                    nb::handle timeout) {
+  forget_ended();
+  MessageTerms message{
+      .verb = Verb::recv, .peer = src.value_or(any_source), .tag = tag_from(tag), .timeout = timeout_from(timeout)};
+  if (!array.is_none()) {
+    const Held held = hold(array, Use::write);
+    message.data = held.view;
+    run_message(self, message);
+    return nb::none();
+  }
+  const auto learned = std::make_shared<Array>();
+  const Allocate allocate = allocate_as(learned);
+  message.allocate = &allocate;
+  learned->source = run_message(self, message).source;
+  return learned->view.present() ? nb::cast(std::move(*learned)) : nb::object(nb::none());
 }
 
 Handle subgroup(const Handle& self, const std::vector<int>& ranks, nb::handle timeout) {
@@ -156,35 +201,14 @@ void bind_group(nb::module_& m) {
            nb::kw_only(), nb::arg("differentiated") = false, nb::arg("timeout") = none)
       .def("start_sized", start_sized, nb::arg("call"), nb::arg("input").none(), nb::arg("out").none() = none,
            nb::kw_only(), nb::arg("differentiated") = false, nb::arg("timeout") = none, nb::arg("finish") = none)
-      .def(
-          "isend",
-          [](const Handle& self, nb::handle array, int dst, std::uint32_t tag, nb::handle timeout, nb::object result,
-             nb::object finish) {
-            return message(Direction::send, self, array, dst, tag, timeout, std::move(result), std::move(finish));
-          },
-          nb::arg("array"), nb::arg("dst"), nb::arg("tag") = 0, nb::arg("timeout") = none, nb::arg("result") = none,
-          nb::arg("finish") = none)
-      .def(
-          "irecv",
-          [](const Handle& self, nb::handle array, std::optional<int> src, std::uint32_t tag, nb::handle timeout,
-             nb::object result, nb::object finish) {
-            return message(Direction::receive, self, array, src.value_or(any_source), tag, timeout, std::move(result),
-                           std::move(finish));
-          },
-          nb::arg("array"), nb::arg("src").none(), nb::arg("tag") = 0, nb::arg("timeout") = none,
-          nb::arg("result") = none, nb::arg("finish") = none)
-      .def(
-          "run_send",
-          [](const Handle& self, nb::handle array, int dst, std::uint32_t tag, nb::handle timeout) {
-            run_array_message(Direction::send, self, array, dst, tag, timeout);
-          },
-          nb::arg("array"), nb::arg("dst"), nb::arg("tag") = 0, nb::arg("timeout") = none)
-      .def(
-          "run_recv",
-          [](const Handle& self, nb::handle array, std::optional<int> src, std::uint32_t tag, nb::handle timeout) {
-            run_array_message(Direction::receive, self, array, src.value_or(any_source), tag, timeout);
-          },
-          nb::arg("array"), nb::arg("src").none(), nb::arg("tag") = 0, nb::arg("timeout") = none)
+      .def("start_send", start_send, nb::arg("array"), nb::arg("dst"), nb::arg("tag") = 0, nb::arg("timeout") = none,
+           nb::arg("kind") = 0)
+      .def("start_recv", start_recv, nb::arg("array").none(), nb::arg("src").none(), nb::arg("tag").none() = 0,
+           nb::arg("timeout") = none, nb::arg("result") = none, nb::arg("finish") = none)
+      .def("run_send", run_send, nb::arg("array"), nb::arg("dst"), nb::arg("tag") = 0, nb::arg("timeout") = none,
+           nb::arg("kind") = 0)
+      .def("run_recv", run_recv, nb::arg("array").none(), nb::arg("src").none(), nb::arg("tag").none() = 0,
+           nb::arg("timeout") = none)
       .def("split", split, nb::arg("color").none(), nb::arg("key") = 0, nb::arg("timeout") = none,
            "Ranks with the same color come together, ordered by key. A rank with color None or a negative one stays "
            "out: it "

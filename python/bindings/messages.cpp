@@ -8,6 +8,7 @@
 #include "group/operation.hpp"
 #include "group/runtime.hpp"
 #include "kernel/kernel.hpp"
+#include "parallel/halo.hpp"
 
 namespace tutti::python {
 namespace {
@@ -23,21 +24,21 @@ void fill_with_zeros(const View& view) {
   }
 }
 
-GroupCore::Message message_of(Direction direction, const View& data, int peer, std::uint32_t tag, Duration timeout,
-                              bool differentiated) {
-  return {.verb = direction == Direction::send ? Verb::send : Verb::recv,
+/// Of a sendrecv: what arrives is like what is sent. Tags beyond those of programs are the library's own.
+MessageTerms message_of(Verb verb, const View& data, int peer, const Call& call, const Terms& terms) {
+  return {.verb = verb,
           .data = data,
           .peer = peer,
-          .tag = tag,
-          .timeout = timeout,
-          .differentiated = differentiated};
+          .tag = call.tag,
+          .timeout = terms.timeout,
+          .differentiated = terms.differentiated,
+          .is_exact = true,
+          .is_internal = call.tag > tag_max};
 }
 
 }  // namespace
 
-Started start_message(const std::shared_ptr<Member>& member, Direction direction, const View& data, int peer,
-                      std::uint32_t tag, Duration timeout, bool differentiated) {
-  const GroupCore::Message message = message_of(direction, data, peer, tag, timeout, differentiated);
+Started start_message(const std::shared_ptr<Member>& member, const MessageTerms& message) {
   GroupCore& core = member->core();
   const GroupCore::Entry entry(core, name_of(message.verb));
   auto operation = core.start_message(message);
@@ -45,27 +46,40 @@ Started start_message(const std::shared_ptr<Member>& member, Direction direction
   return {.member = member, .operations = {std::move(operation)}};
 }
 
+void start_exchange(Started& started, const parallel::Slabs& slabs, Duration timeout) {
+  const auto add = [&](Verb verb, const parallel::Slab& slab) {
+    if (slab.peer == nobody) return;
+    auto one = start_message(started.member, {.verb = verb,
+                                              .data = slab.part,
+                                              .peer = slab.peer,
+                                              .tag = slab.tag,
+                                              .timeout = timeout,
+                                              .is_exact = true,
+                                              .is_internal = true});
+    started.operations.push_back(std::move(one.operations[0]));
+  };
+  for (const parallel::Slab& slab : slabs.filled) add(Verb::recv, slab);
+  for (const parallel::Slab& slab : slabs.sent) add(Verb::send, slab);
+}
+
 Started start_sendrecv(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms) {
   Started started{.member = member};
-  const auto add = [&](Direction direction, const View& view, int peer) {
-    auto one = start_message(member, direction, view, peer, call.tag, terms.timeout, terms.differentiated);
+  const auto add = [&](Verb verb, const View& view, int peer) {
+    auto one = start_message(member, message_of(verb, view, peer, call, terms));
     started.operations.push_back(std::move(one.operations[0]));
   };
   if (call.source >= 0) {
-    add(Direction::receive, terms.output, call.source);
+    add(Verb::recv, terms.output, call.source);
   } else {
     fill_with_zeros(terms.output);
   }
-  if (call.destination >= 0) add(Direction::send, terms.input, call.destination);
+  if (call.destination >= 0) add(Verb::send, terms.input, call.destination);
   return started;
 }
 
 Started run_sendrecv(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms) {
-  const auto message = [&](Direction direction, const View& data, int peer) {
-    return message_of(direction, data, peer, call.tag, terms.timeout, terms.differentiated);
-  };
-  const GroupCore::Message sent = message(Direction::send, terms.input, call.destination);
-  const GroupCore::Message received = message(Direction::receive, terms.output, call.source);
+  const MessageTerms sent = message_of(Verb::send, terms.input, call.destination, call, terms);
+  const MessageTerms received = message_of(Verb::recv, terms.output, call.source, call, terms);
   if (call.source < 0) fill_with_zeros(terms.output);
   GroupCore& core = member->core();
   const GroupCore::Entry entry(core, "sendrecv");
@@ -78,20 +92,19 @@ Started run_sendrecv(const std::shared_ptr<Member>& member, const Call& call, co
 }
 
 // No Entry: another thread may well answer meanwhile.
-void run_member_message(const std::shared_ptr<Member>& member, Direction direction, const View& data, int peer,
-                        std::uint32_t tag, Duration timeout) {
+Received run_message(const std::shared_ptr<Member>& member, MessageTerms message) {
   Started started{.member = member};
   {
     GilWhileBrief gil;
-    if (data.bytes() > brief_bytes) gil.before_blocking();
-    GroupCore::Message message = message_of(direction, data, peer, tag, timeout, false);
+    if (message.data.bytes() > brief_bytes || message.found != nullptr) gil.before_blocking();
     message.hook = &gil;
-    int source = peer;
-    auto operation = member->core().run_message(nullptr, message, source);
-    if (!operation) return;
+    Received received;
+    auto operation = member->core().run_message(nullptr, message, received);
+    if (!operation) return received;
     started.operations.push_back(std::move(operation));
   }
   complete(started);
+  return started.operations[0]->received();
 }
 
 }  // namespace tutti::python

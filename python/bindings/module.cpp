@@ -45,6 +45,7 @@ NB_MODULE(_native, m) {
   bind_work(m);
   bind_group(m);
   bind_apply(m);
+  bind_found_message(m);
   bind_fused(m);
   bind_prepared(m);
   bind_tensor(m);

@@ -9,6 +9,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
+#include <tuple>
 
 #include <tutti/buckets.hpp>
 #include <tutti/error.hpp>
@@ -20,6 +21,8 @@
 #include "bindings/convert.hpp"
 #include "bindings/gil.hpp"
 #include "bindings/registry.hpp"
+#include "bindings/running.hpp"
+#include "parallel/halo.hpp"
 
 namespace tutti::python {
 namespace {
@@ -80,13 +83,33 @@ void bind_buckets(nb::module_& m) {
       .def_prop_ro("plan", [](const BucketSchedule& s) { return s.plan(); });
 }
 
-void make_mesh(Mesh* self, const std::shared_ptr<Member>& group, const std::vector<std::pair<std::string, int>>& axes,
-               nb::handle timeout) {
+void make_mesh(Mesh* self, const std::shared_ptr<Member>& group,
+               const std::vector<std::tuple<std::string, int, bool>>& axes, nb::handle timeout) {
   std::vector<MeshAxis> named;
-  for (const auto& [name, size] : axes) named.push_back({name, size});
+  for (const auto& [name, size, periodic] : axes) named.push_back({name, size, periodic});
   const CallOptions options{.timeout = timeout_from(timeout)};
   const WithoutGil without_gil;
   new (self) Mesh(group->group(), std::move(named), options);
+}
+
+/// Fills the margins of an array, in place. As Mesh::exchange, with an ear for Ctrl-C.
+void exchange(Mesh& mesh, const std::shared_ptr<Member>& group, nb::handle array, std::vector<int> halo,
+              std::vector<int> axes, nb::handle timeout) {
+  forget_ended();
+  const Held held = hold(array, Use::write);
+  const HaloOptions options{.halo = std::move(halo), .axes = std::move(axes), .timeout = timeout_from(timeout)};
+  const auto found = parallel::halo_axes(held.view, mesh.axes().size(), options);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const std::string& name = mesh.axes()[i].name;
+    Started started{.member = group};
+    if (found[i].halo > 0) {
+      const WithoutGil release;
+      start_exchange(started,
+                     parallel::slabs_of(held.view, found[i], i, {mesh.neighbour(name, -1), mesh.neighbour(name, 1)}),
+                     options.timeout);
+    }
+    complete(started);
+  }
 }
 
 void bind_mesh(nb::module_& m) {
@@ -94,6 +117,19 @@ void bind_mesh(nb::module_& m) {
       "arrange_mesh",
       [](const std::vector<int>& node_of, const std::vector<int>& sizes) { return arrange_mesh(node_of, sizes); },
       nb::arg("node_of"), nb::arg("sizes"), "The order in which ranks on these nodes fill a grid, row by row.");
+  m.def(
+      "halo_axes",
+      [](const std::vector<std::int64_t>& shape, std::size_t mesh_axes, std::vector<int> halo, std::vector<int> axes) {
+        static float nowhere{};  // only the shape is looked at
+        std::vector<std::pair<int, std::int64_t>> found;
+        const View array(&nowhere, DType::float32, shape);
+        for (const auto& each :
+             parallel::halo_axes(array, mesh_axes, {.halo = std::move(halo), .axes = std::move(axes)}))
+          found.emplace_back(each.axis, each.halo);
+        return found;
+      },
+      nb::arg("shape"), nb::arg("mesh_axes"), nb::arg("halo"), nb::arg("axes"),
+      "The axis of an array and the width of its margins, for each axis of a mesh.");
   nb::class_<Mesh>(m, "Mesh", "A grid of ranks. tutti.Mesh is what people use.")
       .def("__init__", make_mesh, nb::arg("group"), nb::arg("axes"), nb::arg("timeout").none() = nb::none())
       .def(
@@ -105,13 +141,15 @@ void bind_mesh(nb::module_& m) {
           nb::arg("axes"))
       .def_prop_ro("axes",
                    [](const Mesh& mesh) {
-                     std::vector<std::pair<std::string, int>> axes;
-                     for (const MeshAxis& axis : mesh.axes()) axes.emplace_back(axis.name, axis.size);
+                     std::vector<std::tuple<std::string, int, bool>> axes;
+                     for (const MeshAxis& axis : mesh.axes()) axes.emplace_back(axis.name, axis.size, axis.periodic);
                      return axes;
                    })
       .def_prop_ro("coordinates", [](const Mesh& mesh) { return mesh.coordinates(); })
       .def("rank_at", [](const Mesh& mesh, const std::vector<int>& place) { return mesh.rank_at(place); })
       .def("neighbour", &Mesh::neighbour, nb::arg("axis"), nb::arg("distance"))
+      .def("exchange", exchange, nb::arg("group"), nb::arg("array"), nb::arg("halo"), nb::arg("axes"),
+           nb::arg("timeout").none(), "Fills the margins of an array, in place.")
       .def("describe", &Mesh::describe);
 }
 

@@ -35,11 +35,7 @@ void make_request(const Call& call, const Terms& terms, Request& request) {
   request.differentiated = terms.differentiated;
   if (!terms.learns) return;
   if (root_gives(call.verb)) request.sizes_follow = true;
-  request.allocate = [result = terms.learns](DType dtype, std::span<const std::int64_t> shape, std::uint8_t kind) {
-    *result = new_array(dtype, shape);
-    result->kind = kind;
-    return result->view;
-  };
+  request.allocate = allocate_as(terms.learns);
 }
 
 /// Off the root, reduce and gather give the input back.
@@ -101,6 +97,14 @@ Started run_once(const std::shared_ptr<Member>& member, const Call& call, const 
 }
 
 }  // namespace
+
+Allocate allocate_as(std::shared_ptr<Array> result) {
+  return [result = std::move(result)](DType dtype, std::span<const std::int64_t> shape, std::uint8_t kind) {
+    *result = new_array(dtype, shape);
+    result->kind = kind;
+    return result->view;
+  };
+}
 
 void copy_elements(const View& from, const View& to) {
   if (from.data() == to.data() || from.count() == 0) return;

@@ -8,6 +8,7 @@
 
 #include <tutti/clock.hpp>
 #include <tutti/error.hpp>
+#include <tutti/messages.hpp>
 #include <tutti/view.hpp>
 
 #include "bindings/array.hpp"
@@ -16,6 +17,10 @@
 
 namespace tutti {
 class Operation;
+struct MessageTerms;
+}  // namespace tutti
+namespace tutti::parallel {
+struct Slabs;
 }
 
 namespace tutti::python {
@@ -53,9 +58,9 @@ void copy_elements(const View& from, const View& to);
 Started start_call(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms);
 /// The same, but spins for a limited time first: if the call ends in it, the result has no operations.
 Started run_within_spin_budget(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms);
-enum class Direction { send, receive };
-Started start_message(const std::shared_ptr<Member>& member, Direction direction, const View& data, int peer,
-                      std::uint32_t tag, Duration timeout, bool differentiated = false);
+Started start_message(const std::shared_ptr<Member>& member, const MessageTerms& message);
+/// What fills the margins along one axis of a mesh.
+void start_exchange(Started& started, const parallel::Slabs& slabs, Duration timeout);
 Started start_sendrecv(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms);
 Started run_sendrecv(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms);  // … likewise
 
@@ -70,8 +75,9 @@ void interrupt(Started& started);
 /// A blocking call from beginning to end. The caller keeps the arrays alive.
 void run_call(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms);
 /// A blocking message likewise.
-void run_member_message(const std::shared_ptr<Member>& member, Direction direction, const View& data, int peer,
-                        std::uint32_t tag, Duration timeout);
+Received run_message(const std::shared_ptr<Member>& member, MessageTerms message);
+/// Makes `result` the array that a message turns out to be.
+Allocate allocate_as(std::shared_ptr<Array> result);
 /// Tells the others that this rank refuses its part of the call, before the core has seen it.
 void decline(const std::shared_ptr<Member>& member, const Call& call, const std::string& reason);
 /// What `prepare` gives; if it refuses the arguments, the others are told.

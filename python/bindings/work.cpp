@@ -28,6 +28,8 @@ PendingWork::PendingWork(Started started, nb::object owners, nb::object result, 
 
 PendingWork::~PendingWork() {
   if (!started_.member || started_.ended()) return;  // moved from, or over
+  const bool receives = started_.operations.size() == 1 && started_.operations[0]->request.verb == Verb::recv;
+  if (receives && started_.member->core().cancel_message(*started_.operations[0])) return;
   leave_behind(std::move(started_), std::move(owners_));
 }
 
@@ -80,8 +82,13 @@ nb::object PendingWork::wait(nb::handle timeout) {
   if (is_finished_) return result_;
   const Turn turn(*turn_);
   if (is_finished_) return result_;
-  if (learns) result_ = nb::cast(std::move(*std::exchange(learns, nullptr)));
-  if (!finish_.is_none()) result_ = finish_(result_);
+  const bool came = !learns || learns->view.present();  // nothing comes from nobody
+  if (learns && came) {
+    learns->source = started_.operations[0]->peer;
+    result_ = nb::cast(std::move(*learns));
+  }
+  learns = nullptr;
+  if (!finish_.is_none() && came) result_ = finish_(result_);
   is_finished_ = true;  // what refuses to finish refuses again
   owners_ = nb::none();
   finish_ = nb::none();
@@ -98,7 +105,20 @@ void PendingWork::give_up() {
   interrupt(started_);
 }
 
-int PendingWork::source() const { return started_.operations.empty() ? -1 : started_.operations[0]->peer; }
+bool PendingWork::cancel() {
+  const bool is_message = started_.operations.size() == 1 && started_.operations[0]->is_message();
+  if (!is_message) {
+    throw InvalidArgument(
+        "cancel: only send, recv, isend and irecv can be cancelled; a collective is under way on all ranks, and one of "
+        "them cannot take it back: group.abort(reason) ends it everywhere, with the group");
+  }
+  const WithoutGil release;
+  return started_.member->core().cancel_message(*started_.operations[0]);
+}
+
+Received PendingWork::received() const {
+  return started_.operations.empty() ? Received{} : started_.operations[0]->received();
+}
 
 std::string_view PendingWork::verb() const {
   return started_.operations.empty() ? std::string_view("sendrecv") : name_of(started_.operations[0]->request.verb);
@@ -136,7 +156,18 @@ void bind_work(nb::module_& m) {
           "The caller leaves this call: its arrays are not touched any more. A message is kept for the next receive, a "
           "collective "
           "that has not ended breaks its group.")
-      .def_prop_ro("source", &PendingWork::source, "After a receive: the rank whose message it was.")
+      .def("cancel", &PendingWork::cancel,
+           "Takes a message back. True: as if it had never been, and wait() raises Aborted. False: it goes on; a send "
+           "that "
+           "its receiver has heard of, and no receive has found, is given back a little later, as wait() tells.")
+      .def_prop_ro(
+          "source", [](const PendingWork& work) { return work.received().source; },
+          "After a receive: the rank whose message it was.")
+      .def_prop_ro(
+          "tag", [](const PendingWork& work) { return work.received().tag; }, "After a receive: the message's tag.")
+      .def_prop_ro(
+          "count", [](const PendingWork& work) { return work.received().count; },
+          "After a receive: how many elements came.")
       .def_prop_ro("verb", &PendingWork::verb)
       .def("__repr__", [](const PendingWork& work) { return fmt::format("<tutti.Work {}>", work.text()); });
 }

@@ -21,7 +21,10 @@ class PendingWork {
   nb::object wait(nb::handle timeout);
   [[nodiscard]] bool test();
   void give_up();
-  [[nodiscard]] int source() const;
+  /// Of a message: see tutti::Work::cancel.
+  [[nodiscard]] bool cancel();
+  /// Of a message that has come.
+  [[nodiscard]] Received received() const;
   [[nodiscard]] std::string_view verb() const;
   /// The call, how far it is, and whom it waits for.
   [[nodiscard]] std::string text() const;

@@ -18,10 +18,11 @@ from . import _group, _torch_compile
 from ._errors import (Aborted, AuthenticationError, Error, InvalidArgument, Mismatch, PeerLost, RendezvousError, Timeout,
                       Unsupported)
 from ._lifecycle import (before_finalize, connector, context, finalize, init, is_initialized, local_rank, rank, size, world)
+from ._messages import Message, nobody
 from ._native import Array, Group, Op, premul
 from ._native import version as __version__
-from ._verbs import (all_gather, all_reduce, all_to_all, barrier, broadcast, exscan, gather, irecv, isend, permute, recv, reduce,
-                     reduce_scatter, scan, scatter, send, sendrecv, verbs)
+from ._verbs import (all_gather, all_reduce, all_to_all, barrier, broadcast, exscan, gather, iprobe, irecv, isend, permute, probe,
+                     recv, reduce, reduce_scatter, scan, scatter, send, sendrecv, verbs)
 from ._works import Work, wait_all, wait_any
 
 # Names that bring more with them than a small program should load: from which module, on first use.
@@ -30,6 +31,8 @@ _LATER = {
     "all_gather_object": "_objects",
     "gather_object": "_objects",
     "scatter_object": "_objects",
+    "send_object": "_tree_messages",
+    "recv_object": "_tree_messages",
     "pmap": "_pmap",
     "prepare": "_prepare",
     "spawn": "_spawn",
@@ -51,12 +54,13 @@ _SUBMODULES = ("torch", "jax", "tensorflow", "model_parallel", "checkpoint", "ze
 _NOT_BY_STAR = {"breakpoint", *_SUBMODULES}
 
 __all__ = [
-    "Aborted", "Array", "AuthenticationError", "Error", "Group", "InvalidArgument", "Mesh", "Mismatch", "Op",
-    "PeerLost", "RendezvousError", "Store", "Timeout", "Unsupported", "Work", "all_gather", "all_gather_object", "all_reduce",
-    "all_to_all", "average", "barrier", "batch_statistics", "batches", "before_finalize", "broadcast", "broadcast_object", "connector",
-    "context", "empty", "exscan", "finalize", "gather", "gather_object", "init", "irecv", "is_initialized", "isend",
-    "local_rank", "permute", "pmap", "premul", "rank", "recv", "reduce", "reduce_scatter", "scan", "scatter",
-    "scatter_object", "seed", "send", "sendrecv", "shard_indices", "size", "spawn", "store", "tie", "verbs", "wait_all",
+    "Aborted", "Array", "AuthenticationError", "Error", "Group", "InvalidArgument", "Mesh", "Message", "Mismatch", "Op",
+    "PeerLost", "RendezvousError", "Store", "Timeout", "Unsupported", "Work", "all_gather", "all_gather_object",
+    "all_reduce", "all_to_all", "average", "barrier", "batch_statistics", "batches", "before_finalize", "broadcast",
+    "broadcast_object", "connector", "context", "empty", "exscan", "finalize", "gather", "gather_object", "init", "iprobe",
+    "irecv", "is_initialized", "isend", "local_rank", "nobody", "permute", "pmap", "premul", "probe", "rank", "recv",
+    "recv_object", "reduce", "reduce_scatter", "scan", "scatter", "scatter_object", "seed", "send", "send_object",
+    "sendrecv", "shard_indices", "size", "spawn", "store", "tie", "verbs", "wait_all",
     "wait_any", "world",
 ]
 
@@ -80,6 +84,7 @@ if TYPE_CHECKING:  # without __getattr__, so that a name that does not exist is 
     from ._statistics import batch_statistics
     from ._store import Store, store
     from ._tie import tie
+    from ._tree_messages import recv_object, send_object
 else:
 
     def __getattr__(name: str) -> Any:

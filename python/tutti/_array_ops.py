@@ -27,6 +27,11 @@ class NumpyOps:
     def slice(self, x: Any, axis: int, begin: int, length: int) -> Any:
         return x[(slice(None),) * (axis % len(x.shape)) + (slice(begin, begin + length),)]
 
+    def concat(self, parts: list, axis: int) -> Any:
+        import numpy as np
+
+        return np.concatenate(parts, axis)
+
     def copy(self, x: Any) -> Any:
         return x.copy()
 
@@ -97,6 +102,11 @@ class TorchOps(NumpyOps):
 
         return custom_vjp(x, forward, backward)
 
+    def concat(self, parts: list, axis: int) -> Any:
+        import torch
+
+        return torch.cat(parts, axis)
+
     def copy(self, x: Any) -> Any:
         return x.clone()
 
@@ -155,6 +165,11 @@ class JaxOps(NumpyOps):
         from .jax.training import custom_vjp
 
         return custom_vjp(x, forward, backward)
+
+    def concat(self, parts: list, axis: int) -> Any:
+        import jax.numpy as jnp
+
+        return jnp.concatenate(parts, axis)
 
     def copy(self, x: Any) -> Any:
         return x + 0 if x.dtype != bool else x
@@ -217,6 +232,9 @@ class TensorflowOps(NumpyOps):
         import tensorflow
 
         return tensorflow
+
+    def concat(self, parts: list, axis: int) -> Any:
+        return self.tf.concat(parts, axis)
 
     def copy(self, x: Any) -> Any:
         return self.tf.identity(x)

@@ -55,6 +55,20 @@ def _scatter_object(self, values=None, root: int = 0, *, async_op: bool = False,
     return scatter_object(values, root, group=self, async_op=async_op, timeout=timeout, allow_pickle=allow_pickle)
 
 
+def _send_object(self, value, dst: int, tag: int = 0, *, async_op: bool = False, timeout=None, allow_pickle: bool = False):
+    """tutti.send_object() in this group."""
+    from ._tree_messages import send_object
+
+    return send_object(value, dst, tag, group=self, async_op=async_op, timeout=timeout, allow_pickle=allow_pickle)
+
+
+def _recv_object(self, src=None, tag=0, *, async_op: bool = False, timeout=None, allow_pickle: bool = False):
+    """tutti.recv_object() in this group."""
+    from ._tree_messages import recv_object
+
+    return recv_object(src, tag, group=self, async_op=async_op, timeout=timeout, allow_pickle=allow_pickle)
+
+
 def _empty(self, shape, dtype="float32", *, like=None):
     """tutti.empty() for this group."""
     from ._empty import empty
@@ -73,14 +87,11 @@ def _unknown(self: Group, name: str) -> Any:
 
 def install() -> None:
     """At the end of `import tutti`."""
-    # isend and irecv of the native Group, which take arrays as they are, stay reachable under their own names; so does
-    # empty, which takes a number of bytes.
-    Group.start_send = Group.isend
-    Group.start_recv = Group.irecv
-    Group.memory = Group.empty
+    Group.memory = Group.empty  # the native Group's, which takes a number of bytes
     for verb in ARRAY_VERBS:
         setattr(Group, verb.__name__, _as_method(verb))
-    for method in (_broadcast_object, _all_gather_object, _gather_object, _scatter_object, _empty):
+    for method in (_broadcast_object, _all_gather_object, _gather_object, _scatter_object, _send_object, _recv_object,
+                   _empty):
         method.__name__ = method.__name__.removeprefix("_")
         method.__qualname__ = f"Group.{method.__name__}"
         setattr(Group, method.__name__, method)

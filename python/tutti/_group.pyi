@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar, overload
 
 from numpy.typing import NDArray
 
+from ._messages import Message
 from ._native import Timeout
 from ._verbs import Reduction
 from ._works import Work
@@ -128,17 +129,17 @@ class GroupVerbs:
     ) -> T | Work[T]: ...
     @overload
     def sendrecv(
-        self, x: T, dst: int | None, src: int | None, tag: int = 0, *,
+        self, x: T, dst: int, src: int, tag: int = 0, *,
         out: T | None = None, async_op: Literal[False] = False, timeout: Timeout = None,
     ) -> T: ...
     @overload
     def sendrecv(
-        self, x: T, dst: int | None, src: int | None, tag: int = 0, *,
+        self, x: T, dst: int, src: int, tag: int = 0, *,
         out: T | None = None, async_op: Literal[True], timeout: Timeout = None,
     ) -> Work[T]: ...
     @overload
     def sendrecv(
-        self, x: T, dst: int | None, src: int | None, tag: int = 0, *,
+        self, x: T, dst: int, src: int, tag: int = 0, *,
         out: T | None = None, async_op: bool, timeout: Timeout = None,
     ) -> T | Work[T]: ...
     @overload
@@ -276,43 +277,69 @@ class GroupVerbs:
     ) -> None | Work[None]: ...
     @overload
     def recv(
-        self, like: T, src: int | None = None, tag: int = 0, *,
-        out: None = None, async_op: Literal[False] = False, timeout: Timeout = None,
+        self, src: int | None = None, tag: int | None = 0, *,
+        like: T, out: None = None, async_op: Literal[False] = False, timeout: Timeout = None,
     ) -> T: ...
     @overload
     def recv(
-        self, like: T, src: int | None = None, tag: int = 0, *,
-        out: None = None, async_op: Literal[True], timeout: Timeout = None,
+        self, src: int | None = None, tag: int | None = 0, *,
+        like: T, out: None = None, async_op: Literal[True], timeout: Timeout = None,
     ) -> Work[T]: ...
     @overload
     def recv(
-        self, like: T, src: int | None = None, tag: int = 0, *,
-        out: None = None, async_op: bool, timeout: Timeout = None,
+        self, src: int | None = None, tag: int | None = 0, *,
+        like: T, out: None = None, async_op: bool, timeout: Timeout = None,
     ) -> T | Work[T]: ...
     @overload
     def recv(
-        self, like: None = None, src: int | None = None, tag: int = 0, *,
-        out: T, async_op: Literal[False] = False, timeout: Timeout = None,
+        self, src: int | None = None, tag: int | None = 0, *,
+        like: None = None, out: T, async_op: Literal[False] = False, timeout: Timeout = None,
     ) -> T: ...
     @overload
     def recv(
-        self, like: None = None, src: int | None = None, tag: int = 0, *,
-        out: T, async_op: Literal[True], timeout: Timeout = None,
+        self, src: int | None = None, tag: int | None = 0, *,
+        like: None = None, out: T, async_op: Literal[True], timeout: Timeout = None,
     ) -> Work[T]: ...
     @overload
     def recv(
-        self, like: None = None, src: int | None = None, tag: int = 0, *,
-        out: T, async_op: bool, timeout: Timeout = None,
+        self, src: int | None = None, tag: int | None = 0, *,
+        like: None = None, out: T, async_op: bool, timeout: Timeout = None,
     ) -> T | Work[T]: ...
+    @overload
+    def recv(
+        self, src: int | None = None, tag: int | None = 0, *,
+        like: None = None, out: None = None, async_op: Literal[False] = False, timeout: Timeout = None,
+    ) -> Any: ...
+    @overload
+    def recv(
+        self, src: int | None = None, tag: int | None = 0, *,
+        like: None = None, out: None = None, async_op: Literal[True], timeout: Timeout = None,
+    ) -> Work[Any]: ...
+    @overload
+    def recv(
+        self, src: int | None = None, tag: int | None = 0, *,
+        like: None = None, out: None = None, async_op: bool, timeout: Timeout = None,
+    ) -> Any: ...
     def isend(self, x: object, dst: int, tag: int = 0, *, timeout: Timeout = None) -> Work[None]: ...
     @overload
     def irecv(
-        self, like: T, src: int | None = None, tag: int = 0, *, out: None = None, timeout: Timeout = None,
+        self, src: int | None = None, tag: int | None = 0, *,
+        like: T, out: None = None, timeout: Timeout = None,
     ) -> Work[T]: ...
     @overload
     def irecv(
-        self, like: None = None, src: int | None = None, tag: int = 0, *, out: T, timeout: Timeout = None,
+        self, src: int | None = None, tag: int | None = 0, *,
+        like: None = None, out: T, timeout: Timeout = None,
     ) -> Work[T]: ...
+    @overload
+    def irecv(
+        self, src: int | None = None, tag: int | None = 0, *,
+        like: None = None, out: None = None, timeout: Timeout = None,
+    ) -> Work[Any]: ...
+    def probe(
+        self, src: int | None = None, tag: int | None = 0, *, timeout: Timeout = None,
+    ) -> Message: ...
+    def iprobe(self, src: int | None = None, tag: int | None = 0) -> Message | None: ...
     @overload
     def broadcast_object(
         self, value: T | None = None, root: int = 0, *,
@@ -373,5 +400,35 @@ class GroupVerbs:
         self, values: Sequence[T] | None = None, root: int = 0, *,
         allow_pickle: bool = False, async_op: bool, timeout: Timeout = None,
     ) -> T | Work[T]: ...
+    @overload
+    def send_object(
+        self, value: object, dst: int, tag: int = 0, *,
+        allow_pickle: bool = False, async_op: Literal[False] = False, timeout: Timeout = None,
+    ) -> None: ...
+    @overload
+    def send_object(
+        self, value: object, dst: int, tag: int = 0, *,
+        allow_pickle: bool = False, async_op: Literal[True], timeout: Timeout = None,
+    ) -> Work[None]: ...
+    @overload
+    def send_object(
+        self, value: object, dst: int, tag: int = 0, *,
+        allow_pickle: bool = False, async_op: bool, timeout: Timeout = None,
+    ) -> None | Work[None]: ...
+    @overload
+    def recv_object(
+        self, src: int | None = None, tag: int | None = 0, *,
+        allow_pickle: bool = False, async_op: Literal[False] = False, timeout: Timeout = None,
+    ) -> Any: ...
+    @overload
+    def recv_object(
+        self, src: int | None = None, tag: int | None = 0, *,
+        allow_pickle: bool = False, async_op: Literal[True], timeout: Timeout = None,
+    ) -> Work[Any]: ...
+    @overload
+    def recv_object(
+        self, src: int | None = None, tag: int | None = 0, *,
+        allow_pickle: bool = False, async_op: bool, timeout: Timeout = None,
+    ) -> Any: ...
 
 def install() -> None: ...

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar, overload
 
 from numpy.typing import NDArray
 
+from ._messages import Message
 from ._native import Group, Op, Timeout
 from ._works import Work
 
@@ -128,17 +129,17 @@ def permute(
 ) -> T | Work[T]: ...
 @overload
 def sendrecv(
-    x: T, dst: int | None, src: int | None, tag: int = 0, *,
+    x: T, dst: int, src: int, tag: int = 0, *,
     out: T | None = None, group: Group | None = None, async_op: Literal[False] = False, timeout: Timeout = None,
 ) -> T: ...
 @overload
 def sendrecv(
-    x: T, dst: int | None, src: int | None, tag: int = 0, *,
+    x: T, dst: int, src: int, tag: int = 0, *,
     out: T | None = None, group: Group | None = None, async_op: Literal[True], timeout: Timeout = None,
 ) -> Work[T]: ...
 @overload
 def sendrecv(
-    x: T, dst: int | None, src: int | None, tag: int = 0, *,
+    x: T, dst: int, src: int, tag: int = 0, *,
     out: T | None = None, group: Group | None = None, async_op: bool, timeout: Timeout = None,
 ) -> T | Work[T]: ...
 @overload
@@ -279,44 +280,70 @@ def send(
 ) -> None | Work[None]: ...
 @overload
 def recv(
-    like: T, src: int | None = None, tag: int = 0, *,
-    out: None = None, group: Group | None = None, async_op: Literal[False] = False, timeout: Timeout = None,
+    src: int | None = None, tag: int | None = 0, *,
+    like: T, out: None = None, group: Group | None = None, async_op: Literal[False] = False, timeout: Timeout = None,
 ) -> T: ...
 @overload
 def recv(
-    like: T, src: int | None = None, tag: int = 0, *,
-    out: None = None, group: Group | None = None, async_op: Literal[True], timeout: Timeout = None,
+    src: int | None = None, tag: int | None = 0, *,
+    like: T, out: None = None, group: Group | None = None, async_op: Literal[True], timeout: Timeout = None,
 ) -> Work[T]: ...
 @overload
 def recv(
-    like: T, src: int | None = None, tag: int = 0, *,
-    out: None = None, group: Group | None = None, async_op: bool, timeout: Timeout = None,
+    src: int | None = None, tag: int | None = 0, *,
+    like: T, out: None = None, group: Group | None = None, async_op: bool, timeout: Timeout = None,
 ) -> T | Work[T]: ...
 @overload
 def recv(
-    like: None = None, src: int | None = None, tag: int = 0, *,
-    out: T, group: Group | None = None, async_op: Literal[False] = False, timeout: Timeout = None,
+    src: int | None = None, tag: int | None = 0, *,
+    like: None = None, out: T, group: Group | None = None, async_op: Literal[False] = False, timeout: Timeout = None,
 ) -> T: ...
 @overload
 def recv(
-    like: None = None, src: int | None = None, tag: int = 0, *,
-    out: T, group: Group | None = None, async_op: Literal[True], timeout: Timeout = None,
+    src: int | None = None, tag: int | None = 0, *,
+    like: None = None, out: T, group: Group | None = None, async_op: Literal[True], timeout: Timeout = None,
 ) -> Work[T]: ...
 @overload
 def recv(
-    like: None = None, src: int | None = None, tag: int = 0, *,
-    out: T, group: Group | None = None, async_op: bool, timeout: Timeout = None,
+    src: int | None = None, tag: int | None = 0, *,
+    like: None = None, out: T, group: Group | None = None, async_op: bool, timeout: Timeout = None,
 ) -> T | Work[T]: ...
+@overload
+def recv(
+    src: int | None = None, tag: int | None = 0, *,
+    like: None = None, out: None = None, group: Group | None = None, async_op: Literal[False] = False, timeout: Timeout = None,
+) -> Any: ...
+@overload
+def recv(
+    src: int | None = None, tag: int | None = 0, *,
+    like: None = None, out: None = None, group: Group | None = None, async_op: Literal[True], timeout: Timeout = None,
+) -> Work[Any]: ...
+@overload
+def recv(
+    src: int | None = None, tag: int | None = 0, *,
+    like: None = None, out: None = None, group: Group | None = None, async_op: bool, timeout: Timeout = None,
+) -> Any: ...
 def isend(
     x: object, dst: int, tag: int = 0, *,
     group: Group | None = None, timeout: Timeout = None,
 ) -> Work[None]: ...
 @overload
 def irecv(
-    like: T, src: int | None = None, tag: int = 0, *, out: None = None, group: Group | None = None, timeout: Timeout = None,
+    src: int | None = None, tag: int | None = 0, *,
+    like: T, out: None = None, group: Group | None = None, timeout: Timeout = None,
 ) -> Work[T]: ...
 @overload
 def irecv(
-    like: None = None, src: int | None = None, tag: int = 0, *, out: T, group: Group | None = None, timeout: Timeout = None,
+    src: int | None = None, tag: int | None = 0, *,
+    like: None = None, out: T, group: Group | None = None, timeout: Timeout = None,
 ) -> Work[T]: ...
+@overload
+def irecv(
+    src: int | None = None, tag: int | None = 0, *,
+    like: None = None, out: None = None, group: Group | None = None, timeout: Timeout = None,
+) -> Work[Any]: ...
+def probe(
+    src: int | None = None, tag: int | None = 0, *, group: Group | None = None, timeout: Timeout = None,
+) -> Message: ...
+def iprobe(src: int | None = None, tag: int | None = 0, *, group: Group | None = None) -> Message | None: ...
 def verbs() -> list[str]: ...

@@ -52,7 +52,8 @@ class Work(abc.ABC, Generic[Result]):
         …                                          # compute meanwhile
         y = work.wait()                            # or: y = await work
 
-    A work that is dropped goes on, keeps its arrays alive and never blocks. ``with work:`` waits at the end of the
+    A work that is dropped goes on, keeps its arrays alive and never blocks; a receive that no message has reached is cancelled.
+    ``with work:`` waits at the end of the
     block. Works of several calls may be waited for together: ``tutti.wait_all``, ``tutti.wait_any``.
     """
 
@@ -74,6 +75,29 @@ class Work(abc.ABC, Generic[Result]):
     @abc.abstractmethod
     def source(self) -> int:
         """After a receive: the rank in the group whose message it was."""
+
+    @property
+    def tag(self) -> int:
+        """After a receive: the tag of the message."""
+        raise InvalidArgument(f"{self.verb}: only messages have a tag")
+
+    @property
+    def count(self) -> int:
+        """After a receive: how many elements came."""
+        raise InvalidArgument(f"{self.verb}: only messages have a count")
+
+    def cancel(self) -> bool:
+        """Takes a message back: one of send, recv, isend or irecv.
+
+        True: as if it had never been asked for; wait() raises Aborted. False: too late, it goes on. A send that its receiver has heard
+        of, and that no receive has found, is given back a little later: wait() tells.
+
+        Raises InvalidArgument for collectives, which one rank cannot take back.
+        """
+        raise InvalidArgument(
+            f"cancel: {self.verb or 'this call'} is under way on several ranks, and one of them cannot take it back;"
+            " group.abort(reason) ends it everywhere, with the group"
+        )
 
     def add_done_callback(self: Self, callback: Callable[[Self], object]) -> None:
         """Calls ``callback(work)`` once the call has ended, well or not, on a thread of the library's; at once, on this
@@ -216,7 +240,7 @@ def wait_any(
 ) -> tuple[int, Result]:
     """Waits until one of several calls has ended; gives its place in `works`, and its result. ::
 
-        works = [tutti.irecv(like, src=rank) for rank in range(1, tutti.size())]
+        works = [tutti.irecv(src=rank) for rank in range(1, tutti.size())]
         while works:
             index, message = tutti.wait_any(works)
             del works[index]

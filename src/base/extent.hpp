@@ -37,8 +37,13 @@ inline bool are_apart(const Extent& a, const Extent& b, std::int64_t distance) {
   return distance + a.end <= b.begin || b.end <= distance + a.begin;
 }
 
+/// Of views whose extents are not apart. Exact, unless finding out takes too long: then they count as sharing memory.
+bool elements_meet(const View& a, const View& b);
+
+/// Whether an element of one is memory of the other: columns of one matrix, side by side, do not overlap.
 inline bool overlap(const View& a, const View& b) {
-  return !are_apart(extent_of(a), extent_of(b), distance_between(a, b));
+  if (are_apart(extent_of(a), extent_of(b), distance_between(a, b))) return false;
+  return (a.is_contiguous() && b.is_contiguous()) || elements_meet(a, b);
 }
 
 /// Whether two elements of the view share memory: overlapping strides, as of a sliding window. Exact.

@@ -14,6 +14,8 @@
 #include <cstdlib>
 #include <functional>
 #include <limits>
+#include <numeric>
+#include <vector>
 
 #include <tutti/error.hpp>
 
@@ -112,7 +114,60 @@ bool meets_itself(std::span<const Axis> axes) {
   return false;
 }
 
+// Whether steps along these axes, from 0 to length − 1 on each, add up to `distance`: from the longest stride to the shortest, and only
+// as far as the shorter ones can make up for. No two strides are the same. True, too, when `looks` are used up.
+bool forward_steps_add_up(std::span<const Axis> axes, std::int64_t distance, int& looks) {
+  if (axes.empty() || distance < 0) return distance == 0;
+  if (--looks < 0) return true;
+  std::int64_t rest = 0, divisor = 0;
+  for (const Axis& axis : axes) divisor = std::gcd(divisor, axis.stride);
+  for (const Axis& axis : axes.subspan(1)) rest += axis.reach();
+  if (distance % divisor != 0) return false;
+  const std::int64_t stride = axes.front().stride;
+  const std::int64_t first = std::max<std::int64_t>(0, (distance - rest + stride - 1) / stride);
+  const std::int64_t last = std::min(distance / stride, axes.front().length - 1);
+  for (std::int64_t step = first; step <= last; ++step) {
+    if (forward_steps_add_up(axes.subspan(1), distance - step * stride, looks)) return true;
+  }
+  return false;
+}
+
+// The axes of a view, in units of `unit_bytes`, and the bytes of an element as one more.
+void add_axes(const View& view, std::int64_t unit_bytes, std::vector<Axis>& axes) {
+  const auto element_bytes = static_cast<std::int64_t>(size_of(view.dtype()));
+  for (std::size_t i = 0; i < view.shape().size(); ++i) {
+    const std::int64_t stride = std::abs(view.strides()[i]) * (element_bytes / unit_bytes);
+    if (view.shape()[i] > 1 && stride > 0) axes.push_back({.length = view.shape()[i], .stride = stride});
+  }
+  if (unit_bytes == 1) axes.push_back({.length = element_bytes, .stride = 1});
+}
+
 }  // namespace
+
+// An element of `a` is reached by steps forwards from the lowest element, one of `b` by steps backwards from the highest: they are the
+// same if the steps of both add up to the distance between the lowest of `a` and the highest of `b`.
+bool elements_meet(const View& a, const View& b) {
+  constexpr int looks_max = 10'000;
+  const auto a_bytes = static_cast<std::int64_t>(size_of(a.dtype())),
+             b_bytes = static_cast<std::int64_t>(size_of(b.dtype()));
+  const Extent of_a = extent_of(a), of_b = extent_of(b);
+  const std::int64_t gap = distance_between(b, a) + of_b.begin - of_a.begin;  // from the lowest byte of a to that of b
+  const std::int64_t unit = a_bytes == b_bytes && gap % a_bytes == 0 ? a_bytes : 1;
+  std::vector<Axis> axes;
+  add_axes(a, unit, axes);
+  add_axes(b, unit, axes);
+  std::ranges::sort(axes, std::greater(), &Axis::stride);
+  std::vector<Axis> merged;
+  for (const Axis& axis : axes) {
+    if (!merged.empty() && merged.back().stride == axis.stride) {
+      merged.back().length += axis.length - 1;
+    } else {
+      merged.push_back(axis);
+    }
+  }
+  int looks = looks_max;
+  return forward_steps_add_up(merged, (gap + of_b.end - of_b.begin - unit) / unit, looks);
+}
 
 bool overlaps_itself(const View& view) {
   if (!view.present() || view.is_contiguous()) return false;

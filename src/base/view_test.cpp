@@ -182,6 +182,56 @@ bool meets_one_twice(const Extents& shape, const Extents& strides) {
   }
 }
 
+// Every element against every other one.
+bool meet_by_trying(const View& a, const View& b) {
+  const auto addresses = [](const View& view) {
+    std::vector<std::uintptr_t> found;
+    for (std::int64_t n = 0; n < view.count(); ++n) {
+      std::int64_t rest = n, offset = 0;
+      for (std::size_t i = view.shape().size(); i-- > 0; rest /= view.shape()[i])
+        offset += rest % view.shape()[i] * view.strides()[i];
+      const auto begin = reinterpret_cast<std::uintptr_t>(view.data()) +
+                         static_cast<std::uintptr_t>(offset * static_cast<std::int64_t>(size_of(view.dtype())));
+      for (std::size_t byte = 0; byte < size_of(view.dtype()); ++byte) found.push_back(begin + byte);
+    }
+    return found;
+  };
+  const auto mine = addresses(a), theirs = addresses(b);
+  return std::ranges::any_of(mine,
+                             [&](std::uintptr_t each) { return std::ranges::find(theirs, each) != theirs.end(); });
+}
+
+TEST(View, overlaps_another_by_elements_not_by_extents) {
+  std::array<float, 64> matrix{};
+  const Extents column{8, 1}, strides{8, 1};
+  const View left(matrix.data(), DType::float32, column, strides),
+      right(matrix.data() + 7, DType::float32, column, strides);
+  EXPECT_FALSE(overlap(left, right));
+  EXPECT_TRUE(overlap(left, left));
+  std::array<std::byte, 4096> ground{};
+  std::uint64_t state = 7;
+  const auto below = [&](std::uint64_t n) {
+    return std::int64_t((state = state * 6364136223846793005u + 1442695040888963407u) >> 33) % std::int64_t(n);
+  };
+  int meeting = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const auto draw = [&] {
+      Extents shape, steps;
+      for (std::int64_t axes = below(4); axes > 0; --axes) {
+        shape.push_back(1 + below(4));
+        steps.push_back(below(15) - 7);
+      }
+      const DType dtype = below(3) == 0 ? DType::int16 : DType::float32;
+      return View(ground.data() + 2048 + (below(40) - 20) * 2, dtype, shape, steps);
+    };
+    const View a = draw(), b = draw();
+    ASSERT_EQ(overlap(a, b), meet_by_trying(a, b)) << "case " << i;
+    meeting += overlap(a, b) ? 1 : 0;
+  }
+  EXPECT_GT(meeting, 500);
+  EXPECT_LT(meeting, 2500);
+}
+
 TEST(View, knows_whether_it_overlaps_itself) {
   std::mt19937 random(4);
   int overlapping = 0;

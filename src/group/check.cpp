@@ -233,13 +233,17 @@ void check_collective(Request& request, int rank, int size, BlockLayout& layout)
 }
 
 void check_message(Verb verb, const View& data, const MessageEnds& ends) {
-  if (!data.present()) refuse(verb, "there is no array");
-  check_dtype(verb, data);
-  if (verb == Verb::recv && data.is_read_only())
-    refuse(verb, "the array to receive into is read-only; pass a writable one");
-  if (verb == Verb::recv && !data.is_contiguous()) check_places(verb, "the array to receive into", data);
-  if (ends.peer == any_source && ends.any_source_allowed) return;
-  check_rank(verb, verb == Verb::send ? "destination" : "source", ends.peer, ends.size);
+  const bool receives = verb == Verb::recv;
+  if (!data.present() && ends.has_data) refuse(verb, "there is no array");
+  if (data.present()) check_dtype(verb, data);
+  if (receives && data.is_read_only()) refuse(verb, "the array to receive into is read-only; pass a writable one");
+  if (receives && !data.is_contiguous()) check_places(verb, "the array to receive into", data);
+  if (ends.tag > tag_max && !ends.is_internal && !(receives && ends.tag == any_tag)) {
+    if (ends.tag == any_tag) refuse(verb, "a message has one tag: any_tag is for receives and probes");
+    refuse(verb, "tag {} is too large; tags are 0 to {}", ends.tag, tag_max);
+  }
+  if (ends.peer == nobody || (ends.peer == any_source && receives)) return;
+  check_rank(verb, receives ? "source" : "destination", ends.peer, ends.size);
 }
 
 }  // namespace tutti

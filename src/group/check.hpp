@@ -13,11 +13,13 @@ namespace tutti {
 /// `layout` is working memory, reused from call to call.
 void check_collective(Request& request, int rank, int size, BlockLayout& layout);
 
-/// Checks a message to or from `peer` (any_source where allowed).
+/// Checks a message to or from `peer` (a receive: or any_source).
 struct MessageEnds {
   int peer = 0;
   int size = 1;
-  bool any_source_allowed = false;
+  std::uint32_t tag = 0;
+  bool has_data = true;      // false: the array is not known before the message is
+  bool is_internal = false;  // of the library's own, whose tags are larger
 };
 void check_message(Verb verb, const View& data, const MessageEnds& ends);
 

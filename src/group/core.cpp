@@ -186,14 +186,43 @@ std::shared_ptr<Operation> GroupCore::start_tracked(CachedCall& shape, const Cal
 std::shared_ptr<Operation> GroupCore::start_message(const Message& message) {
   const auto guard = runtime().lock();
   messages_.check(message);
-  return messages_.launch(message);
+  if (message.peer != nobody) return messages_.launch(message);
+  auto over = std::make_shared<Operation>();  // from nobody, to nobody
+  over->request.verb = message.verb;
+  over->peer = nobody;
+  over->transfer.envelope.tag = any_tag;
+  return over;
 }
 
-std::shared_ptr<Operation> GroupCore::run_message(Entry* entry, const Message& message, int& source) {
+std::shared_ptr<Operation> GroupCore::run_message(Entry* entry, const Message& message, Received& received) {
   using Waiting = GroupMessages::Waiting;
   const auto guard = enter(entry, message.verb, message.hook);
   messages_.check(message);
-  return messages_.try_message(message, source, is_undisturbed() ? Waiting::within_spin_budget : Waiting::not_at_all);
+  received = {};
+  if (message.peer == nobody) [[unlikely]]
+    return nullptr;
+  return messages_.try_message(message, received, is_undisturbed() ? Waiting::within_spin_budget : Waiting::not_at_all);
+}
+
+std::shared_ptr<Operation> GroupCore::look_for_message(const Message& probe) {
+  const auto guard = runtime().lock();
+  messages_.check(probe);
+  if (probe.peer == nobody) return nullptr;
+  runtime().poll();
+  parts_.failure.check_usable();
+  return messages_.look(probe);
+}
+
+void GroupCore::release_message(Operation& probe) {
+  if (runtime().is_forked()) return;
+  const auto guard = runtime().lock();
+  runtime().transport().release(probe.transfer);
+}
+
+bool GroupCore::cancel_message(Operation& operation) {
+  if (runtime().is_forked()) return false;
+  const auto guard = runtime().lock();
+  return messages_.cancel(operation);
 }
 
 // What is sent at once need not wait for what is received. Otherwise both are under way before anyone waits.
@@ -204,11 +233,12 @@ GroupCore::Exchange GroupCore::run_exchange(const Message* sent, const Message* 
     if (message != nullptr) messages_.check(*message);
   }
   Exchange left;
-  int source = 0;
-  if (sent != nullptr) left.sending = messages_.try_message(*sent, source, Waiting::not_at_all);
-  if (received == nullptr) return left;
+  Received unused;
+  if (sent != nullptr && sent->peer != nobody) left.sending = messages_.try_message(*sent, unused, Waiting::not_at_all);
+  if (received == nullptr || received->peer == nobody) return left;
   const bool waits = !left.sending && is_undisturbed();
-  left.receiving = messages_.try_message(*received, source, waits ? Waiting::within_spin_budget : Waiting::not_at_all);
+  left.receiving =
+      messages_.try_message(*received, left.received, waits ? Waiting::within_spin_budget : Waiting::not_at_all);
   return left;
 }
 

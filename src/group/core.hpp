@@ -73,12 +73,19 @@ class GroupCore final : public std::enable_shared_from_this<GroupCore>, private 
   std::shared_ptr<Operation> start(Entry& entry, CachedCall& shape, const CallTerms& terms, Duration timeout);
   using Message = MessageTerms;
   std::shared_ptr<Operation> start_message(const Message& message);
-  /// A blocking one. Null: it is over, as small ones between local peers often are, and `source` is whom it came from. Without an
-  /// entry other threads may be inside, too.
-  std::shared_ptr<Operation> run_message(Entry* entry, const Message& message, int& source);
+  /// A blocking one. Null: it is over, as small ones between local peers often are, and `received` tells what came. Without an entry
+  /// other threads may be inside, too.
+  std::shared_ptr<Operation> run_message(Entry* entry, const Message& message, Received& received);
+  /// A message that has come, reserved; null: there is none now.
+  std::shared_ptr<Operation> look_for_message(const Message& probe);
+  /// The message that a probe has reserved is for others again.
+  void release_message(Operation& probe);
+  /// See Work::cancel. False for one that has ended.
+  bool cancel_message(Operation& operation);
   /// A blocking exchange of two messages, either of which may be missing. What is not over yet goes on.
   struct Exchange {
     std::shared_ptr<Operation> sending, receiving;
+    Received received{};  // if nothing is being received any more
   };
   Exchange run_exchange(const Message* sent, const Message* received);
   void abort(std::string_view reason);

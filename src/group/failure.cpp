@@ -96,9 +96,23 @@ void GroupFailure::interrupt(Operation& operation) {
   running_.end(operation, std::make_exception_ptr(Aborted(fmt::format("{}: {}", state_.names.who(), text))));
 }
 
+void GroupFailure::give_up(Operation& message, std::exception_ptr error) {
+  const bool is_kept = give_message_back(message);
+  if (message.ended()) return;
+  if (!is_kept) {
+    propose_own(0, fmt::format("rank {} has no memory for what was arriving when {} ended", state_.facts.rank,
+                               state_.names.call(message)));
+  }
+  running_.end(message, std::move(error));
+}
+
 // False if the message that was arriving is lost, for want of memory.
 bool GroupFailure::give_message_back(Operation& operation) {
   const Transfer::State state = operation.transfer.state;
+  if (operation.transfer.probes && state == Transfer::State::done) {
+    state_.runtime->transport().release(operation.transfer);
+    return true;
+  }
   const bool may_have_one = state == Transfer::State::pending || state == Transfer::State::done;
   if (operation.request.verb != Verb::recv || !may_have_one || broken_) return true;
   try {

@@ -38,6 +38,8 @@ class GroupFailure {
   /// The caller leaves this call by an exception. When this returns, the call has ended and its memory is not touched any more: a
   /// collective breaks the group; a send is withdrawn; a message that was received, or is arriving, is kept for the next receive.
   void interrupt(Operation& operation);
+  /// A message under way ends with this error, and its memory is not touched any more; otherwise as an interrupted one. The group goes on.
+  void give_up(Operation& message, std::exception_ptr error);
   /// The program no longer waits for any of the calls under way.
   void interrupt_all();
   /// This rank leaves: it has no use for what it would receive.

@@ -38,14 +38,18 @@ Work handed_to_progress_thread(GroupCore& core, std::shared_ptr<Operation> opera
   return Work(std::move(operation));
 }
 
-void wait_for_message(GroupCore& core, const GroupCore::Message& message, int* source = nullptr) {
+Received wait_for_message(GroupCore& core, const GroupCore::Message& message) {
   GroupCore::Entry entry;
-  int peer = message.peer;
-  if (const auto operation = core.run_message(&entry, message, peer)) {
-    wait_for(core, *operation);
-    peer = operation->peer;
-  }
-  if (source != nullptr) *source = peer;
+  Received received;
+  const auto operation = core.run_message(&entry, message, received);
+  if (!operation) return received;
+  wait_for(core, *operation);
+  return operation->received();
+}
+
+MessageTerms probe_for(int from, const MessageOptions& o) {
+  if (from == nobody) throw InvalidArgument("probe: nobody sends nothing; probe a rank of the group, or any_source");
+  return {.verb = Verb::recv, .peer = from, .tag = o.tag, .timeout = o.timeout, .probes = true};
 }
 
 }  // namespace
@@ -193,11 +197,13 @@ void Group::barrier(const CallOptions& o) const {
 void Group::send(View data, int to, const MessageOptions& o) {
   wait_for_message(entered(), {.verb = Verb::send, .data = data, .peer = to, .tag = o.tag, .timeout = o.timeout});
 }
-int Group::recv(View data, int from, const MessageOptions& o) {
-  int source = from;
-  wait_for_message(entered(), {.verb = Verb::recv, .data = data, .peer = from, .tag = o.tag, .timeout = o.timeout},
-                   &source);
-  return source;
+Received Group::recv(View data, int from, const MessageOptions& o) {
+  return wait_for_message(entered(),
+                          {.verb = Verb::recv, .data = data, .peer = from, .tag = o.tag, .timeout = o.timeout});
+}
+Received Group::recv_by(const Allocate& allocate, int from, const MessageOptions& o) {
+  return wait_for_message(
+      entered(), {.verb = Verb::recv, .peer = from, .tag = o.tag, .timeout = o.timeout, .allocate = &allocate});
 }
 Work Group::isend(View data, int to, const MessageOptions& o) {
   return start(Send{.data = data, .to = to, .tag = o.tag, .timeout = o.timeout});
@@ -205,7 +211,7 @@ Work Group::isend(View data, int to, const MessageOptions& o) {
 Work Group::irecv(View data, int from, const MessageOptions& o) {
   return start(Receive{.data = data, .from = from, .tag = o.tag, .timeout = o.timeout});
 }
-void Group::sendrecv(View data, int to, View out, int from, const MessageOptions& o) {
+Received Group::sendrecv(View data, int to, View out, int from, const MessageOptions& o) {
   GroupCore& core = entered();
   GroupCore::Exchange left;
   {
@@ -218,8 +224,26 @@ void Group::sendrecv(View data, int to, View out, int from, const MessageOptions
   // Not entrusted to anyone: this thread waits for both, also if the first goes wrong.
   Work receiving = left.receiving ? Work(std::move(left.receiving)) : Work();
   Work sending = left.sending ? Work(std::move(left.sending)) : Work();
-  if (receiving.valid()) receiving.wait();
+  if (receiving.valid()) {
+    receiving.wait();
+    left.received = receiving.received();
+  }
   if (sending.valid()) sending.wait();
+  return left.received;
+}
+Message Group::probe(int from, const MessageOptions& o) {
+  GroupCore& core = entered();
+  GroupCore::Entry entry;
+  Received received;
+  auto operation = core.run_message(&entry, probe_for(from, o), received);
+  Message message(core_, operation);  // goes back if waiting fails
+  wait_for(core, *operation);
+  return message;
+}
+Message Group::iprobe(int from, const MessageOptions& o) {
+  const GroupCore::Entry entry(entered(), "iprobe");
+  auto operation = core_->look_for_message(probe_for(from, o));
+  return operation ? Message(core_, std::move(operation)) : Message();
 }
 
 Work Group::start(const Send& c) {

@@ -12,11 +12,11 @@
 #include "group/core.hpp"
 #include "group/runtime.hpp"
 #include "kernel/kernel.hpp"
+#include "messages/matching_queue.hpp"
+#include "messages/message_form.hpp"
 
 namespace tutti {
 namespace {
-
-constexpr std::uint32_t message_channel = 1;
 
 std::uint8_t flags_of(const MessageTerms& message) {
   return message.differentiated ? Signature::differentiated : std::uint8_t{0};
@@ -26,10 +26,33 @@ Signature signature_of(const MessageTerms& message) {
   return {.verb = Verb::send, .dtype = message.data.dtype(), .flags = flags_of(message), .count = message.data.count()};
 }
 
+/// Whether the head of a message that came agrees with its length: its count is what the program is told.
+bool is_sound(const Envelope& envelope) {
+  const Signature& sent = envelope.signature;
+  return static_cast<int>(sent.dtype) < dtype_count && sent.count >= 0 &&
+         envelope.bytes == sent.count * static_cast<std::int64_t>(size_of(sent.dtype));
+}
+
+/// Over, and nothing about it is to be looked at more closely.
 bool is_over(const Transfer& transfer, const MessageTerms& message) {
   if (transfer.state != Transfer::State::done) return false;
-  const Signature& sent = transfer.envelope.signature;  // of a send: its own
-  return sent.dtype == message.data.dtype() && sent.count == message.data.count() && sent.flags == flags_of(message);
+  if (message.verb == Verb::send) return true;
+  const Signature& sent = transfer.envelope.signature;
+  return sent.flags == flags_of(message) && is_sound(transfer.envelope) &&
+         (!message.is_exact || sent.count == message.data.count());
+}
+
+/// The first elements of an array of any strides, from packed ones.
+void unpack_first(const std::byte* packed, const View& to, std::int64_t count) {
+  if (count == to.count()) return kernel::unpack(packed, to);
+  if (count == 0) return;
+  const std::int64_t row = to.count() / to.shape()[0];
+  const std::int64_t whole = count / row;
+  if (whole > 0) kernel::unpack(packed, to.slice(0, 0, whole));
+  if (count == whole * row) return;
+  const View next = to.slice(0, whole, 1);  // an array of one axis less
+  unpack_first(packed + whole * row * static_cast<std::int64_t>(size_of(to.dtype())),
+               View(next.data(), to.dtype(), to.shape().subspan(1), to.strides().subspan(1)), count - whole * row);
 }
 
 /// A message under way.
@@ -49,7 +72,15 @@ struct Passing {
 void GroupMessages::check(const MessageTerms& message) const {
   failure_.check_usable();
   check_message(message.verb, message.data,
-                {.peer = message.peer, .size = facts_.size, .any_source_allowed = message.verb == Verb::recv});
+                {.peer = message.peer,
+                 .size = facts_.size,
+                 .tag = message.tag,
+                 .has_data = message.allocate == nullptr && !message.probes,
+                 .is_internal = message.is_internal});
+  if (message.found != nullptr && message.found->transfer.state != Transfer::State::done) {
+    throw Aborted(fmt::format("rank {} of {}: the message that probe() found can no longer be received: {}",
+                              facts_.rank, facts_.size, message.found->transfer.error));
+  }
   if (message.data.device().kind != Device::Kind::cpu) {
     throw Unsupported(
         fmt::format("{}: the array is not in the CPU's memory; copy it there first", name_of(message.verb)));
@@ -62,6 +93,8 @@ void GroupMessages::write_down(Operation& operation, const MessageTerms& message
   operation.request.signature = signature_of(message);
   operation.peer = message.peer;
   operation.from_anyone = message.peer == any_source;
+  operation.takes_any = message.allocate != nullptr || message.probes;
+  operation.is_exact = message.is_exact;
   operation.transport = &runtime_->transport();
 }
 
@@ -73,8 +106,8 @@ std::shared_ptr<Operation> GroupMessages::launch(const MessageTerms& message) {
     memory = operation->packed.reserve(static_cast<std::size_t>(message.data.bytes()));
     if (message.verb == Verb::send) kernel::pack(message.data, memory);
   }
-  address(operation->transfer, message, memory);
-  hand_over(operation->transfer, message.verb);
+  address(*operation, message, memory);
+  hand_over(operation->transfer, message);
   return follow(std::move(operation), message.timeout);
 }
 
@@ -89,35 +122,49 @@ std::shared_ptr<Operation> GroupMessages::follow(std::shared_ptr<Operation> oper
   return operation;
 }
 
-void GroupMessages::address(Transfer& transfer, const MessageTerms& message, std::byte* memory) const {
+void GroupMessages::address(Operation& operation, const MessageTerms& message, std::byte* memory) const {
+  Transfer& transfer = operation.transfer;
   const std::int64_t count = message.data.count();
   transfer.envelope = {.group = facts_.id,
                        .epoch = facts_.epoch,
                        .tag = message.tag,
-                       .channel = message_channel,
+                       .channel = message.is_internal ? messages::internal_channel : messages::point_to_point_channel,
                        .signature = signature_of(message),
                        .bytes = count * static_cast<std::int64_t>(size_of(message.data.dtype()))};
   transfer.peer = message.peer == any_source ? any_peer : facts_.world_of[static_cast<std::size_t>(message.peer)];
-  const bool is_send = message.verb == Verb::send;
-  transfer.from = is_send ? memory : nullptr;
-  transfer.to = is_send ? nullptr : memory;
+  transfer.shape = &operation.lengths;
+  transfer.room = nullptr;
+  transfer.probes = message.probes;
+  if (message.verb == Verb::send) {
+    messages::write_form(transfer.envelope, message.data.shape(), message.kind, operation.lengths);
+    transfer.from = memory;
+    return;
+  }
+  transfer.to = memory;
+  if (message.allocate == nullptr) return;
+  operation.request.allocate = *message.allocate;
+  transfer.room = &operation.room();
 }
 
-void GroupMessages::hand_over(Transfer& transfer, Verb verb) {
-  verb == Verb::send ? runtime_->transport().send(transfer) : runtime_->transport().recv(transfer);
+void GroupMessages::hand_over(Transfer& transfer, const MessageTerms& message) {
+  Transport& transport = runtime_->transport();
+  if (message.found != nullptr) return transport.accept(message.found->transfer, transfer);
+  message.verb == Verb::send ? transport.send(transfer) : transport.recv(transfer);
 }
 
 // The transport keeps messages in order, tracked or not.
-std::shared_ptr<Operation> GroupMessages::try_message(const MessageTerms& message, int& source, Waiting waiting) {
-  if (!all_are_local_ || running_.is_stopped() || !message.data.is_contiguous()) return launch(message);
+std::shared_ptr<Operation> GroupMessages::try_message(const MessageTerms& message, Received& received,
+                                                      Waiting waiting) {
+  if (!all_are_local_ || running_.is_stopped() || !message.data.is_contiguous() || message.probes)
+    return launch(message);
   if (!message_) message_ = running_.take();
   Transfer& transfer = message_->transfer;
-  address(transfer, message, static_cast<std::byte*>(message.data.data()));
+  address(*message_, message, static_cast<std::byte*>(message.data.data()));
   const bool oversubscribed = runtime_->parts().oversubscribed;
   const bool waits = waiting == Waiting::within_spin_budget;
-  if (message.verb == Verb::send || !waits ||
+  if (message.verb == Verb::send || !waits || message.found != nullptr ||
       !runtime_->transport().try_recv(transfer, oversubscribed ? 1 : waiting::spins_at_once)) {
-    hand_over(transfer, message.verb);
+    hand_over(transfer, message);
     if (transfer.state == Transfer::State::pending && waits) {
       Passing passing{runtime_->transport(), transfer, oversubscribed ? 1 : waiting::spins_for_a_message};
       static_cast<void>(waiting::poll_within_budget(
@@ -125,7 +172,10 @@ std::shared_ptr<Operation> GroupMessages::try_message(const MessageTerms& messag
     }
   }
   if (is_over(transfer, message)) [[likely]] {
-    source = message.peer == any_source ? facts_.rank_of(transfer.peer) : message.peer;
+    received = {.source = message.peer >= 0 ? message.peer : facts_.rank_of(transfer.peer),
+                .tag = transfer.envelope.tag,
+                .count = transfer.envelope.signature.count};
+    if (message.allocate != nullptr) message_->request.allocate = nullptr;
     return nullptr;
   }
   auto operation = std::exchange(message_, nullptr);
@@ -146,11 +196,8 @@ void GroupMessages::advance(Operation& operation) {
   Transfer& transfer = operation.transfer;
   if (transfer.state == Transfer::State::pending || !operation.failing.empty()) return;
   if (transfer.state == Transfer::State::failed) {
-    const bool is_receive = operation.request.verb == Verb::recv;
-    return running_.mark_failing(
-        operation, {.reason = transfer.error,
-                    .world_peer = transfer.peer,
-                    .does_not_fit = is_receive && transfer.envelope.bytes != operation.request.output.bytes()});
+    if (transfer.refusal != Transfer::Refusal::none) return refuse_received(operation);
+    return running_.mark_failing(operation, {.reason = transfer.error, .world_peer = transfer.peer});
   }
   if (operation.request.verb == Verb::recv) {
     finish_receive(operation);
@@ -159,18 +206,50 @@ void GroupMessages::advance(Operation& operation) {
   }
 }
 
+void GroupMessages::fail_message(Operation& operation, std::string_view why) {
+  running_.end(operation, std::make_exception_ptr(Mismatch(fmt::format("rank {} of {}: {}: {}", facts_.rank,
+                                                                       facts_.size, names_.call(operation), why))));
+}
+
+// A message that its receive does not take is gone, and nothing else: the group goes on.
+void GroupMessages::refuse_received(Operation& operation) {
+  const Transfer& transfer = operation.transfer;
+  const Signature& sent = transfer.envelope.signature;
+  const std::string what = fmt::format("{} × {}", name_of(sent.dtype), sent.count);
+  using Refusal = Transfer::Refusal;
+  if (transfer.refusal == Refusal::asked_back || transfer.refusal == Refusal::taken_back) {
+    const std::string why = transfer.error.empty() ? "it was cancelled" : transfer.error;
+    return running_.end(
+        operation, std::make_exception_ptr(Aborted(
+                       fmt::format("rank {} of {}: {}: {}", facts_.rank, facts_.size, names_.call(operation), why))));
+  }
+  operation.peer = facts_.rank_of(transfer.peer);
+  switch (transfer.refusal) {
+    case Refusal::too_long:
+      return fail_message(operation,
+                          fmt::format("rank {} sent {} with tag {}, for which there is too little room; make "
+                                      "room for it, or receive without an array to get one as it was sent",
+                                      operation.peer, what, transfer.envelope.tag));
+    case Refusal::other_dtype:
+      return fail_message(operation,
+                          fmt::format("rank {} sent {} with tag {}; receive into an array of {}, or without an array "
+                                      "to get one as it was sent",
+                                      operation.peer, what, transfer.envelope.tag, name_of(sent.dtype)));
+    default:
+      return fail_message(operation, fmt::format("rank {} sent {} with tag {}, which could not be taken: {}",
+                                                 operation.peer, what, transfer.envelope.tag, transfer.error));
+  }
+}
+
 void GroupMessages::finish_receive(Operation& operation) {
   const Transfer& transfer = operation.transfer;
   operation.peer = facts_.rank_of(transfer.peer);
   const Signature &sent = transfer.envelope.signature, &expected = operation.request.signature;
-  if (sent.dtype != expected.dtype || sent.count != expected.count) {
-    failure_.propose({.kind = control::Cause::Kind::mismatch,
-                      .culprits = {},
-                      .sequence = 0,
-                      .text = fmt::format("rank {} sent {} × {} with tag {}, but rank {} receives {} × {}",
-                                          operation.peer, name_of(sent.dtype), sent.count, transfer.envelope.tag,
-                                          facts_.rank, name_of(expected.dtype), expected.count)});
-    return;
+  if (transfer.probes) return running_.end(operation, nullptr);
+  if (!is_sound(transfer.envelope) || (operation.is_exact && sent.count != expected.count)) {
+    return fail_message(operation, fmt::format("rank {} sent {} × {} with tag {} ({} bytes), but {} × {} has to come",
+                                               operation.peer, name_of(sent.dtype), sent.count, transfer.envelope.tag,
+                                               transfer.envelope.bytes, name_of(expected.dtype), expected.count));
   }
   if (sent.flags != expected.flags) {
     const bool sender_is = (sent.flags & Signature::differentiated) != 0;
@@ -185,8 +264,27 @@ void GroupMessages::finish_receive(Operation& operation) {
     return;
   }
   const View& data = operation.request.output;
-  if (!data.is_contiguous()) kernel::unpack(operation.packed.data(), data);
+  if (!operation.takes_any && !data.is_contiguous()) unpack_first(operation.packed.data(), data, sent.count);
   running_.end(operation, nullptr);
+}
+
+std::shared_ptr<Operation> GroupMessages::look(const MessageTerms& probe) {
+  auto operation = running_.take();
+  write_down(*operation, probe);
+  address(*operation, probe, nullptr);
+  if (!runtime_->transport().reserve(operation->transfer)) return nullptr;
+  operation->peer = facts_.rank_of(operation->transfer.peer);
+  operation->end(nullptr);
+  return operation;
+}
+
+bool GroupMessages::cancel(Operation& operation) {
+  if (operation.ended() || operation.transport == nullptr || running_.is_stopped()) return false;
+  if (!operation.transport->withdraw(operation.transfer)) return false;
+  running_.end(operation,
+               std::make_exception_ptr(Aborted(fmt::format("rank {} of {}: {}: it was cancelled", facts_.rank,
+                                                           facts_.size, names_.call(operation)))));
+  return true;
 }
 
 }  // namespace tutti

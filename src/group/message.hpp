@@ -16,12 +16,18 @@ namespace tutti {
 /// A message as the caller asked for it.
 struct MessageTerms {
   Verb verb = Verb::send;
-  View data;
+  View data{};
   int peer = 0;
   std::uint32_t tag = 0;
   Duration timeout{};
-  bool differentiated = false;   // both ends have to say the same
-  BlockingHook* hook = nullptr;  // of one that blocks
+  bool differentiated = false;         // both ends have to say the same
+  bool is_exact = false;               // receive: it must be filled
+  bool is_internal = false;            // of the library's own: out of reach of the program's receives
+  bool probes = false;                 // receive: finds a message, and reserves it
+  std::uint8_t kind = 0;               // send: whose array it is
+  const Allocate* allocate = nullptr;  // receive: in place of `data`, where the array is not known before
+  Operation* found = nullptr;          // receive: the message that this probe has found
+  BlockingHook* hook = nullptr;        // of one that blocks
 };
 
 class GroupMessages {
@@ -30,6 +36,7 @@ class GroupMessages {
   GroupMessages(GroupCore& group, GroupParts& parts)
       : group_(group),
         facts_(parts.state.facts),
+        names_(parts.state.names),
         runtime_(parts.state.runtime.get()),
         running_(parts.running),
         failure_(parts.failure) {}
@@ -37,9 +44,13 @@ class GroupMessages {
   /// Throws what is wrong with the message, as far as this rank can know.
   void check(const MessageTerms& message) const;
   std::shared_ptr<Operation> launch(const MessageTerms& message);
-  /// A blocking one. Null: it is over, as small ones between local peers often are, and `source` is whom it came from.
+  /// A blocking one. Null: it is over, as small ones between local peers often are, and `received` tells what came.
   enum class Waiting : std::uint8_t { not_at_all, within_spin_budget };
-  std::shared_ptr<Operation> try_message(const MessageTerms& message, int& source, Waiting waiting);
+  std::shared_ptr<Operation> try_message(const MessageTerms& message, Received& received, Waiting waiting);
+  /// A message that has come, reserved for the operation; null: there is none.
+  std::shared_ptr<Operation> look(const MessageTerms& probe);
+  /// Takes a message back; see Work::cancel.
+  bool cancel(Operation& operation);
   /// Ends the operations whose transfers are over.
   void advance();
   /// All members are local peers: a message may be over before anyone need wait.
@@ -48,13 +59,16 @@ class GroupMessages {
  private:
   std::shared_ptr<Operation> follow(std::shared_ptr<Operation> operation, Duration timeout);
   void write_down(Operation& operation, const MessageTerms& message) const;
-  void address(Transfer& transfer, const MessageTerms& message, std::byte* memory) const;
-  void hand_over(Transfer& transfer, Verb verb);
+  void address(Operation& operation, const MessageTerms& message, std::byte* memory) const;
+  void hand_over(Transfer& transfer, const MessageTerms& message);
   void advance(Operation& operation);
   void finish_receive(Operation& operation);
+  void refuse_received(Operation& operation);
+  void fail_message(Operation& operation, std::string_view why);
 
   GroupCore& group_;
   const GroupFacts& facts_;
+  const GroupNames& names_;
   Runtime* runtime_;
   RunningOperations& running_;
   GroupFailure& failure_;

@@ -29,8 +29,12 @@ std::string GroupNames::call(const Operation& operation) const {
   if (!operation.is_message()) return describe(signature);
   const bool is_send = operation.request.verb == Verb::send;
   const std::string peer = operation.from_anyone ? "any rank" : fmt::format("rank {}", operation.peer);
-  return fmt::format("{} ({} × {}, tag {}) {} {} in {}", name_of(operation.request.verb), name_of(signature.dtype),
-                     signature.count, operation.transfer.envelope.tag, is_send ? "to" : "from", peer, group());
+  const std::uint32_t tag = operation.transfer.envelope.tag;
+  const std::string array =
+      operation.takes_any ? "any array" : fmt::format("{} × {}", name_of(signature.dtype), signature.count);
+  return fmt::format("{} ({}, {}) {} {} in {}", operation.transfer.probes ? "probe" : name_of(operation.request.verb),
+                     array, tag == any_tag ? "any tag" : fmt::format("tag {}", tag), is_send ? "to" : "from", peer,
+                     group());
 }
 
 }  // namespace tutti

@@ -6,11 +6,25 @@
 
 #include <utility>
 
+#include <tutti/error.hpp>
+
 #include "group/core.hpp"
+#include "messages/message_form.hpp"
 
 namespace tutti {
 
 void Operation::is_over(Transfer&) { group->parts().running.messages().note_news(*this); }
+
+std::byte* Operation::room_for(Transfer& receive) {
+  const Envelope& envelope = receive.envelope;
+  const MessageShape array = messages::shape_in(envelope, lengths);
+  const View view =
+      request.allocate(envelope.signature.dtype, std::span(array.lengths).first(static_cast<std::size_t>(array.axes)),
+                       messages::kind_in(envelope));
+  if (!view.is_contiguous() || view.bytes() != envelope.bytes)
+    throw InvalidArgument("the memory that was allocated for the message does not fit it");
+  return static_cast<std::byte*>(view.data());
+}
 
 void Operation::rethrow() const {
   if (error_) std::rethrow_exception(error_);
@@ -68,7 +82,10 @@ void Operation::reset() {
   probe_count = 0;
   site.clear();
   peer = -1;
+  takes_any = is_exact = false;
   transfer.state = Transfer::State::idle;
+  transfer.refusal = Transfer::Refusal::none;
+  transfer.probes = false;
   transfer.error.clear();
   ended_.store(false, std::memory_order_release);
 }

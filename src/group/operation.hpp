@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <tutti/backend.hpp>
+#include <tutti/messages.hpp>
 #include <tutti/transport.hpp>
 
 #include "base/log.hpp"
@@ -24,7 +25,7 @@ namespace tutti {
 
 class GroupCore;
 
-class Operation final : public std::enable_shared_from_this<Operation>, private TransferWatcher {
+class Operation final : public std::enable_shared_from_this<Operation>, private TransferWatcher, private TransferRoom {
  public:
   Operation() = default;
   Operation(const Operation&) = delete;
@@ -51,6 +52,12 @@ class Operation final : public std::enable_shared_from_this<Operation>, private 
   void reset();
   /// A message that was handed to the transport and is not over: its group hears when it is.
   void watch_transfer() { transfer.watcher = this; }
+  /// Memory for a receive that learns its size comes from the request's `allocate`.
+  [[nodiscard]] TransferRoom& room() { return *this; }
+  /// Of a message that has come.
+  [[nodiscard]] Received received() const {
+    return {.source = peer, .tag = transfer.envelope.tag, .count = transfer.envelope.signature.count};
+  }
 
   std::shared_ptr<GroupCore>
       group;  // let go of by the thread that waits for the operation, so that no other one destroys it
@@ -63,6 +70,9 @@ class Operation final : public std::enable_shared_from_this<Operation>, private 
   Transfer transfer;
   int peer = -1;                // messages: rank in the group, any_source until it is known
   bool from_anyone = false;     // messages: a receive that names no peer
+  bool takes_any = false;       // messages: a receive or probe of an array that is not known before
+  bool is_exact = false;        // messages: a receive that must be filled
+  MessageShape lengths;         // messages: what the envelope has no room for
   AlignedBuffer packed;         // messages: elements of a strided array
   std::size_t place = 0;        // messages: in the group's set
   bool waits_for_turn = false;  // an earlier operation works on overlapping memory, or too many are before it
@@ -79,6 +89,7 @@ class Operation final : public std::enable_shared_from_this<Operation>, private 
 
  private:
   void is_over(Transfer& transfer) override;
+  std::byte* room_for(Transfer& receive) override;
 
   std::atomic<bool> ended_{true};
   std::exception_ptr error_;

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include <tutti/error.hpp>
+
 #include "base/environment.hpp"
 #include "group/runtime.hpp"
 
@@ -70,7 +72,7 @@ void StallWatch::look_at_all(TimePoint now) {
   for (auto place = collectives.first(); place < collectives.end(); ++place) {
     if (!is_well(*collectives.at(place))) return;
   }
-  for (const auto& message : running_.messages().all()) {
+  for (const auto& message : std::vector(running_.messages().all())) {  // some end here
     if (!is_well(*message)) return;
   }
   running_.set_earliest_deadline(earliest);
@@ -273,17 +275,22 @@ std::string StallWatch::report(const Operation& operation, TimePoint now, std::s
 }
 
 void StallWatch::time_out(Operation& operation, TimePoint now) {
+  const std::string text =
+      report(operation, now, fmt::format("timed out after {}", format_duration(operation.timeout)));
+  if (operation.is_message()) {
+    const std::string what = fmt::format("{}: {}", state_.names.who(), text);
+    return failure_.give_up(operation, std::make_exception_ptr(Timeout(what)));
+  }
   const Progress where = progress_of(what_holds_up(operation));
   std::vector<int> culprits;
   for (const int rank :
        state_.stalls.ends({state_.facts.rank, where.waiting_for, stall_key(operation)}, now, answer_stale)) {
     culprits.push_back(state_.world_rank(rank));
   }
-  failure_.propose(
-      {.kind = control::Cause::Kind::timeout,
-       .culprits = culprits,
-       .sequence = operation.request.signature.sequence,
-       .text = report(operation, now, fmt::format("timed out after {}", format_duration(operation.timeout)))});
+  failure_.propose({.kind = control::Cause::Kind::timeout,
+                    .culprits = culprits,
+                    .sequence = operation.request.signature.sequence,
+                    .text = text});
 }
 
 // A transfer failed. Where a link broke, its peer is accused by now, and the control network decides which of the two is lost. Otherwise the
@@ -319,10 +326,12 @@ bool StallWatch::report_failing(Operation& operation, TimePoint now) {
     failure_.propose({.kind = control::Cause::Kind::mismatch, .culprits = {}, .sequence = sequence, .text = text});
   } else if (runtime.directory().is_unreachable(peer)) {
     failure_.propose({.kind = control::Cause::Kind::lost, .culprits = {peer}, .sequence = sequence, .text = text});
-  } else {  // the peer is well: it failed here
+  } else if (operation.is_message()) {  // the peer is well: it failed here, and nothing else did
+    running_.end(operation, std::make_exception_ptr(Aborted(fmt::format("{}: {}", state_.names.who(), text))));
+  } else {
     failure_.propose_own(sequence, text);
   }
-  return failure_.is_certain();
+  return failure_.is_certain() || operation.ended();
 }
 
 bool StallWatch::is_known_to_live(Operation& failing, TimePoint now) {

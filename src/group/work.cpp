@@ -37,6 +37,7 @@ Work& Work::operator=(Work&& other) noexcept {
 Work::~Work() {
   if (operation_ && operation_->group && operation_->group->runtime().is_forked()) return;  // it is the parent's
   if (!operation_) return;
+  if (operation_->group && operation_->request.verb == Verb::recv) operation_->group->cancel_message(*operation_);
   try {
     drive(*operation_, TimePoint::max());  // ends by the call's own deadline
   } catch (const InvalidArgument&) {       // a callback has forked, and this is the child
@@ -87,6 +88,17 @@ void Work::then(std::function<void(std::exception_ptr)> callback) {
   callback(operation_->error());
 }
 
+bool Work::cancel() {
+  if (!operation_) throw InvalidArgument("cancel() on an empty Work: nothing was started");
+  if (!operation_->is_message()) {
+    throw InvalidArgument(
+        "cancel() is for messages: a collective is under way on all ranks, and one of them cannot take it back; "
+        "Group::abort() ends it everywhere, with the group");
+  }
+  return operation_->group && operation_->group->cancel_message(*operation_);
+}
+
+Received Work::received() const { return operation_ ? operation_->received() : Received{}; }
 /// Works of one process, which one runtime makes progress for.
 class WorkList {
  public:

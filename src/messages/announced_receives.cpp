@@ -14,7 +14,7 @@ bool AnnouncedReceives::begin(Peer& peer, Transfer& receive, const Announcement&
   const RemoteKey& key = announcement.key;
   if (bytes == 0) {
     finish(receive);
-    reply_fin(peer, announcement.message);
+    setup_.sender.reply_fin(peer, announcement.message);
     return true;
   }
   if (key.size > 0 && !peer.link->is_exposed(peer.rank, key, bytes)) return false;
@@ -69,7 +69,7 @@ bool AnnouncedReceives::step(Inbound& inbound, std::int64_t bytes_max, std::int6
     case GetStatus::complete:
       remove(inbound);
       finish(receive);
-      reply_fin(peer, message);
+      setup_.sender.reply_fin(peer, message);
       return false;
     case GetStatus::withdrawn: withdrawn(inbound); return false;
     case GetStatus::not_permitted:  // it was permitted once; the message comes from its beginning, the other way
@@ -81,7 +81,7 @@ bool AnnouncedReceives::step(Inbound& inbound, std::int64_t bytes_max, std::int6
       fail(receive, fmt::format("rank {}: the message of rank {} cannot be read from its memory; was the array freed "
                                 "before its send had ended?",
                                 setup_.rank, peer.rank));
-      reply_fin(peer, message);
+      setup_.sender.reply_fin(peer, message);
       return false;
     case GetStatus::peer_gone:  // why, is for the network to say
       std::erase(getting_, inbound.number);
@@ -117,16 +117,18 @@ void AnnouncedReceives::cancelled(Peer& peer, std::uint64_t message) {
 void AnnouncedReceives::withdrawn(Inbound& inbound) {
   Transfer& receive = *inbound.receive;
   const int peer = inbound.get.peer, asked = inbound.asked;
-  const bool is_rest = inbound.is_rest;
   remove(inbound);
-  if (is_rest) return fail(receive, taken_back(peer));
+  if (asked == this_message) {
+    receive.refusal = Transfer::Refusal::taken_back;
+    return fail(receive, taken_back(peer));
+  }
   setup_.user.withdrawn(receive, asked);
 }
 
 // Fragments that are still to come find nothing.
 void AnnouncedReceives::cancel(Transfer& receive) {
   Inbound& inbound = object_of<Inbound>(receive);
-  reply_fin(peer_of(inbound), inbound.message);
+  setup_.sender.reply_fin(peer_of(inbound), inbound.message);
   remove(inbound);
 }
 
@@ -134,7 +136,7 @@ void AnnouncedReceives::redirect(const Transfer& receive, Transfer& rest) {
   Inbound& inbound = object_of<Inbound>(receive);
   if (inbound.way == Inbound::Way::get) peer_of(inbound).link->cancel_get(inbound.get);
   inbound.receive = &rest;
-  inbound.is_rest = true;
+  inbound.asked = this_message;
   inbound.get.to = rest.to;
 }
 
@@ -172,10 +174,6 @@ void AnnouncedReceives::fragment_came(std::uint64_t number, std::int64_t bytes) 
   Transfer& receive = *inbound->receive;
   remove(*inbound);
   finish(receive);
-}
-
-void AnnouncedReceives::reply_fin(Peer& peer, std::uint64_t message) {
-  setup_.sender.reply(peer, {.type = FrameType::fin, .numbers = {.first = message}});
 }
 
 std::string AnnouncedReceives::taken_back(int peer) const {

@@ -20,10 +20,14 @@ struct Announcement {
   int peer = -1;
   std::uint64_t message = 0;  // the sender's number
   RemoteKey key{};
+  bool is_asked_back = false;  // while a probe had found it
 };
 
+// Instead of the peer that a receive was posted for: this message, and no other one.
+inline constexpr int this_message = -2;
+
 // A message that its sender has withdrawn was never sent: the receive that had matched it waits for another one. `asked` is the peer
-// that the receive was posted for.
+// that the receive was posted for, not this_message.
 class WithdrawnMessages {
  public:
   virtual void withdrawn(Transfer& receive, int asked) = 0;
@@ -43,7 +47,7 @@ class AnnouncedReceives {
   };
   explicit AnnouncedReceives(const Setup& setup) : setup_(setup) {}
 
-  // False if the message is not there any more. `asked`: the peer that the receive was posted for.
+  // False if the message is not there any more. `asked`: the peer that the receive was posted for, or this_message.
   [[nodiscard]] bool begin(Peer& peer, Transfer& receive, const Announcement& announcement, int asked);
   void cancel(Transfer& receive);
   // The bytes that are still to come go to `rest`.
@@ -75,7 +79,6 @@ class AnnouncedReceives {
     std::uint64_t number = 0;
     std::uint64_t message = 0;  // the sender's number
     int asked = any_peer;
-    bool is_rest = false;            // of a message that was given back: no receive can be posted again
     std::int64_t missing_bytes = 0;  // Way::fragments
     RemoteGet get{};                 // its peer and size hold for every way
   };
@@ -87,7 +90,6 @@ class AnnouncedReceives {
   [[nodiscard]] bool step(Inbound& inbound, std::int64_t bytes_max, std::int64_t& moved_bytes);
   void withdrawn(Inbound& inbound);
   void remove(Inbound& inbound);
-  void reply_fin(Peer& peer, std::uint64_t message);
 
   Setup setup_;
   HandleTable<Inbound> inbound_;

@@ -17,6 +17,10 @@ class ForwardingTransport : public Transport {
   void send(Transfer& transfer) override { endpoint_.send(transfer); }
   void recv(Transfer& transfer) override { endpoint_.recv(transfer); }
   void cancel(Transfer& transfer) override { endpoint_.cancel(transfer); }
+  bool withdraw(Transfer& transfer) override { return endpoint_.withdraw(transfer); }
+  bool reserve(Transfer& probe) override { return endpoint_.reserve(probe); }
+  void accept(Transfer& probe, Transfer& receive) override { endpoint_.accept(probe, receive); }
+  void release(Transfer& probe) override { endpoint_.release(probe); }
   void give_back(Transfer& receive) override { endpoint_.give_back(receive); }
   void forget(std::uint64_t group, std::uint64_t up_to) override { endpoint_.forget(group, up_to); }
   void post(int peer, std::span<const std::byte> message) override { endpoint_.post(peer, message); }

@@ -1,12 +1,14 @@
 // frames.hpp: the frames of the message protocol, and what their heads say.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   sender → receiver   brief, full (a whole message) · rts (message, remote key) · fragment (receive, offset) · cancel (message)
-//   receiver → sender   cts (message, receive) · fin (message) · credit (bytes)
+//   sender → receiver   brief, full (a whole message) · rts (message, remote key) · fragment (receive, offset) · cancel (message) ·
+//                       shape (of messages with many axes that follow) · ask_back (message)
+//   receiver → sender   cts (message, receive) · fin (message) · credit (bytes) · given_back (message)
 //
 // A message of up to the eager limit travels at once, as long as the credit lasts. A longer one is announced (rts). Its receiver
 // reads it from the sender's memory and says fin, where the link can do that; otherwise it asks for the bytes (cts), which come in
-// fragments. A message that the receiver does not want is answered by fin alone. cancel takes an announced message back.
+// fragments. A message that the receiver does not want is answered by fin alone. cancel takes an announced message back, whatever the
+// receiver has done with it; ask_back only if no receive has found it, which given_back confirms.
 #pragma once
 
 #include <bit>
@@ -22,14 +24,17 @@
 namespace tutti::messages {
 
 enum class FrameType : std::uint8_t {
-  brief = 1,     // BriefHead, payload
-  full = 2,      // Envelope, payload
-  rts = 3,       // RtsHead, remote key
-  cts = 4,       // Numbers: the sender's number of the message, the receiver's number of the receive
-  fragment = 5,  // Numbers: the receiver's number, offset; payload
-  cancel = 6,    // Numbers: the sender's number
-  fin = 7,       // Numbers: the sender's number
-  credit = 8,    // Numbers: bytes
+  brief = 1,        // BriefHead, payload
+  full = 2,         // Envelope, payload
+  rts = 3,          // RtsHead, remote key
+  cts = 4,          // Numbers: the sender's number of the message, the receiver's number of the receive
+  fragment = 5,     // Numbers: the receiver's number, offset; payload
+  cancel = 6,       // Numbers: the sender's number
+  fin = 7,          // Numbers: the sender's number
+  credit = 8,       // Numbers: bytes
+  shape = 9,        // lengths of axes: of the messages that say so, until the next such frame
+  ask_back = 10,    // Numbers: the sender's number
+  given_back = 11,  // Numbers: the sender's number
 };
 
 // What travels is the little-endian picture of these structs.

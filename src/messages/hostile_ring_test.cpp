@@ -95,7 +95,7 @@ std::vector<Nonsense> all_nonsense() {
   };
   constexpr std::uint64_t nowhere = link::RingKey::nowhere;
   Envelope other_channel = envelope_of(4), other_verb = envelope_of(4);
-  other_channel.channel = 2;
+  other_channel.channel = 3;
   other_verb.signature.verb = static_cast<Verb>(200);
   return {
       {"a head cut short", [](Impostor& i) { i.write(FrameType::full, std::uint32_t{0}); }},

@@ -1,4 +1,4 @@
-// matching_queue.cpp: matching by hashed, intrusive first-in-first-out lists.
+// matching_queue.cpp: matching messages with receives.
 // SPDX-License-Identifier: Apache-2.0
 #include "messages/matching_queue.hpp"
 
@@ -8,174 +8,163 @@
 
 #include <fmt/format.h>
 
-#include "base/hash.hpp"
+#include "messages/message_form.hpp"
 #include "messages/stage.hpp"
 
 namespace tutti::messages {
 
 namespace {
 
-constexpr std::size_t first_bin_count = 64;
 constexpr std::int64_t pooled_bytes_max = 4 << 20;
 
-// Point to point leaves the peer out, because a receive may take messages of anyone. One multiplication per word, all at
-// once, and one scramble at the end: this is done for every message.
-std::uint64_t key_of(int peer, const Envelope& envelope) {
-  std::uint64_t key = envelope.group * 0x9e3779b97f4a7c15u ^
-                      (std::uint64_t{envelope.epoch} << 32 | envelope.tag) * 0xc2b2ae3d27d4eb4fu ^ envelope.channel;
-  if (envelope.channel == collective_channel) {
-    key ^= envelope.signature.sequence * 0x165667b19e3779f9u ^
-           (std::uint64_t{envelope.phase} << 32 | static_cast<std::uint32_t>(peer)) * 0xd6e8feb86659fd93u;
-  }
-  return scramble(key);
+bool takes_every_tag(const Transfer& receive) {
+  return receive.envelope.tag == every_tag && receive.envelope.channel != collective_channel;
 }
 
-template <class Entry>
-std::uint64_t key_of(const Entry& entry) {
-  return key_of(entry.peer, entry.envelope);
-}
-
-bool matches(int peer, const Envelope& a, int other, const Envelope& b) {
-  if (a.group != b.group || a.epoch != b.epoch || a.tag != b.tag || a.channel != b.channel) return false;
-  if (a.channel != collective_channel) return peer == other || peer == any_peer || other == any_peer;
-  return peer == other && a.signature.sequence == b.signature.sequence && a.phase == b.phase;
+MatchingQueue::Fit refuse(Transfer& receive, Transfer::Refusal refusal, std::string error) {
+  receive.refusal = refusal;
+  fail(receive, std::move(error));
+  return MatchingQueue::Fit::refused;
 }
 
 }  // namespace
 
-template <class Entry>
-Bins<Entry>::Bins() : bins_(first_bin_count) {}
-
-template <class Entry>
-void Bins<Entry>::add(std::uint64_t key, Entry& entry) {
-  if (count_ == bins_.size()) grow();
-  Bin& bin = bins_[index_of(key)];
-  entry.next = nullptr;
-  entry.previous = bin.last;
-  (bin.last != nullptr ? bin.last->next : bin.first) = &entry;
-  bin.last = &entry;
-  ++count_;
-}
-
-template <class Entry>
-void Bins<Entry>::add_first(std::uint64_t key, Entry& entry) {
-  if (count_ == bins_.size()) grow();
-  Bin& bin = bins_[index_of(key)];
-  entry.previous = nullptr;
-  entry.next = bin.first;
-  (bin.first != nullptr ? bin.first->previous : bin.last) = &entry;
-  bin.first = &entry;
-  ++count_;
-}
-
-template <class Entry>
-void Bins<Entry>::remove(std::uint64_t key, Entry& entry) {
-  Bin& bin = bins_[index_of(key)];
-  (entry.previous != nullptr ? entry.previous->next : bin.first) = entry.next;
-  (entry.next != nullptr ? entry.next->previous : bin.last) = entry.previous;
-  entry.next = entry.previous = nullptr;
-  --count_;
-}
-
-template <class Entry>
-Entry* Bins<Entry>::find(std::uint64_t key, int peer, const Envelope& envelope) const {
-  Entry* entry = bins_[index_of(key)].first;
-  while (entry != nullptr && !matches(peer, envelope, entry->peer, entry->envelope)) entry = entry->next;
-  return entry;
-}
-
-template <class Entry>
-template <class Chosen>
-Entry* Bins<Entry>::remove_if(Chosen chosen) {
-  Entry* chain = nullptr;
-  Entry** end = &chain;
-  for (const Bin& bin : bins_) {
-    for (Entry* entry = bin.first; entry != nullptr;) {
-      Entry* const following = entry->next;
-      if (chosen(*entry)) {
-        remove(key_of(*entry), *entry);
-        *end = entry;
-        end = &entry->next;
-      }
-      entry = following;
-    }
-  }
-  return chain;
-}
-
-// Entries that match alike come out of one bin in their order and go into one bin in that order.
-template <class Entry>
-void Bins<Entry>::grow() {
-  std::vector<Bin> old(bins_.size() * 2);
-  old.swap(bins_);
-  count_ = 0;
-  for (const Bin& bin : old) {
-    for (Entry* entry = bin.first; entry != nullptr;) {
-      Entry& moved = *std::exchange(entry, entry->next);
-      add(key_of(moved), moved);
-    }
-  }
-}
-
-template class Bins<Transfer>;
-template class Bins<UnexpectedMessage>;
-
 MatchingQueue::~MatchingQueue() = default;
 
-MatchingQueue::Fit MatchingQueue::settle(Transfer& receive, int peer, const Envelope& envelope) const {
+MatchingQueue::Fit MatchingQueue::settle(Transfer& receive, int peer, const Envelope& envelope,
+                                         const MessageShape* shape) const {
   const std::int64_t room = receive.envelope.bytes;
+  const DType dtype = receive.envelope.signature.dtype;
   receive.peer = peer;
   receive.envelope = envelope;
-  if (envelope.bytes == room) return Fit::taken;
-  const bool collective = envelope.channel == collective_channel;
-  fail(receive,
-       fmt::format("rank {}: the message from rank {} ({}{}) has {} bytes, but the receive has room for {} bytes; {}",
-                   rank_, peer, collective ? describe(envelope.signature) + ", message " : "tag ", envelope.tag,
-                   envelope.bytes, room,
-                   collective ? "check that all ranks call with the same counts"
-                              : "give the receive the size that the sender sends"));
-  return Fit::wrong_size;
+  if (envelope.channel == collective_channel) [[likely]] {
+    if (envelope.bytes == room) [[likely]]
+      return Fit::taken;
+    fail(receive,
+         fmt::format("rank {}: the message from rank {} ({}, message {}) has {} bytes, but the receive has room for {} "
+                     "bytes; check that all ranks call with the same counts",
+                     rank_, peer, describe(envelope.signature), envelope.tag, envelope.bytes, room));
+    return Fit::refused;
+  }
+  if (receive.shape != nullptr && needs_shape(envelope) && shape != nullptr) *receive.shape = *shape;
+  if (receive.probes) return Fit::reserved;
+  if (receive.room != nullptr) {
+    try {
+      receive.to = receive.room->room_for(receive);
+      return Fit::taken;
+    } catch (const std::exception& error) {
+      return refuse(receive, Transfer::Refusal::no_memory, error.what());
+    }
+  }
+  if (envelope.signature.dtype != dtype) return refuse(receive, Transfer::Refusal::other_dtype, "");
+  if (envelope.bytes > room) return refuse(receive, Transfer::Refusal::too_long, "");
+  return Fit::taken;
 }
 
-MatchingQueue::Match MatchingQueue::match(int peer, const Envelope& envelope) {
+Transfer* MatchingQueue::find_posted(std::uint64_t key, int peer, const Envelope& envelope) const {
+  Transfer* const receive = posted_.find(key, peer, envelope);
+  if (every_tag_count_ == 0 || envelope.channel == collective_channel) [[likely]]
+    return receive;
+  Envelope any = envelope;
+  any.tag = every_tag;
+  Transfer* const other = posted_.find(key_of(peer, any), peer, envelope);
+  if (receive == nullptr || other == nullptr) return receive != nullptr ? receive : other;
+  return receive->order < other->order ? receive : other;
+}
+
+UnexpectedMessage* MatchingQueue::find_unexpected(std::uint64_t key, const Transfer& receive) const {
+  if (unexpected_.count() == 0) return nullptr;
+  if (takes_every_tag(receive)) return unexpected_.find_any_tag(receive.peer, receive.envelope);
+  return unexpected_.find(key, receive.peer, receive.envelope);
+}
+
+void MatchingQueue::unlink(std::uint64_t key, Transfer& receive) {
+  posted_.remove(key, receive);
+  if (takes_every_tag(receive)) --every_tag_count_;
+}
+
+MatchingQueue::Match MatchingQueue::match(int peer, const Envelope& envelope, const MessageShape& shape) {
   if (posted_.count() == 0) return {};
   const std::uint64_t key = key_of(peer, envelope);
-  Transfer* const receive = posted_.find(key, peer, envelope);
+  Transfer* const receive = find_posted(key, peer, envelope);
   if (receive == nullptr) return {};
-  posted_.remove(key, *receive);
+  unlink(takes_every_tag(*receive) ? key_of(*receive) : key, *receive);
   const bool from_anyone = receive->peer == any_peer;
-  return {settle(*receive, peer, envelope), receive, from_anyone};
+  return {settle(*receive, peer, envelope, &shape), receive, from_anyone};
 }
 
 MatchingQueue::Found MatchingQueue::post(Transfer& receive, Place place) {
   receive.state = Transfer::State::pending;
   const std::uint64_t key = key_of(receive);
-  UnexpectedMessage* const message =
-      unexpected_.count() == 0 ? nullptr : unexpected_.find(key, receive.peer, receive.envelope);
+  UnexpectedMessage* const message = find_unexpected(key, receive);
   if (message == nullptr) {
     place == Place::first ? posted_.add_first(key, receive) : posted_.add(key, receive);
+    if (takes_every_tag(receive)) ++every_tag_count_;
     return {};
   }
-  unexpected_.remove(key, *message);
-  return {settle(receive, message->peer, message->envelope), message};
+  forget(*message);
+  return {settle(receive, message->peer, message->envelope, message->shape.get()), message};
 }
 
-void MatchingQueue::withdraw(Transfer& receive) { posted_.remove(key_of(receive), receive); }
+MatchingQueue::Found MatchingQueue::look(Transfer& receive) {
+  UnexpectedMessage* const message = find_unexpected(key_of(receive), receive);
+  if (message == nullptr) return {};
+  forget(*message);
+  return {settle(receive, message->peer, message->envelope, message->shape.get()), message};
+}
+
+void MatchingQueue::withdraw(Transfer& receive) { unlink(key_of(receive), receive); }
 void MatchingQueue::forget(UnexpectedMessage& message) { unexpected_.remove(key_of(message), message); }
 
-UnexpectedMessage& MatchingQueue::keep(int peer, const Envelope& envelope) {
-  UnexpectedMessage& message = take_entry(peer, envelope);
-  unexpected_.add(key_of(message), message);
+UnexpectedMessage& MatchingQueue::keep(int peer, const Envelope& envelope, const MessageShape& shape, Transfer* probe) {
+  UnexpectedMessage& message = take_entry(peer, envelope, &shape);
+  if (probe != nullptr) {
+    message.order = unexpected_.take_order();
+    reserve(message, *probe);
+  } else {
+    unexpected_.add(key_of(message), message);
+  }
   return message;
 }
 
-UnexpectedMessage& MatchingQueue::take_entry(int peer, const Envelope& envelope) {
+void MatchingQueue::reserve(UnexpectedMessage& message, Transfer& probe) {
+  message.reserved_by = &probe;
+  reserved_.push_back(&message);
+  finish(probe);
+  probe.handle = &message;
+}
+
+UnexpectedMessage& MatchingQueue::release(Transfer& probe) {
+  auto& message = *static_cast<UnexpectedMessage*>(std::exchange(probe.handle, nullptr));
+  message.reserved_by = nullptr;
+  std::erase(reserved_, &message);
+  return message;
+}
+
+void MatchingQueue::lose(UnexpectedMessage& message, std::string why, Transfer::Refusal refusal) {
+  Transfer& probe = *message.reserved_by;
+  release(probe);
+  probe.refusal = refusal;
+  fail(probe, std::move(why));
+}
+
+UnexpectedMessage* find_reserved(const MatchingQueue& queue, int peer, std::uint64_t id) {
+  const auto found = std::ranges::find_if(queue.reserved(), [=](const UnexpectedMessage* message) {
+    return message->peer == peer && message->announced && message->id == id;
+  });
+  return found == queue.reserved().end() ? nullptr : *found;
+}
+
+void MatchingQueue::put_back(UnexpectedMessage& message) { unexpected_.add_in_order(key_of(message), message); }
+
+UnexpectedMessage& MatchingQueue::take_entry(int peer, const Envelope& envelope, const MessageShape* shape) {
   if (pool_ == nullptr) pool_ = entries_.emplace_back(std::make_unique<UnexpectedMessage>()).get();
   UnexpectedMessage& message = *std::exchange(pool_, pool_->next);
   pooled_bytes_ -= message.room_bytes;
   held_bytes_ += message.room_bytes;
   message.peer = peer;
   message.envelope = envelope;
+  if (needs_shape(envelope) && shape != nullptr) message.shape = std::make_unique<MessageShape>(*shape);
   return message;
 }
 
@@ -187,11 +176,12 @@ MatchingQueue::GivenBack MatchingQueue::give_back(const Transfer& receive) {
     given.rest = message->rest.get();
   }
   message->claimed = nullptr;
-  given.match = match(message->peer, message->envelope);
+  given.match = match(message->peer, message->envelope, message->shape ? *message->shape : MessageShape{});
   switch (given.match.fit) {
     case Fit::none: unexpected_.add_first(key_of(*message), *message); break;
     case Fit::taken: use_again(*message, given.match.receive); break;
-    case Fit::wrong_size:
+    case Fit::reserved: reserve(*message, *given.match.receive); break;
+    case Fit::refused:
       given.match.receive->handle = nullptr;
       use_again(*message, nullptr);
       break;
@@ -201,7 +191,7 @@ MatchingQueue::GivenBack MatchingQueue::give_back(const Transfer& receive) {
 
 // All bytes are copied, because those that have come may lie anywhere in the message.
 UnexpectedMessage& MatchingQueue::take_copy(const Transfer& receive) {
-  UnexpectedMessage& message = take_entry(receive.peer, receive.envelope);
+  UnexpectedMessage& message = take_entry(receive.peer, receive.envelope, receive.shape);
   const std::int64_t bytes = receive.envelope.bytes;
   try {
     std::byte* const room = make_room(message);
@@ -293,7 +283,11 @@ void MatchingQueue::recycle(UnexpectedMessage& message) {
 }
 
 Transfer* MatchingQueue::withdraw_all(int peer) {
-  return posted_.remove_if([peer](const Transfer& receive) { return receive.peer == peer; });
+  return posted_.remove_if([&](const Transfer& receive) {
+    if (receive.peer != peer) return false;
+    if (takes_every_tag(receive)) --every_tag_count_;
+    return true;
+  });
 }
 
 UnexpectedMessage* MatchingQueue::forget(std::uint64_t group, std::uint64_t up_to_sequence) {

@@ -10,76 +10,23 @@
 
 #include <tutti/transport.hpp>
 
+#include "messages/bins.hpp"
+
 namespace tutti::messages {
-
-// The two channels of Envelope::channel.
-inline constexpr std::uint32_t collective_channel = 0;
-inline constexpr std::uint32_t point_to_point_channel = 1;
-
-// `up_to_sequence` of a group that is gone: its point-to-point messages, which have no sequence, are forgotten too.
-inline constexpr std::uint64_t every_sequence = ~std::uint64_t{0};
-
-// A message whose header came in before a receive was posted for it. Who holds it, holds it alone: it is either linked
-// in the matching queue, or was handed out and goes back by recycle().
-struct UnexpectedMessage {
-  int peer = any_peer;
-  Envelope envelope{};
-  std::uint64_t id = 0;         // the owner's: the number of an announced message
-  bool announced = false;       // only the header is here; the bytes wait at the sender
-  std::uint64_t landing = 0;    // the owner's: the number of the frame whose payload is still coming in
-  Transfer* claimed = nullptr;  // the receive that waits for the rest of it
-  std::unique_ptr<std::byte[]> payload{};
-  std::int64_t room_bytes = 0;  // of `payload`, see MatchingQueue::make_room
-  bool was_received = false;    // and given back: its sender has its credit already
-  // Of a message that was given back before all of it had come: receives the rest, into `payload`.
-  std::unique_ptr<Transfer> rest{};
-  bool is_unwanted = false;  // the rest is still to come, and is thrown away
-  UnexpectedMessage* next =
-      nullptr;  // the links belong to its holder: the matching queue, or the chain it was handed out in
-  UnexpectedMessage* previous = nullptr;
-};
-
-// Entries of one kind, hashed by what they match by and linked through their own `next` and `previous`. Entries that
-// could match the same thing share a bin, in the order in which they were added.
-template <class Entry>
-class Bins {
- public:
-  Bins();
-  // The key of what is looked for, added or removed (key_of) is worked out once per message, by the caller.
-  void add(std::uint64_t key, Entry& entry);
-  void add_first(std::uint64_t key, Entry& entry);
-  void remove(std::uint64_t key, Entry& entry);
-  // The oldest entry that matches a message or receive of this peer (any_peer: of anyone); nullptr if there is none.
-  [[nodiscard]] Entry* find(std::uint64_t key, int peer, const Envelope& envelope) const;
-  // Removes all entries for which `chosen` holds; returns them chained by `next`.
-  template <class Chosen>
-  Entry* remove_if(Chosen chosen);
-  [[nodiscard]] std::size_t count() const { return count_; }
-
- private:
-  struct Bin {
-    Entry* first = nullptr;
-    Entry* last = nullptr;
-  };
-  [[nodiscard]] std::size_t index_of(std::uint64_t key) const { return key & (bins_.size() - 1); }
-  void grow();
-
-  std::vector<Bin> bins_;  // a power of two
-  std::size_t count_ = 0;
-};
 
 // Matches messages with receives. Pure: no I/O, no clock.
 //
 //  1. Collective channel: by (peer, group, epoch, sequence, phase, tag).
-//  2. Point-to-point channel: by (group, epoch, tag) and peer or any_peer; messages in the order they came in, receives in the
-//     order they were posted.
+//  2. Point-to-point channels: by (group, epoch, tag or every_tag) and peer or any_peer; messages in the order they came in, receives
+//     in the order they were posted. A receive for every tag looks at all unexpected messages; others at those like it.
 //  3. Nothing is allocated when the receive was posted first; unexpected messages come out of a pool.
 class MatchingQueue final : private TransferWatcher {
  public:
   enum class Fit : std::uint8_t {
-    none,        // no receive was posted for it: keep() it, or drop it
-    taken,       // `receive` carries the message's envelope and source now, and is still pending
-    wrong_size,  // `receive` has failed and says why; the message is to be dropped
+    none,      // no receive was posted for it: keep() it, or drop it
+    taken,     // `receive` carries the message's envelope and source now, and is still pending
+    refused,   // `receive` has failed and says why; the message is to be dropped
+    reserved,  // `receive` is a probe, which carries the message's envelope and source now: reserve() the message for it
   };
   struct Match {
     Fit fit = Fit::none;
@@ -92,10 +39,22 @@ class MatchingQueue final : private TransferWatcher {
   MatchingQueue(const MatchingQueue&) = delete;
   MatchingQueue& operator=(const MatchingQueue&) = delete;
 
-  // A message came in: which receive takes it?
-  Match match(int peer, const Envelope& envelope);
-  // Keeps a message that nobody asked for yet. The entry stays valid until post() or a forget hands it out.
-  UnexpectedMessage& keep(int peer, const Envelope& envelope);
+  // A message came in: which receive takes it? `shape`: what its sender told, used where the envelope needs one.
+  Match match(int peer, const Envelope& envelope, const MessageShape& shape = {});
+  // Keeps a message that nobody asked for yet: for the next receive like it, or for the probe that has found it. The entry stays
+  // valid until post(), release() or a forget hands it out.
+  UnexpectedMessage& keep(int peer, const Envelope& envelope, const MessageShape& shape = {},
+                          Transfer* probe = nullptr);
+  // The message is the probe's, which is done.
+  void reserve(UnexpectedMessage& message, Transfer& probe);
+  // Ends a reservation and hands the message out.
+  UnexpectedMessage& release(Transfer& probe);
+  // The bytes of a reserved message can no longer be had: its probe fails, and the message is handed out.
+  void lose(UnexpectedMessage& message, std::string why, Transfer::Refusal refusal);
+  // A message that was handed out is here again, where it was.
+  void put_back(UnexpectedMessage& message);
+  // The messages that are reserved.
+  [[nodiscard]] const std::vector<UnexpectedMessage*>& reserved() const { return reserved_; }
   struct GivenBack {
     Match match;               // a receive that was posted for such a message, and gets this one
     Transfer* rest = nullptr;  // takes the receive's place at the transport, for bytes that are still to come
@@ -114,9 +73,13 @@ class MatchingQueue final : private TransferWatcher {
     Fit fit = Fit::none;                   // none: the receive is linked in and waits
     UnexpectedMessage* message = nullptr;  // otherwise the message, no longer linked: use it up, then recycle() it
   };
-  // Posts a receive, whose state becomes pending; wrong_size leaves it failed. `place`: among the receives that wait.
+  // Posts a receive, whose state becomes pending; `refused` leaves it failed. `place`: among the receives that wait.
   enum class Place : std::uint8_t { last, first };
   Found post(Transfer& receive, Place place = Place::last);
+  // The same, but if there is no such message, nothing happens.
+  Found look(Transfer& receive);
+  // Makes a receive one of this message. `taken`, `refused`, or for a probe `reserved`.
+  Fit settle(Transfer& receive, int peer, const Envelope& envelope, const MessageShape* shape) const;
   // Takes back a receive that was posted and not matched.
   void withdraw(Transfer& receive);
   // Takes back all unmatched receives from this very peer, chained by `next`; those from any_peer stay.
@@ -141,19 +104,26 @@ class MatchingQueue final : private TransferWatcher {
   [[nodiscard]] std::int64_t pooled_bytes() const { return pooled_bytes_; }
 
  private:
-  Fit settle(Transfer& receive, int peer, const Envelope& envelope) const;
+  [[nodiscard]] Transfer* find_posted(std::uint64_t key, int peer, const Envelope& envelope) const;
+  [[nodiscard]] UnexpectedMessage* find_unexpected(std::uint64_t key, const Transfer& receive) const;
+  void unlink(std::uint64_t key, Transfer& receive);
   void is_over(Transfer& rest) override;
   [[nodiscard]] UnexpectedMessage* used_again_by(const Transfer& receive) const;
-  UnexpectedMessage& take_entry(int peer, const Envelope& envelope);
+  UnexpectedMessage& take_entry(int peer, const Envelope& envelope, const MessageShape* shape);
   UnexpectedMessage& take_copy(const Transfer& receive);
 
   int rank_;
   Bins<Transfer> posted_;
   Bins<UnexpectedMessage> unexpected_;
+  std::size_t every_tag_count_ = 0;  // of the posted receives
+  std::vector<UnexpectedMessage*> reserved_;
   std::vector<std::unique_ptr<UnexpectedMessage>> entries_;  // all there are
   UnexpectedMessage* pool_ = nullptr;
   std::int64_t held_bytes_ = 0;
   std::int64_t pooled_bytes_ = 0;
 };
+
+// The announced message of that sender and number, if it is reserved; otherwise nullptr.
+UnexpectedMessage* find_reserved(const MatchingQueue& queue, int peer, std::uint64_t id);
 
 }  // namespace tutti::messages

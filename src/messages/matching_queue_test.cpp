@@ -88,11 +88,52 @@ TEST(MatchingQueue, every_part_of_a_collectives_key_tells_messages_apart) {
   }
 }
 
-TEST(MatchingQueue, a_message_of_another_size_fails_its_receive_and_names_both_sizes) {
+TEST(MatchingQueue, a_receive_takes_messages_that_are_shorter_than_its_room) {
   MatchingQueue box(4);
-  Transfer receive = receive_of(1, point_to_point({.tag = 6, .bytes = 100}));
+  Transfer roomy = receive_of(1, point_to_point({.tag = 6, .bytes = 100}));
+  box.post(roomy);
+  EXPECT_EQ(box.match(1, point_to_point({.tag = 6, .bytes = 99})).fit, Fit::taken);
+  EXPECT_EQ(roomy.envelope.bytes, 99);
+}
+
+TEST(MatchingQueue, a_message_that_its_receive_cannot_take_fails_it) {
+  MatchingQueue box(4);
+  Transfer small = receive_of(1, point_to_point({.tag = 6, .bytes = 100}));
+  box.post(small);
+  EXPECT_EQ(box.match(1, point_to_point({.tag = 6, .bytes = 101})).fit, Fit::refused);
+  EXPECT_EQ(small.state, Transfer::State::failed);
+  EXPECT_EQ(small.refusal, Transfer::Refusal::too_long);
+  Transfer floats = receive_of(1, point_to_point({.tag = 6, .bytes = 100}));
+  floats.envelope.signature.dtype = DType::float32;
+  box.post(floats);
+  EXPECT_EQ(box.match(1, point_to_point({.tag = 6, .bytes = 100})).fit, Fit::refused);
+  EXPECT_EQ(floats.refusal, Transfer::Refusal::other_dtype);
+}
+
+TEST(MatchingQueue, a_message_that_a_probe_has_found_is_out_of_reach_until_it_is_released) {
+  MatchingQueue box(4);
+  UnexpectedMessage& kept = box.keep(1, point_to_point({.tag = 6, .bytes = 3}));
+  Transfer probe = receive_of(any_peer, point_to_point({.tag = every_tag}));
+  probe.probes = true;
+  const MatchingQueue::Found found = box.look(probe);
+  ASSERT_EQ(found.fit, Fit::reserved);
+  box.reserve(*found.message, probe);
+  EXPECT_EQ(probe.state, Transfer::State::done);
+  EXPECT_EQ(probe.peer, 1);
+  EXPECT_EQ(probe.envelope.tag, 6u);
+  Transfer other = receive_of(1, point_to_point({.tag = 6, .bytes = 3}));
+  EXPECT_EQ(box.look(other).message, nullptr);
+  EXPECT_EQ(&box.release(probe), &kept);
+  box.put_back(kept);
+  EXPECT_EQ(box.post(other).message, &kept);
+  box.recycle(kept);
+}
+
+TEST(MatchingQueue, a_call_s_message_of_another_size_fails_its_receive_and_names_both_sizes) {
+  MatchingQueue box(4);
+  Transfer receive = receive_of(1, collective({.sequence = 2, .bytes = 100}));
   box.post(receive);
-  EXPECT_EQ(box.match(1, point_to_point({.tag = 6, .bytes = 99})).fit, Fit::wrong_size);
+  EXPECT_EQ(box.match(1, collective({.sequence = 2, .bytes = 99})).fit, Fit::refused);
   EXPECT_EQ(receive.state, Transfer::State::failed);
   EXPECT_THAT(receive.error, HasSubstr("rank 4"));
   EXPECT_THAT(receive.error, HasSubstr("rank 1"));
@@ -101,7 +142,7 @@ TEST(MatchingQueue, a_message_of_another_size_fails_its_receive_and_names_both_s
 
   UnexpectedMessage& kept = box.keep(1, collective({.sequence = 3, .bytes = 5}));
   Transfer late = receive_of(1, collective({.sequence = 3, .bytes = 4}));
-  EXPECT_EQ(box.post(late).fit, Fit::wrong_size);
+  EXPECT_EQ(box.post(late).fit, Fit::refused);
   EXPECT_EQ(late.state, Transfer::State::failed);
   EXPECT_THAT(late.error, HasSubstr("same counts"));
   box.recycle(kept);
@@ -183,8 +224,9 @@ struct Model {
   static bool fits(const Posted& posted, int peer, const Envelope& envelope) {
     const Envelope& mine = posted.envelope;
     if (mine.channel != envelope.channel || mine.group != envelope.group || mine.epoch != envelope.epoch) return false;
+    if (mine.channel == point_to_point_channel)
+      return (mine.tag == envelope.tag || mine.tag == every_tag) && (posted.peer == any_peer || posted.peer == peer);
     if (mine.tag != envelope.tag) return false;
-    if (mine.channel == point_to_point_channel) return posted.peer == any_peer || posted.peer == peer;
     return posted.peer == peer && mine.signature.sequence == envelope.signature.sequence &&
            mine.phase == envelope.phase;
   }
@@ -220,7 +262,8 @@ class MatchingQueueWalk : public testing::TestWithParam<int> {
   }
 
   void receive_is_posted() {
-    const Envelope envelope = random_envelope();
+    Envelope envelope = random_envelope();
+    if (envelope.channel == point_to_point_channel && random.below(4) == 0) envelope.tag = every_tag;
     const bool anyone = envelope.channel == point_to_point_channel && random.below(2) == 0;
     Transfer& receive =
         receives.emplace_back(receive_of(anyone ? any_peer : static_cast<int>(random.below(3)), envelope));

@@ -69,6 +69,7 @@ void Messages::send(Transfer& transfer) {
   if (transfer.envelope.bytes < 0) [[unlikely]]
     throw InvalidArgument(fmt::format("rank {}: a message of {} bytes cannot be sent", rank_, transfer.envelope.bytes));
   transfer.error.clear();
+  transfer.refusal = Transfer::Refusal::none;
   if (peer.is_gone) [[unlikely]]
     return fail(transfer, peer.reason);
   if (peer.is_remote) poll_network_soon();
@@ -80,6 +81,7 @@ void Messages::send(Transfer& transfer) {
 
 void Messages::recv(Transfer& transfer) {
   transfer.error.clear();
+  transfer.refusal = Transfer::Refusal::none;
   if (transfer.peer != any_peer && checked_peer(transfer.peer).is_remote) poll_network_soon();
   receiver_.recv(transfer);
 }
@@ -108,6 +110,57 @@ void Messages::cancel(Transfer& transfer) {
   transfer.handle = nullptr;
 }
 
+bool Messages::withdraw(Transfer& transfer) {
+  if (transfer.state != Transfer::State::pending) return false;
+  switch (stage_of(transfer)) {
+    case Stage::waiting:
+    case Stage::announced:
+      if (!sender_.withdraw(checked_peer(transfer.peer), transfer)) {
+        poll_network_soon();
+        return false;
+      }
+      break;
+    case Stage::to_self:
+    case Stage::kept_for_self:
+      if (!self_.withdraw(transfer)) return false;
+      break;
+    case Stage::posted: receiver_.cancel(transfer); break;
+    case Stage::brief_in_link:
+    case Stage::full_in_link:
+    case Stage::landing:
+    case Stage::inbound:
+    case Stage::again: return false;
+  }
+  transfer.state = Transfer::State::idle;
+  transfer.handle = nullptr;
+  return true;
+}
+
+bool Messages::reserve(Transfer& probe) {
+  const MatchingQueue::Found found = queue_.look(probe);
+  if (found.message == nullptr) return false;
+  queue_.reserve(*found.message, probe);
+  return true;
+}
+
+void Messages::accept(Transfer& probe, Transfer& receive) {
+  receive.error.clear();
+  receive.refusal = Transfer::Refusal::none;
+  receive.state = Transfer::State::pending;
+  UnexpectedMessage& message = queue_.release(probe);
+  const int rank = message.peer;
+  if (peers_[static_cast<std::size_t>(rank)].is_remote) poll_network_soon();
+  const MatchingQueue::Fit fit = queue_.settle(receive, rank, message.envelope, message.shape.get());
+  if (fit == MatchingQueue::Fit::refused) return receiver_.discard(message);
+  if (receiver_.use(message, receive, this_message)) return;
+  receive.refusal = Transfer::Refusal::taken_back;
+  fail(receive, receiver_.announced().taken_back(rank));
+}
+
+void Messages::release(Transfer& probe) {
+  if (probe.handle != nullptr) receiver_.offer_again(queue_.release(probe));
+}
+
 void Messages::give_back(Transfer& receive) {
   if (receive.state == Transfer::State::pending && stage_of(receive) == Stage::posted) return cancel(receive);
   receiver_.give_back(receive);
@@ -118,6 +171,12 @@ void Messages::give_back(Transfer& receive) {
 void Messages::forget(std::uint64_t group, std::uint64_t up_to_sequence) {
   for (UnexpectedMessage* chain = queue_.forget(group, up_to_sequence); chain != nullptr;) {
     receiver_.discard(*std::exchange(chain, chain->next));
+  }
+  if (up_to_sequence != every_sequence) return;
+  for (UnexpectedMessage* const message : std::vector(queue_.reserved())) {
+    if (message->envelope.group != group) continue;
+    queue_.lose(*message, fmt::format("rank {}: the group of the message is gone", rank_), Transfer::Refusal::none);
+    receiver_.discard(*message);
   }
 }
 

@@ -54,7 +54,11 @@ class Messages final : public Transport, private LinkListener {
   // A receive that no message had reached yet leaves no trace; the bytes of one that was under way are thrown away. A send whose
   // receive is under way fails that receive.
   void cancel(Transfer& transfer) override;
+  bool withdraw(Transfer& transfer) override;
   void give_back(Transfer& receive) override;
+  bool reserve(Transfer& probe) override;
+  void accept(Transfer& probe, Transfer& receive) override;
+  void release(Transfer& probe) override;
   // every_sequence (matching_queue.hpp) stands for a group that is gone.
   void forget(std::uint64_t group, std::uint64_t up_to_sequence) override;
   void post(int peer, std::span<const std::byte> message) override;

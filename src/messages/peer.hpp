@@ -33,6 +33,7 @@ struct Peer {
   std::int64_t credit_bytes = 0;  // what may still be sent eagerly
   Envelope last_sent{};           // of the last full head that is on its way for good, which a brief head refers to
   bool knows_last_sent = false;
+  MessageShape told_shape{};           // the last one that was sent to it
   std::int64_t queued_full_count = 0;  // full heads that may still be withdrawn: until then, no brief one
   std::vector<Reply> replies{};
   std::vector<std::uint64_t> sending{};  // announced messages whose bytes go out in fragments, oldest first
@@ -43,6 +44,7 @@ struct Peer {
   // Receiving.
   Envelope last_received{};
   bool knows_last_received = false;
+  MessageShape shape{};               // the last one that it has told
   std::int64_t unreturned_bytes = 0;  // credit that the peer has spent here
   std::int64_t used_up_bytes = 0;     // … of which this much can be given back
 

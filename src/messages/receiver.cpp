@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "messages/message_form.hpp"
+
 namespace tutti::messages {
 
 // ---- what the caller asks for
@@ -21,7 +23,8 @@ void Receiver::post(Transfer& receive, MatchingQueue::Place place) {
     set_stage(receive, Stage::posted);
     const MatchingQueue::Found found = setup_.queue.post(receive, place);
     if (found.fit == MatchingQueue::Fit::none) break;
-    if (found.fit == MatchingQueue::Fit::wrong_size) return discard(*found.message);
+    if (found.fit == MatchingQueue::Fit::refused) return discard(*found.message);
+    if (found.fit == MatchingQueue::Fit::reserved) return setup_.queue.reserve(*found.message, receive);
     if (use(*found.message, receive, asked)) return;
     // Its sender has withdrawn it: look for the next one.
     receive.peer = asked;
@@ -51,10 +54,25 @@ bool Receiver::try_recv(Peer& peer, Transfer& receive, int spins) {
   const auto bytes = static_cast<std::int64_t>(frame.payload.size());
   const Envelope &last = peer.last_received, &wanted = receive.envelope;
   if (last.channel != point_to_point_channel || last.group != wanted.group || last.epoch != wanted.epoch ||
-      head.tag != wanted.tag || bytes != wanted.bytes || bytes > peer.limits.eager_bytes_max)
+      (head.tag != wanted.tag && wanted.tag != every_tag) || bytes > peer.limits.eager_bytes_max ||
+      (head.phase & has_lengths) != 0)
     return false;
+  if (receive.room == nullptr && (bytes > wanted.bytes || last.signature.dtype != wanted.signature.dtype)) return false;
+  const Envelope asked = receive.envelope;
   receive.envelope.signature = last.signature;
   receive.envelope.signature.count = head.count;
+  receive.envelope.signature.sequence = head.sequence;
+  receive.envelope.tag = head.tag;
+  receive.envelope.phase = head.phase;
+  receive.envelope.bytes = bytes;
+  if (receive.room != nullptr) {
+    try {
+      receive.to = receive.room->room_for(receive);
+    } catch (const std::exception&) {  // recv() will say it
+      receive.envelope = asked;
+      return false;
+    }
+  }
   copy_bytes(receive.to, frame.payload.data(), bytes);
   receive.error.clear();
   finish(receive);
@@ -64,7 +82,21 @@ bool Receiver::try_recv(Peer& peer, Transfer& receive, int spins) {
   return true;
 }
 
-// A receive found an unexpected message. False if the message is not there any more; then the receive is as the matching queue left it.
+void Receiver::offer_again(UnexpectedMessage& message) {
+  const Peer& peer = peer_at(message.peer);
+  const MatchingQueue::Match found = match(peer, message.envelope, message.shape ? *message.shape : MessageShape{});
+  switch (found.fit) {
+    case MatchingQueue::Fit::none: announcements_.put_back(message, peer_at(message.peer)); break;
+    case MatchingQueue::Fit::reserved: setup_.queue.reserve(message, *found.receive); break;
+    case MatchingQueue::Fit::refused: discard(message); break;
+    case MatchingQueue::Fit::taken: {
+      const int asked = found.from_anyone ? any_peer : peer.rank;
+      if (!use(message, *found.receive, asked)) withdrawn(*found.receive, asked);
+      break;
+    }
+  }
+}
+
 bool Receiver::use(UnexpectedMessage& message, Transfer& receive, int asked) {
   if (setup_.queue.use_again(message, &receive)) return true;
   if (message.peer == setup_.rank) {
@@ -73,8 +105,7 @@ bool Receiver::use(UnexpectedMessage& message, Transfer& receive, int asked) {
   }
   Peer& peer = peer_at(message.peer);
   if (message.announced) {
-    const Announcement announcement = *announcements_.find(message.id);
-    announcements_.remove(message.id);
+    const Announcement announcement = announcements_.take(message.id);
     setup_.queue.recycle(message);
     return announced_.begin(peer, receive, announcement, asked);
   }
@@ -96,8 +127,7 @@ void Receiver::discard(UnexpectedMessage& message) {
   if (message.peer == setup_.rank) return setup_.self.take(message, nullptr);
   Peer& peer = peer_at(message.peer);
   if (message.announced) {
-    reply_fin(peer, announcements_.find(message.id)->message);
-    announcements_.remove(message.id);
+    setup_.sender.reply_fin(peer, announcements_.take(message.id).message);
   } else if (message.landing != 0) {
     landings_.find(message.landing)->forgotten = true;
     return;
@@ -145,8 +175,8 @@ bool Receiver::is_wanted(const Peer& peer, const Envelope& envelope) {
   return !closing_ && listener_->arrived(peer.rank, envelope) == TransportListener::Verdict::keep;
 }
 
-MatchingQueue::Match Receiver::match(const Peer& peer, const Envelope& envelope) {
-  const MatchingQueue::Match match = setup_.queue.match(peer.rank, envelope);
+MatchingQueue::Match Receiver::match(const Peer& peer, const Envelope& envelope, const MessageShape& shape) {
+  const MatchingQueue::Match match = setup_.queue.match(peer.rank, envelope, shape);
   if (match.receive != nullptr && !match.from_anyone) count_posted(peer, -1);
   return match;
 }
@@ -190,12 +220,12 @@ void Receiver::return_credit(Peer& peer, std::int64_t bytes) {
 void Receiver::eager(Peer& peer, const Envelope& envelope, std::span<const std::byte> payload) {
   spend_credit(peer, envelope);
   const bool wanted = is_wanted(peer, envelope);
-  const MatchingQueue::Match found = wanted ? match(peer, envelope) : MatchingQueue::Match{};
+  const MatchingQueue::Match found = wanted ? match(peer, envelope, peer.shape) : MatchingQueue::Match{};
   if (found.fit == MatchingQueue::Fit::taken) [[likely]] {
     copy_bytes(found.receive->to, payload.data(), envelope.bytes);
     finish(*found.receive);
-  } else if (wanted && found.fit == MatchingQueue::Fit::none) {
-    UnexpectedMessage& message = setup_.queue.keep(peer.rank, envelope);
+  } else if (wanted && found.fit != MatchingQueue::Fit::refused) {
+    UnexpectedMessage& message = setup_.queue.keep(peer.rank, envelope, peer.shape, found.receive);
     copy_bytes(setup_.queue.make_room(message), payload.data(), envelope.bytes);
     held_bytes_peak_ = std::max(held_bytes_peak_, setup_.queue.held_bytes());
     return;
@@ -224,7 +254,12 @@ void Receiver::frame(Peer& peer, const Frame& frame) {
     case FrameType::cts: return setup_.sender.cts(peer, head_of<Numbers>(frame));
     case FrameType::fin: return setup_.sender.fin(peer, head_of<Numbers>(frame).first);
     case FrameType::credit: return setup_.sender.credit(peer, head_of<Numbers>(frame).first);
-    case FrameType::cancel: return cancelled(peer, head_of<Numbers>(frame).first);
+    case FrameType::cancel:
+      announcements_.cancelled(peer, head_of<Numbers>(frame).first, announced_.taken_back(peer.rank));
+      return announced_.cancelled(peer, head_of<Numbers>(frame).first);
+    case FrameType::shape: peer.shape = shape_told(frame.head); return;
+    case FrameType::ask_back: return announcements_.asked_back(peer, head_of<Numbers>(frame).first);
+    case FrameType::given_back: return setup_.sender.given_back(peer, head_of<Numbers>(frame).first);
     default: throw MalformedMessage(fmt::format("there is no frame of type {} without a payload", frame.type));
   }
 }
@@ -246,13 +281,13 @@ std::uint64_t Receiver::frame_begins(Peer& peer, const Frame& frame, std::int64_
   spend_credit(peer, envelope);
   landing.costs_credit = true;
   const bool wanted = is_wanted(peer, envelope);
-  const MatchingQueue::Match found = wanted ? match(peer, envelope) : MatchingQueue::Match{};
+  const MatchingQueue::Match found = wanted ? match(peer, envelope, peer.shape) : MatchingQueue::Match{};
   if (found.fit == MatchingQueue::Fit::taken) {
     landing.kind = Landing::Kind::receive;
     landing.receive = found.receive;
-  } else if (wanted && found.fit == MatchingQueue::Fit::none) {
+  } else if (wanted && found.fit != MatchingQueue::Fit::refused) {
     landing.kind = Landing::Kind::unexpected;
-    landing.message = &setup_.queue.keep(peer.rank, envelope);
+    landing.message = &setup_.queue.keep(peer.rank, envelope, peer.shape, found.receive);
     setup_.queue.make_room(*landing.message);
     held_bytes_peak_ = std::max(held_bytes_peak_, setup_.queue.held_bytes());
   }
@@ -315,36 +350,23 @@ void Receiver::rts(Peer& peer, const Frame& frame) {
   // Taken back before anyone saw it.
   if (announcement.key.size > 0 && !peer.link->is_exposed(peer.rank, announcement.key, envelope.bytes)) return;
   if (closing_) return;
-  if (!is_wanted(peer, envelope)) return reply_fin(peer, head.message);
-  const MatchingQueue::Match found = match(peer, envelope);
+  if (!is_wanted(peer, envelope)) return setup_.sender.reply_fin(peer, head.message);
+  const MatchingQueue::Match found = match(peer, envelope, peer.shape);
   switch (found.fit) {
     case MatchingQueue::Fit::taken:
       if (const int asked = found.from_anyone ? any_peer : peer.rank;
           !announced_.begin(peer, *found.receive, announcement, asked))
         withdrawn(*found.receive, asked);
       break;
-    case MatchingQueue::Fit::wrong_size: reply_fin(peer, head.message); break;
-    case MatchingQueue::Fit::none: {
-      UnexpectedMessage& message = setup_.queue.keep(peer.rank, envelope);
+    case MatchingQueue::Fit::refused: setup_.sender.reply_fin(peer, head.message); break;
+    case MatchingQueue::Fit::none:
+    case MatchingQueue::Fit::reserved: {
+      UnexpectedMessage& message = setup_.queue.keep(peer.rank, envelope, peer.shape, found.receive);
       message.announced = true;
       message.id = announcements_.add(announcement);
       break;
     }
   }
-}
-
-// The sender took a message back.
-void Receiver::cancelled(Peer& peer, std::uint64_t message) {
-  announcements_.for_each([&](std::uint64_t number, const Announcement& announcement) {
-    if (announcement.peer != peer.rank || announcement.message != message) return;
-    if (UnexpectedMessage* const entry = setup_.queue.forget_announced(peer.rank, number)) setup_.queue.recycle(*entry);
-    announcements_.remove(number);
-  });
-  announced_.cancelled(peer, message);
-}
-
-void Receiver::reply_fin(Peer& peer, std::uint64_t message) {
-  setup_.sender.reply(peer, {.type = FrameType::fin, .numbers = {.first = message}});
 }
 
 // ---- a peer that is gone
@@ -361,6 +383,8 @@ void Receiver::fail_all(Peer& peer) {
     if (UnexpectedMessage* const message = landing.message) {
       if (message->claimed != nullptr) {
         fail(*message->claimed, peer.reason);
+      } else if (message->reserved_by != nullptr) {
+        setup_.queue.lose(*message, peer.reason, Transfer::Refusal::none);
       } else if (!landing.forgotten) {
         setup_.queue.forget(*message);
       }
@@ -369,11 +393,7 @@ void Receiver::fail_all(Peer& peer) {
     landings_.remove(number);
     count(peer, -1);
   });
-  for (UnexpectedMessage* chain = setup_.queue.forget_announced(peer.rank); chain != nullptr;) {
-    UnexpectedMessage& message = *std::exchange(chain, chain->next);
-    announcements_.remove(message.id);
-    setup_.queue.recycle(message);
-  }
+  announcements_.fail_all(peer);
 }
 
 }  // namespace tutti::messages

@@ -13,6 +13,7 @@
 #include <tutti/link.hpp>
 
 #include "messages/announced_receives.hpp"
+#include "messages/announcements.hpp"
 #include "messages/handle_table.hpp"
 #include "messages/matching_queue.hpp"
 #include "messages/peer.hpp"
@@ -37,7 +38,8 @@ class Receiver final : private WithdrawnMessages {
                     .network = setup.network,
                     .sender = setup.sender,
                     .peers = setup.peers,
-                    .user = *this}) {}
+                    .user = *this}),
+        announcements_(setup.queue, setup.sender) {}
   void listen(TransportListener* listener) { listener_ = listener; }
   // From now on no message is wanted, and the listener hears nothing.
   void close() { closing_ = true; }
@@ -51,6 +53,11 @@ class Receiver final : private WithdrawnMessages {
   void give_back(const Transfer& transfer);
   // An unexpected message that the matching queue has handed out, and that no receive wants.
   void discard(UnexpectedMessage& message);
+  // … that this receive has found, which was posted for `asked`. False if it is not there any more; then the receive is as the matching
+  // queue left it.
+  [[nodiscard]] bool use(UnexpectedMessage& message, Transfer& receive, int asked);
+  // … that is for others again: for the receives that wait, or for later ones.
+  void offer_again(UnexpectedMessage& message);
   // All receives that only a peer that is gone could have served, and what it had only announced.
   void fail_all(Peer& peer);
   [[nodiscard]] AnnouncedReceives& announced() { return announced_; }
@@ -86,14 +93,11 @@ class Receiver final : private WithdrawnMessages {
   void spend_credit(Peer& peer, const Envelope& envelope);
   void return_credit(Peer& peer, std::int64_t bytes);
   [[nodiscard]] bool is_wanted(const Peer& peer, const Envelope& envelope);
-  [[nodiscard]] MatchingQueue::Match match(const Peer& peer, const Envelope& envelope);
+  [[nodiscard]] MatchingQueue::Match match(const Peer& peer, const Envelope& envelope, const MessageShape& shape);
   void eager(Peer& peer, const Envelope& envelope, std::span<const std::byte> payload);
   void rts(Peer& peer, const Frame& frame);
-  void cancelled(Peer& peer, std::uint64_t message);
-  [[nodiscard]] bool use(UnexpectedMessage& message, Transfer& receive, int asked);
   void post(Transfer& receive, MatchingQueue::Place place);
   void withdrawn(Transfer& receive, int asked) override;
-  void reply_fin(Peer& peer, std::uint64_t message);
   void count(const Peer& peer, std::int64_t change) { remote_count_ += peer.is_remote ? change : 0; }
   void count_posted(const Peer& peer, std::int64_t change) { local_posted_count_ += peer.is_remote ? 0 : change; }
 
@@ -101,8 +105,7 @@ class Receiver final : private WithdrawnMessages {
   TransportListener* listener_ = nullptr;
   HandleTable<Landing> landings_;
   AnnouncedReceives announced_;
-  HandleTable<Announcement>
-      announcements_;  // that no receive has asked for; the matching queue's entry holds the number
+  Announcements announcements_;
   std::int64_t remote_count_ = 0;
   std::int64_t local_posted_count_ = 0;
   std::int64_t held_bytes_peak_ = 0;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "messages/stage.hpp"
 
 namespace tutti::messages {
@@ -24,9 +26,20 @@ void SelfMessages::send(Transfer& transfer) {
 void SelfMessages::cancel(Transfer& transfer) {
   if (stage_of(transfer) == Stage::to_self) {
     std::ranges::replace(sends_, &transfer, static_cast<Transfer*>(nullptr));
+  } else if (UnexpectedMessage* const found = find_reserved(queue_, rank_, id_of(transfer))) {
+    queue_.lose(*found, fmt::format("rank {}: this rank took its message to itself back", rank_),
+                Transfer::Refusal::taken_back);
+    queue_.recycle(*found);
   } else {
     queue_.recycle(*queue_.forget_announced(rank_, id_of(transfer)));
   }
+}
+
+bool SelfMessages::withdraw(Transfer& transfer) {
+  if (stage_of(transfer) == Stage::kept_for_self && find_reserved(queue_, rank_, id_of(transfer)) != nullptr)
+    return false;
+  cancel(transfer);
+  return true;
 }
 
 // The listener may send to this rank again while it is told.
@@ -45,13 +58,14 @@ void SelfMessages::deliver(TransportListener& listener) {
 bool SelfMessages::deliver(Transfer& send, TransportListener& listener) {
   const Envelope& envelope = send.envelope;
   if (listener.arrived(rank_, envelope) == TransportListener::Verdict::drop) return true;
-  const MatchingQueue::Match match = queue_.match(rank_, envelope);
+  const MessageShape shape = send.shape != nullptr ? *send.shape : MessageShape{};
+  const MatchingQueue::Match match = queue_.match(rank_, envelope, shape);
   if (match.fit == MatchingQueue::Fit::taken) {
     copy_bytes(match.receive->to, send.from, envelope.bytes);
     finish(*match.receive);
   }
-  if (match.receive != nullptr) return true;
-  UnexpectedMessage& message = queue_.keep(rank_, envelope);
+  if (match.fit == MatchingQueue::Fit::taken || match.fit == MatchingQueue::Fit::refused) return true;
+  UnexpectedMessage& message = queue_.keep(rank_, envelope, shape, match.receive);
   const std::int64_t cost = credit_cost(envelope.bytes);
   if (envelope.bytes > eager_bytes_max_ || cost > credit_bytes_) {
     message.announced = true;

@@ -25,6 +25,8 @@ class SelfMessages {
   void post(std::span<const std::byte> control) { controls_.emplace_back(control.begin(), control.end()); }
   // A send that was not delivered, or not received yet.
   void cancel(Transfer& transfer);
+  // The same, unless a probe has found its message. False: nothing has happened.
+  [[nodiscard]] bool withdraw(Transfer& transfer);
   void deliver(TransportListener& listener);
   // Hands a message that was kept to a receive, or to none.
   void take(UnexpectedMessage& message, Transfer* receive);

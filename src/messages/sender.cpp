@@ -10,6 +10,8 @@
 
 #include <tutti/error.hpp>
 
+#include "messages/message_form.hpp"
+
 namespace tutti::messages {
 
 namespace {
@@ -64,12 +66,25 @@ void Sender::attach(Peer& peer) {
 // Whichever way the message takes, its first frame decides its place among the others. False if there is no room.
 [[gnu::always_inline]] inline bool Sender::start(Peer& peer, Transfer& transfer) try {
   const std::int64_t bytes = transfer.envelope.bytes;
+  if (needs_shape(transfer.envelope) && !tell_shape(peer, *transfer.shape)) [[unlikely]]
+    return false;
   if (bytes <= peer.limits.eager_bytes_max && credit_cost(bytes) <= peer.credit_bytes) {
     return send_eager(peer, transfer);
   }
   return announce(peer, transfer);
 } catch (const Error& error) {  // the link has no memory for it
   fail(transfer, fmt::format("rank {}: cannot send to rank {}: {}", rank_, peer.rank, error.what()));
+  return true;
+}
+
+// Arrays of one shape tell it once. False if there is no room.
+bool Sender::tell_shape(Peer& peer, const MessageShape& shape) {
+  const std::span lengths(shape.lengths.data(), static_cast<std::size_t>(shape.axes));
+  const std::span told(peer.told_shape.lengths.data(), static_cast<std::size_t>(peer.told_shape.axes));
+  if (std::ranges::equal(lengths, told)) return true;
+  const Frame frame{.type = static_cast<std::uint8_t>(FrameType::shape), .head = std::as_bytes(lengths)};
+  if (to_link(peer, FrameOrder::message, frame, nullptr) == Link::Taken::no_room) return false;
+  peer.told_shape = shape;
   return true;
 }
 
@@ -111,8 +126,9 @@ bool Sender::announce(Peer& peer, Transfer& transfer) {
 
 bool Sender::send_reply(Peer& peer, const Reply& reply) try {
   const Frame frame{.type = static_cast<std::uint8_t>(reply.type), .head = bytes_of(reply.numbers)};
-  // A cancel must not overtake the announcement.
-  const auto order = reply.type == FrameType::cancel ? FrameOrder::message : FrameOrder::reply;
+  // It must not overtake the announcement.
+  const bool follows = reply.type == FrameType::cancel || reply.type == FrameType::ask_back;
+  const auto order = follows ? FrameOrder::message : FrameOrder::reply;
   return to_link(peer, order, frame, nullptr) != Link::Taken::no_room;
 } catch (const Error&) {  // no memory now: it waits
   return false;
@@ -288,6 +304,28 @@ void Sender::cancel(Peer& peer, Transfer& transfer) {
   }
   peer.in_link.remove(transfer);
   count(peer, -1);
+}
+
+// A message that lies in the link as a whole has as good as left: the rest of its frame would be copied there.
+bool Sender::withdraw(Peer& peer, Transfer& transfer) {
+  if (stage_of(transfer) == Stage::waiting) {
+    cancel(peer, transfer);
+    return true;
+  }
+  if (stage_of(transfer) != Stage::announced) return false;
+  Outbound& outbound = object_of<Outbound>(transfer);
+  if (!std::exchange(outbound.is_asked_back, true))
+    reply(peer, {.type = FrameType::ask_back, .numbers = {.first = outbound.number}});
+  return false;
+}
+
+void Sender::given_back(Peer& peer, std::uint64_t message) {
+  Outbound* const outbound = find(peer, message);
+  if (outbound == nullptr || !outbound->is_asked_back) return;  // cancelled in the meantime
+  Transfer& transfer = *outbound->transfer;
+  remove(peer, *outbound);
+  transfer.refusal = Transfer::Refusal::asked_back;
+  fail(transfer, "");
 }
 
 void Sender::fail_all(Peer& peer) {

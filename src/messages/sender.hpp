@@ -27,8 +27,15 @@ class Sender {
 
   void send(Peer& peer, Transfer& transfer);
   void cancel(Peer& peer, Transfer& transfer);
+  // Takes a message back whose peer has seen nothing of it. False: its peer knows of it, and is asked to give it back; the transfer fails
+  // when that happens (Transfer::Refusal::asked_back).
+  [[nodiscard]] bool withdraw(Peer& peer, Transfer& transfer);
   // Answers the peer, as soon as there is room.
   void reply(Peer& peer, const Reply& reply);
+  // A message that the peer has announced has come, or is not wanted.
+  void reply_fin(Peer& peer, std::uint64_t message) {
+    reply(peer, {.type = FrameType::fin, .numbers = {.first = message}});
+  }
   // Sends what found no room before. True if anything moved.
   bool flush();
   // All sends to a peer that is gone.
@@ -44,6 +51,7 @@ class Sender {
   // Frames from the receiver.
   void cts(Peer& peer, const Numbers& numbers);
   void fin(Peer& peer, std::uint64_t message);
+  void given_back(Peer& peer, std::uint64_t message);
   void credit(Peer& peer, std::uint64_t bytes);
 
  private:
@@ -51,6 +59,7 @@ class Sender {
   struct Outbound {
     Stage stage = Stage::announced;
     bool rts_sent = false;
+    bool is_asked_back = false;
     int peer = -1;
     Transfer* transfer = nullptr;
     std::uint64_t number = 0;
@@ -67,6 +76,7 @@ class Sender {
   }
   void attach(Peer& peer);
   [[nodiscard]] bool start(Peer& peer, Transfer& transfer);
+  [[nodiscard]] bool tell_shape(Peer& peer, const MessageShape& shape);
   [[nodiscard]] bool send_eager(Peer& peer, Transfer& transfer);
   [[nodiscard]] bool announce(Peer& peer, Transfer& transfer);
   [[nodiscard]] bool send_reply(Peer& peer, const Reply& reply);

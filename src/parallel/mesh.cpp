@@ -13,6 +13,7 @@
 
 #include "group/core.hpp"
 #include "group/runtime.hpp"
+#include "parallel/halo.hpp"
 
 namespace tutti {
 namespace {
@@ -54,7 +55,8 @@ std::vector<Block> group_blocks(const std::vector<Block>& blocks, int size) {
 
 std::string in_words(const std::vector<MeshAxis>& axes) {
   std::vector<std::string> words;
-  for (const MeshAxis& axis : axes) words.push_back(fmt::format("{}={}", axis.name, axis.size));
+  for (const MeshAxis& axis : axes)
+    words.push_back(fmt::format("{}={}{}", axis.name, axis.size, axis.periodic ? " (periodic)" : ""));
   return fmt::format("{}", fmt::join(words, " × "));
 }
 
@@ -101,6 +103,8 @@ std::vector<int> arrange_mesh(std::span<const int> node_of, std::span<const int>
   }
   return blocks.empty() ? std::vector<int>{} : join(blocks).ranks;
 }
+
+using parallel::exchange_slabs, parallel::halo_axes, parallel::HaloAxis, parallel::slabs_of;
 
 Mesh::Mesh(const Group& group, std::vector<MeshAxis> axes, const CallOptions& options)
     : group_(group), axes_(std::move(axes)), options_(options) {
@@ -180,12 +184,25 @@ int Mesh::rank_at(std::span<const int> coordinates) const {
   return ranks_[place];
 }
 
-int Mesh::neighbour(std::string_view axis, int distance) const {
-  const std::size_t index = index_of(axis);
-  const int size = axes_[index].size;
+int Mesh::neighbour(std::string_view axis, int distance) const { return neighbour_at(index_of(axis), distance); }
+
+int Mesh::neighbour_at(std::size_t axis, int distance) const {
+  const int size = axes_[axis].size;
   std::vector<int> place = coordinates_;
-  place[index] = ((place[index] + distance % size) + size) % size;
+  if (!axes_[axis].periodic && (distance < -place[axis] || distance >= size - place[axis])) return nobody;
+  place[axis] = ((place[axis] + distance % size) + size) % size;
   return rank_at(place);
+}
+
+// Axis by axis: the slabs of the later axes hold the margins of the earlier ones, so that corners come from where they belong.
+void Mesh::exchange(View array, const HaloOptions& options) {
+  GroupCore& core = *group_.core();
+  const GroupCore::Entry entry(core, "exchange");
+  const std::vector<HaloAxis> axes = halo_axes(array, axes_.size(), options);
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i].halo == 0) continue;
+    exchange_slabs(core, slabs_of(array, axes[i], i, {neighbour_at(i, -1), neighbour_at(i, 1)}), options.timeout);
+  }
 }
 
 std::string Mesh::describe() const {

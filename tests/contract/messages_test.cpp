@@ -26,7 +26,7 @@ TEST_P(Messages, GoFromOneRankToAnother) {
     if (world.rank() == 0) world.send(data, world.size() - 1, {.tag = 7});
     if (world.rank() == world.size() - 1) {
       std::vector<int> got(3);
-      EXPECT_EQ(world.recv(got, 0, {.tag = 7}), 0);
+      EXPECT_EQ(world.recv(got, 0, {.tag = 7}), (Received{.source = 0, .tag = 7, .count = 3}));
       EXPECT_EQ(got, data);
     }
   });
@@ -87,7 +87,7 @@ TEST_P(Messages, FromAnySourceTellWhoseTheyAre) {
     std::vector<int> rounds_seen(static_cast<std::size_t>(world.size()), 0);
     for (int i = 0; i < rounds * (world.size() - 1); ++i) {
       std::array<int, 2> got{};
-      const int source = world.recv(got, any_source);
+      const int source = world.recv(got, any_source).source;
       EXPECT_EQ(got[0], source);
       EXPECT_EQ(got[1], rounds_seen[static_cast<std::size_t>(source)]++);
     }

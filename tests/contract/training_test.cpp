@@ -27,7 +27,7 @@ INSTANTIATE_TEST_SUITE_P(Worlds, Training, testing::ValuesIn(worlds({1, 2, 3, 4}
 TEST_P(Training, a_mesh_has_a_group_along_each_axis) {
   on_every_rank([&](Group& world) {
     const int rows = world.size() % 2 == 0 ? 2 : 1;
-    Mesh mesh(world, {{"data", rows}, {"tensor", -1}});
+    Mesh mesh(world, {{"data", rows}, {.name = "tensor", .size = -1, .periodic = true}});
     ASSERT_EQ(mesh.size("tensor"), world.size() / rows);
     ASSERT_EQ(mesh["tensor"].rank(), mesh.coordinate("tensor"));
     ASSERT_EQ(mesh["data"].size(), rows);
@@ -39,10 +39,48 @@ TEST_P(Training, a_mesh_has_a_group_along_each_axis) {
     ASSERT_EQ(mesh.group(both).size(), world.size());
     ASSERT_EQ(&mesh.group(both), &mesh.group(both));
     ASSERT_EQ(mesh.neighbour("tensor", mesh.size("tensor")), world.rank());
+    ASSERT_EQ(mesh.neighbour("data", mesh.size("data")), nobody);
+    ASSERT_EQ(mesh.neighbour("data", -mesh.coordinate("data") - 1), nobody);
     ASSERT_NE(mesh.describe().find("data"), std::string::npos);
     ASSERT_THROW(Mesh(world, {{"data", world.size() + 1}}), InvalidArgument);
     ASSERT_THROW(Mesh(world, {{"a", -1}, {"b", -1}}), InvalidArgument);
     ASSERT_THROW((void)mesh["pipeline"], InvalidArgument);
+  });
+}
+
+// Each cell is told apart by where it lies in the whole grid; so every margin can be told right or wrong.
+TEST_P(Training, a_mesh_fills_the_margins_of_an_array) {
+  on_every_rank([&](Group& world) {
+    const int rows = world.size() % 2 == 0 ? 2 : 1;
+    constexpr std::int64_t own = 3, halo = 2;
+    Mesh mesh(world, {{.name = "y", .size = rows}, {.name = "x", .size = -1, .periodic = true}});
+    const std::int64_t high = own * rows, wide = own * mesh.size("x"), side = own + 2 * halo;
+    const auto y_at = [&](std::int64_t i) { return mesh.coordinate("y") * own + i - halo; };
+    const auto x_at = [&](std::int64_t j) { return (mesh.coordinate("x") * own + j - halo + wide) % wide; };
+    std::vector<std::int64_t> u(static_cast<std::size_t>(2 * side * side), -1);
+    const auto at = [&](std::int64_t layer, std::int64_t i, std::int64_t j) -> std::int64_t& {
+      return u[static_cast<std::size_t>((layer * side + i) * side + j)];
+    };
+    for (std::int64_t layer = 0; layer < 2; ++layer) {
+      for (std::int64_t i = halo; i < halo + own; ++i) {
+        for (std::int64_t j = halo; j < halo + own; ++j) at(layer, i, j) = (layer * high + y_at(i)) * wide + x_at(j);
+      }
+    }
+    const std::vector<std::int64_t> shape{2, side, side};
+    mesh.exchange(View(u.data(), DType::int64, shape), {.halo = {halo}, .axes = {-2, -1}});
+    for (std::int64_t layer = 0; layer < 2; ++layer) {
+      for (std::int64_t i = 0; i < side; ++i) {
+        for (std::int64_t j = 0; j < side; ++j) {
+          const bool beyond = y_at(i) < 0 || y_at(i) >= high;
+          if (!beyond) {
+            ASSERT_EQ(at(layer, i, j), (layer * high + y_at(i)) * wide + x_at(j)) << layer << " " << i << " " << j;
+          } else if (j >= halo && j < halo + own) {
+            ASSERT_EQ(at(layer, i, j), -1) << "beyond an open edge";
+          }
+        }
+      }
+    }
+    EXPECT_THROW(mesh.exchange(View(u.data(), DType::int64, shape), {.halo = {3}, .axes = {-2, -1}}), InvalidArgument);
   });
 }
 

@@ -60,7 +60,7 @@ void messages(Group& group) {
     return;
   }
   for (int i = 1; i < size; ++i) {
-    const int source = group.recv(theirs, any_source, {.tag = 3});
+    const int source = group.recv(theirs, any_source, {.tag = 3}).source;
     check(theirs == value_of(source), fmt::format("what rank {} sent to rank 0", source));
     group.send(theirs, source, {.tag = 4});
   }

@@ -61,7 +61,7 @@ def cases(rank, size):
         "permute_partly": (lambda x: tutti.permute(x, [(0, last)]), (3,)),
         "sendrecv": (lambda x: tutti.sendrecv(x, **neighbours), (3, 2)),
         "sendrecv_edge": (
-            lambda x: tutti.sendrecv(x, rank + 1 if rank < last else None, rank - 1 if rank else None),
+            lambda x: tutti.sendrecv(x, rank + 1 if rank < last else tutti.nobody, rank - 1 if rank else tutti.nobody),
             (3,),
         ),
     }

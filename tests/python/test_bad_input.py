@@ -194,7 +194,7 @@ def test_a_receive_that_fails_calls_itself_one(world, rank):
     group = world.split(0)
     if rank < 2:
         with raises(r"recv \(float32 × 4, tag 3\) from rank \d", tutti.Timeout) as error:
-            tutti.recv(np.zeros(4, "f4"), 1 - rank, tag=3, group=group, timeout=0.5)
+            tutti.recv(1 - rank, tag=3, out=np.zeros(4, "f4"), group=group, timeout=0.5)
         assert "send" not in str(error.value)
     tutti.barrier()
 

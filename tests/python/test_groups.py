@@ -87,12 +87,17 @@ def test_the_interpreter_runs_while_a_call_waits(world, rank, size, verb):
 
 
 def test_a_mesh_of_one_axis(rank, size):
-    mesh = tutti.Mesh(data=-1)
+    mesh = tutti.Mesh(data=-1, periodic=("data",))
     assert mesh.shape == {"data": size} and mesh.coordinates == {"data": rank} and len(mesh) == 1
     assert mesh["data"] is mesh["data"]
     assert mesh["data"].all_reduce(1) == size
     assert mesh.neighbour("data") == (rank + 1) % size and mesh.neighbour("data", -1) == (rank - 1) % size
-    assert "data" in str(mesh) and repr(mesh) == f"tutti.Mesh(data={size})"
+    assert "data" in str(mesh) and repr(mesh) == f"tutti.Mesh(data={size}, periodic=('data',))"
+    line = tutti.Mesh(data=-1)
+    assert line.neighbour("data") == (rank + 1 if rank + 1 < size else tutti.nobody)
+    assert line.neighbour("data", -rank - 1) is tutti.nobody and repr(line) == f"tutti.Mesh(data={size})"
+    with pytest.raises(tutti.InvalidArgument, match="periodic names z"):
+        tutti.Mesh(data=-1, periodic="z")
 
 
 @pytest.mark.ranks(4, 4)

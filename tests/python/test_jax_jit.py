@@ -152,7 +152,7 @@ REFUSED = {
     "async_op": (lambda x: tutti.all_reduce(x, async_op=True), tutti.Unsupported, "async_op"),
     "out": (lambda x: tutti.all_reduce(x, out=x), tutti.InvalidArgument, "out="),
     "send": (lambda x: tutti.send(x, 0), tutti.Unsupported, "sendrecv"),
-    "recv": (lambda x: tutti.recv(x, 0), tutti.Unsupported, "sendrecv"),
+    "recv": (lambda x: tutti.recv(0, like=x), tutti.Unsupported, "sendrecv"),
     "uneven": (lambda x: tutti.all_gather(x, uneven=True), tutti.InvalidArgument, "sizes="),
     "object": (lambda x: tutti.broadcast_object(x), Exception, "(?i)trace"),
     "root": (lambda x: tutti.broadcast(x, root=99), tutti.InvalidArgument, "root"),

@@ -107,7 +107,7 @@ def test_messages(world, rank, size):
     if rank == 0:
         tutti.send(tf.constant([1.5, 2.5]), dst=1)
     if rank == 1:
-        got = tutti.recv(tf.zeros([2]), src=0)
+        got = tutti.recv(0, like=tf.zeros([2]))
         assert isinstance(got, tf.Tensor) and got.numpy().tolist() == [1.5, 2.5]
     if rank < 2:
         with tf.GradientTape() as tape, pytest.raises(tutti.Unsupported, match="sendrecv or permute"):

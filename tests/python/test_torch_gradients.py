@@ -50,7 +50,7 @@ CASES = {
     "sendrecv": (lambda r, n: (3,), lambda x, r, n: tutti.sendrecv(x, dst=(r + 1) % n, src=(r - 1) % n)),
     "sendrecv in a line": (
         lambda r, n: (3,),
-        lambda x, r, n: tutti.sendrecv(x, dst=r + 1 if r + 1 < n else None, src=r - 1 if r else None),
+        lambda x, r, n: tutti.sendrecv(x, dst=r + 1 if r + 1 < n else tutti.nobody, src=r - 1 if r else tutti.nobody),
     ),
     "permute": (lambda r, n: (3,), lambda x, r, n: tutti.permute(x, ring(n))),
     "permute partly": (lambda r, n: (3,), lambda x, r, n: tutti.permute(x, [(0, n - 1)])),
@@ -159,7 +159,7 @@ def test_messages_refuse_tensors_that_need_gradients(rank, size):
     for call in (
         lambda: tutti.send(x, dst=rank),
         lambda: tutti.isend(x, dst=rank),
-        lambda: tutti.recv(x, src=rank),
+        lambda: tutti.recv(src=rank, like=x),
         lambda: tutti.irecv(out=x, src=rank),
     ):
         with pytest.raises(tutti.Unsupported, match="sendrecv or permute"):

@@ -149,7 +149,7 @@ def test_trees_as_messages(rank):
         tutti.send(tree, dst=1)
         tutti.isend(tree, dst=1, tag=5).wait()
     elif rank == 1:
-        assert_same(tutti.recv(like, src=0), tree)
+        assert_same(tutti.recv(src=0, like=like), tree)
         assert not like["w"].any()
         tutti.irecv(out=like, src=0, tag=5).wait()
         assert_same(like, tree)

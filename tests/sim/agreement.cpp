@@ -68,6 +68,9 @@ class Agreement {
       if (tells && (!broken || record.ended < *broken)) broken = record.ended;
     }
     if (!broken) return check_unnoticed(group);
+    if (truth_.has_message_mismatch(group)) {
+      violations_.push_back(fmt::format("group {} broke, though nothing but a message differed in it", group));
+    }
     for (const Record& record : history_.calls) {
       if (record.group != group || !counts(record)) continue;
       const Duration limit = std::max(record.started, *broken) + mismatch_limit;
@@ -79,11 +82,12 @@ class Agreement {
     }
   }
 
-  // A mismatch that no rank reports is one in which no rank waited for another: that is allowed.
+  // A mismatch that no rank reports is one in which no rank waited for another: that is allowed. A message that differs fails alone.
   void check_unnoticed(std::size_t group) {
     if (!truth_.deviates(Deviation::Kind::mismatch, group)) return;
     for (const Record& record : history_.calls) {
-      if (record.group == group && record.outcome != Outcome::well) {
+      const bool fails_alone = truth_.is_message_mismatch(group, record.call) && record.outcome == Outcome::mismatch;
+      if (record.group == group && record.outcome != Outcome::well && !fails_alone) {
         violations_.push_back(fmt::format("rank {}, group {}, call {}: a mismatch ended as {}", record.rank, group,
                                           record.call, name_of(record.outcome)));
       }

@@ -134,6 +134,7 @@ class Checker {
       const ScenarioCall& call = script.calls[each.call];
       const bool this_one = text.is_message ? call.message && call.concerns(named)
                                             : !call.message && script.sequence_of(each.call) == text.sequence;
+      if (this_one && text.is_message && truth_.had_given_up(group, each.call, rank, each.deadline)) return true;
       return this_one && truth_.had_not_called(group, each.call, rank, each.deadline);
     });
   }

@@ -30,7 +30,8 @@ GroupCore::Message Side::message(Duration timeout) {
           .data = sends() ? array_->read_only_view() : array_->view(),
           .peer = sends() ? message_->to : from,
           .tag = message_->tag,
-          .timeout = timeout};
+          .timeout = timeout,
+          .is_exact = true};
 }
 
 std::optional<std::string> Side::difference() const { return part_ ? part_->difference() : array_->difference(); }

@@ -71,6 +71,25 @@ bool Truth::deviates(Deviation::Kind kind, std::size_t group) const {
                              [&](const Deviation& each) { return each.kind == kind && each.group == group; });
 }
 
+bool Truth::is_message_mismatch(std::size_t group, std::size_t call) const {
+  return std::ranges::any_of(scenario_.deviations, [&](const Deviation& each) {
+    return each.kind == Deviation::Kind::mismatch && each.group == group && each.call == call &&
+           scenario_.groups[group].calls[call].message;
+  });
+}
+
+bool Truth::has_message_mismatch(std::size_t group) const {
+  return std::ranges::any_of(scenario_.deviations,
+                             [&](const Deviation& each) { return is_message_mismatch(group, each.call); });
+}
+
+bool Truth::had_given_up(std::size_t group, std::size_t call, int rank, Duration by) const {
+  return std::ranges::any_of(history_.calls, [&](const Record& record) {
+    return record.group == group && record.call == call && record.rank == rank && record.endings > 0 &&
+           record.outcome != Outcome::well && record.ended <= by;
+  });
+}
+
 bool Truth::someone_left() const {
   return std::ranges::any_of(scenario_.deviations,
                              [](const Deviation& each) { return each.kind == Deviation::Kind::leave; });

@@ -28,6 +28,11 @@ class Truth {
   [[nodiscard]] bool is_connected() const { return connected_; }
   [[nodiscard]] bool deviates(Deviation::Kind kind, std::size_t group) const;
   [[nodiscard]] bool someone_left() const;
+  // Whether that call is a message whose receiver expects another array: it fails alone. Of any call of the group.
+  [[nodiscard]] bool is_message_mismatch(std::size_t group, std::size_t call) const;
+  [[nodiscard]] bool has_message_mismatch(std::size_t group) const;
+  // Whether the rank's part of a call was over without success by this time: a send that timed out was never sent.
+  [[nodiscard]] bool had_given_up(std::size_t group, std::size_t call, int rank, Duration by) const;
 
  private:
   const Scenario& scenario_;

@@ -196,6 +196,7 @@ verb_soak() {
   test_program prove "$prove_target" "$prove_program" || true
   test_program sim "$sim_target" "$sim_program" --seeds "$sim_seeds_all" --first 1 || true
   test_program mismatch mismatch_programs build/release/tests/mismatch/mismatch_programs --seeds 20000 --first 1 || true
+  test_program messages message_programs build/release/tests/messages/message_programs --seeds 5000 --first 1 || true
   if ensure_built release contract; then
     stage contract soak_contract || true
     stage kills soak_kills || true

@@ -205,8 +205,7 @@ def permute(x, pairs, *, out=None, group=None, async_op=False, timeout=None):
 
 
 def sendrecv(x, dst, src, tag=0, *, out=None, group=None, async_op=False, timeout=None):
-    fields = {"dst": -1 if dst is None else dst, "src": -1 if src is None else src, "tag": tag}
-    return _trace("sendrecv", x, out, group, async_op, timeout, **fields)
+    return _trace("sendrecv", x, out, group, async_op, timeout, dst=int(dst), src=int(src), tag=tag)
 
 
 def tie(loss, *results):
@@ -227,7 +226,7 @@ def _refused(verb: str) -> Any:
 
 _COUNTERPARTS = (all_reduce, reduce, broadcast, all_gather, gather, reduce_scatter, scatter, all_to_all, scan, exscan, permute,
           sendrecv)
-_REFUSED = ("barrier", "send", "recv", "isend", "irecv")
+_REFUSED = ("barrier", "send", "recv", "isend", "irecv", "probe", "iprobe")
 _FACTS = ("id", "rank", "size", "members", "backend")
 
 

@@ -4,7 +4,7 @@
 import tutti
 
 tutti.init()
-grid = tutti.Mesh(y=2, x=2)
+grid = tutti.Mesh(y=2, x=2, periodic=("y",))
 print(tutti.rank(), grid.coordinates, grid["x"].members, grid.neighbour("y", 1))
 
 # prints:

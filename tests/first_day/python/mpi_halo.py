@@ -7,8 +7,8 @@ import tutti
 
 comm = tutti.init()
 u = np.full(4, comm.rank + 1.0)
-left = comm.rank - 1 if comm.rank > 0 else None
-right = comm.rank + 1 if comm.rank < comm.size - 1 else None
+left = comm.rank - 1 if comm.rank > 0 else tutti.nobody
+right = comm.rank + 1 if comm.rank < comm.size - 1 else tutti.nobody
 u[:1] = comm.sendrecv(u[-2:-1].copy(), dst=right, src=left)
 u[-1:] = comm.sendrecv(u[1:2].copy(), dst=left, src=right, tag=1)
 print(comm.rank, u)

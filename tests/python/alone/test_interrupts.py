@@ -88,7 +88,7 @@ else:
 STOPPED_SENDER = PROGRAM + """
 count = 20_000_000
 if world.rank == 0:
-    process = int(tutti.recv(np.zeros(1), src=1)[0])
+    process = int(tutti.recv(src=1)[0])
     buffer, again = np.zeros(count), np.zeros(count)
     call = lambda: tutti.recv(out=buffer, src=1, tag=1)
     # Stopped in the middle of its message, as far as that can be arranged from outside; any moment has to do.

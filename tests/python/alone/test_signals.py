@@ -17,7 +17,7 @@ world = tutti.init(timeout=300)
 calls = {
     "all_reduce": lambda: tutti.all_reduce(np.ones(3)),
     "large": lambda: tutti.all_reduce(np.ones(1 << 20)),
-    "recv": lambda: tutti.recv(np.ones(3), src=1),
+    "recv": lambda: tutti.recv(src=1),
     "wait": lambda: tutti.barrier(async_op=True).wait(),
     "tree": lambda: tutti.all_reduce({"a": np.ones(3), "b": np.ones(2, "float32")}),
     "split": lambda: world.split(0),
@@ -31,7 +31,7 @@ if world.rank == 0:
         world.abort("interrupted")
 else:
     try:
-        tutti.recv(np.ones(3), src=0, tag=99)  # never comes
+        tutti.recv(src=0, tag=99)  # never comes
     except tutti.Aborted as error:
         print("aborted:", error, flush=True)
 """

@@ -47,6 +47,6 @@ buffer: NDArray[np.float32] = tutti.empty((3,), "float32")
 tutti.checkpoint.save("x", tree)
 tutti.model_parallel.init(group_size=2)
 try:
-    tutti.recv(x, src=0)
+    tutti.recv(0)
 except tutti.PeerLost as lost:
     rank: int = lost.rank
