@@ -175,9 +175,8 @@ std::unique_ptr<Transport> make_transport(link::TcpSetup setup, std::unique_ptr<
 
 Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
   const Place& place = joining.connector.place();
-  const std::string sharing = joining.backend == "mpi"   ? "auto"  // messages do not go through MPI
-                              : joining.backend == "ucx" ? "native"
-                                                         : joining.backend;
+  // Messages do not go through MPI, and with ucx all go through UCX.
+  const std::string sharing = joining.backend == "mpi" ? "auto" : joining.backend == "ucx" ? "native" : joining.backend;
   UcxJoining ucx(joining.backend, place, joining.environment);
   const OwnMemory memory = make_memory(sharing, place, joining.environment);
   const link::TcpOptions options = tcp_options(place, joining.environment);
