@@ -28,6 +28,7 @@ std::string point_text(const RendezvousPoint& point) {
     std::string operator()(const RecordInAgentStore& p) const { return "agent " + p.where.text(); }
     std::string operator()(const RecordInPmi& p) const { return "pmi " + std::to_string(p.fd); }
     std::string operator()(const RecordInPmix&) const { return "pmix"; }
+    std::string operator()(const RecordOnBoard&) const { return "board"; }
   };
   return std::visit(Speak{}, point);
 }

@@ -87,7 +87,7 @@ std::vector<BadCall> bad_calls() {
       {"a read-only result",
        [](Group& g) {
          const Floats x(4);
-         g.all_reduce(x);
+         g.all_reduce(x, x);
        },
        {"read-only"}},
       {"a result of another dtype",
