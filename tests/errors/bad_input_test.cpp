@@ -169,7 +169,7 @@ std::vector<BadCall> bad_calls() {
          Floats x(4);
          g.all_reduce(View(x.data(), static_cast<DType>(20), {&n, 1}));
        },
-       {"99"}},
+       {"20 is not the number"}},
       {"a negative count",
        [](Group& g) {
          std::int64_t n = -4;
