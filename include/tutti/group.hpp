@@ -155,6 +155,14 @@ class Group {
   void broadcast(View, const T&) const {
     detail::explain_option<T>();
   }
+  template <detail::OptionValue T>
+  void all_reduce(View, const T&) const {
+    detail::explain_no_array<T>();
+  }
+  template <detail::OptionValue T>
+  void reduce(View, const T&) const {
+    detail::explain_no_array<T>();
+  }
   template <class R>
   requires(detail::Text<R> || detail::StructRange<R&>) void all_reduce(R&) const { detail::explain_no_reduction<R>(); }
 

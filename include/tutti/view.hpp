@@ -78,7 +78,8 @@ class View {
   View(M& matrix);  // NOLINT: implicit, as above
   /// Nothing that could be an array: says what to write.
   template <class T>
-  requires(!std::is_same_v<std::remove_cvref_t<T>, View> && !Viewable<T>) View(T&&) {  // NOLINT: implicit, as above
+  requires(detail::NoOption<std::remove_cvref_t<T>> && !std::is_same_v<std::remove_cvref_t<T>, View> && !Viewable<T>)
+      View(T&&) {  // NOLINT: implicit, as above
     detail::explain_no_array<T>();
   }
 

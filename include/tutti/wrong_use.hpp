@@ -16,6 +16,9 @@
 namespace tutti {
 
 class Op;
+class TimeLimit;
+template <class F>
+class Function;
 
 namespace detail {
 
@@ -38,6 +41,22 @@ template <class T>
 inline constexpr bool is_duration = false;
 template <class R, class P>
 inline constexpr bool is_duration<std::chrono::duration<R, P>> = true;
+
+template <class T>
+inline constexpr bool is_own_function = false;
+template <class F>
+inline constexpr bool is_own_function<Function<F>> = true;
+
+/// What an option holds: a root, a reduction, a timeout.
+template <class T>
+concept OptionValue = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, Op> ||
+    std::is_same_v<T, TimeLimit> || is_duration<T> || is_own_function<T> || requires {
+  &T::operator();
+};
+/// No View is made of such a thing, not even to say that it is wrong: clang takes {.op = …} for a View as readily as for the options, and
+/// calls that ambiguous.
+template <class T>
+concept NoOption = (std::is_class_v<T> || std::is_pointer_v<T>)&&!OptionValue<T>;
 
 /// A range of characters that is one text.
 template <class R>

@@ -222,6 +222,7 @@ TEST_P(UnknownMessages, ThatNobodyHasSentCanBeCancelled) {
     EXPECT_TRUE(receiving.cancel());
     EXPECT_THROW(receiving.wait(), Aborted);
     EXPECT_FALSE(receiving.cancel());
+    world.barrier();
     // What is sent afterwards is for the next receive.
     const std::vector<int> sent(4, world.rank());
     std::vector<int> later(4);

@@ -109,8 +109,9 @@ Task fail(const Group& world, std::vector<int>& data, std::atomic<int>& over) {
   }
 }
 
-TEST_P(Waiting, ACoroutineGoesOnWhenTheCallHasEnded) {
-  if (GetParam().kind == WorldKind::simulated) GTEST_SKIP() << "nobody makes progress there while the rank sleeps";
+class Coroutine : public InWorld {};
+
+TEST_P(Coroutine, GoesOnWhenTheCallHasEnded) {
   on_every_rank([](const Group& world) {
     std::vector<int> data(1000, 1);
     std::atomic<int> over = 0;
@@ -122,9 +123,9 @@ TEST_P(Waiting, ACoroutineGoesOnWhenTheCallHasEnded) {
   });
 }
 
-TEST_P(Waiting, AnErrorIsThrownWhereTheCoroutineWaits) {
-  if (GetParam().kind == WorldKind::simulated || size() < 2)
-    GTEST_SKIP() << "nobody makes progress there while the rank sleeps";
+class FailingCoroutine : public InWorld {};
+
+TEST_P(FailingCoroutine, GetsTheErrorWhereItWaits) {
   on_every_rank([](const Group& world) {
     const Group doomed = world.split(0);
     std::vector<int> data(1000, 1);
@@ -142,6 +143,9 @@ TEST_P(Waiting, AnErrorIsThrownWhereTheCoroutineWaits) {
     EXPECT_EQ(over, 11);
   });
 }
+
+INSTANTIATE_TEST_SUITE_P(Worlds, Coroutine, testing::ValuesIn(thread_worlds({1, 2, 3})), world_name);
+INSTANTIATE_TEST_SUITE_P(Worlds, FailingCoroutine, testing::ValuesIn(thread_worlds({2, 3})), world_name);
 #endif
 
 INSTANTIATE_TEST_SUITE_P(Worlds, Waiting, testing::ValuesIn(worlds({1, 2, 3})), world_name);

@@ -34,6 +34,13 @@ inline std::vector<WorldParam> worlds(const std::vector<int>& sizes) {
   return params;
 }
 
+/// Without the simulated cluster: for tests of what happens while a rank sleeps, or by the deadline of the real clock.
+inline std::vector<WorldParam> thread_worlds(const std::vector<int>& sizes) {
+  std::vector<WorldParam> params = worlds(sizes);
+  std::erase_if(params, [](const WorldParam& param) { return param.kind == WorldKind::simulated; });
+  return params;
+}
+
 /// With a backend of the tests' own in front of the built-in ones.
 inline std::vector<WorldParam> extended_worlds(const std::vector<int>& sizes) {
   std::vector<WorldParam> params;
