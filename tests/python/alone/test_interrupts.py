@@ -92,10 +92,12 @@ if world.rank == 0:
     buffer, again = np.zeros(count), np.zeros(count)
     call = lambda: tutti.recv(out=buffer, src=1, tag=1)
     # Stopped in the middle of its message, as far as that can be arranged from outside; any moment has to do.
-    threading.Timer(0.05, lambda: os.kill(process, signal.SIGSTOP)).start()
+    stop = threading.Timer(0.05, lambda: os.kill(process, signal.SIGSTOP))
+    stop.start()
     begin = time.monotonic()
     was_left = is_left(call, 0.4)
     assert time.monotonic() - begin < 10
+    stop.join()  # it is stopped before it goes on, however busy the machine is
     os.kill(process, signal.SIGCONT)
     if was_left:
         buffer.fill(-7)
