@@ -17,7 +17,7 @@ class GroupCore;
 class Operation;
 struct MessageTerms;
 
-/// As the source of a receive or probe: whoever sends.
+/// As the source of a receive or probe: any member.
 inline constexpr int any_source = -1;
 /// As source or destination: nothing is sent, and nothing arrives. What a mesh gives as the neighbour beyond an open edge.
 inline constexpr int nobody = -2;

@@ -130,7 +130,7 @@ class Agent final : private CrewListener {
     if (!is_open || !tuttirun_.flush() || is_silent) become_orphan();
   }
 
-  // Whoever started this agent is gone, or wants it to end.
+  // The process that started this agent is gone, or wants it to end.
   void become_orphan() {
     if (is_orphan_) return;
     is_orphan_ = true;
@@ -282,7 +282,7 @@ class Agent final : private CrewListener {
 
   void signal_all(int signal) {
     if (crew_) crew_->signal_all(signal);
-    // Whoever stops the job stops tuttirun, too, and it sends no beats until it goes on.
+    // A user who stops the job stops tuttirun, too, and it sends no beats until it goes on.
     is_paused_ = signal == SIGSTOP || (is_paused_ && signal != SIGCONT);
     tuttirun_.count_as_heard(std::chrono::steady_clock::now());
   }

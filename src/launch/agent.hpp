@@ -4,7 +4,7 @@
 // An agent takes its orders from its standard input and reports on its standard output (agent_frame.hpp). It starts the
 // agents below it in the tree, and its own host's ranks under a guard, as tuttirun does on one host.
 //
-// 1. If its input ends, or nothing comes on it for the silence limit, whoever started it is gone: it ends its ranks.
+// 1. If its input ends, or nothing comes on it for the silence limit, its parent is gone: it ends its ranks.
 // 2. If it dies itself, its guard ends the ranks, and the remote shells that it started end with it, so that 1. holds
 //    for the agents below.
 #pragma once

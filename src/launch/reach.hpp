@@ -1,7 +1,7 @@
 // reach.hpp: which hosts reach which, tried before any rank starts.
 // SPDX-License-Identifier: Apache-2.0
 //
-// An agent listens at every address that its ranks might use, and says a random token to whoever connects. The other
+// An agent listens at every address that its ranks might use, and says a random token to each process that connects. The other
 // agents connect to all of them. A connection that is answered by another token, as by a bridge that has the same
 // address on every host, does not count.
 #pragma once

@@ -31,7 +31,7 @@ class Process {
  public:
   static Process& self();
 
-  /// Initialises MPI, unless the program has. Then it is finalised when the process ends, by whoever initialised it. Throws Error where the
+  /// Initialises MPI, unless the program has. Then it is finalised when the process ends, by the side that initialised it. Throws Error where the
   /// program has finalised MPI already, or has not asked for MPI_THREAD_MULTIPLE.
   void enter(const std::shared_ptr<const Library>& library, const Log& log);
 

@@ -153,7 +153,7 @@ int any_thread_may_call(int* flag) {
   return code;
 }
 
-/// MPI calls this first when it is finalised, whoever does it, and still works then: what was made is freed.
+/// MPI calls this first when it is finalised, by the program or by Tutti, and still works then: what was made is freed.
 int free_all(MPI_Comm, int, void*, void*) {
   kernels.before_finalize();
   for (MPI_Op& op : user_ops) {

@@ -57,7 +57,7 @@ typedef struct TuttiMpiKernels {
   /// Combines the records of two ranks (round_record.hpp) into `to`.
   void (*combine)(void* to, const void* a);
   size_t record_bytes;
-  /// MPI is about to be finalised, by whoever initialised it.
+  /// MPI is about to be finalised, by the program or by Tutti.
   void (*before_finalize)(void);
 } TuttiMpiKernels;
 
