@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A frame is a length, the host that it is for or from, a kind, and a body. tuttirun is node 0 of a tree, host i is
-// node i + 1 (host_tree.hpp). Agents pass on what is not for them. The pipes are those of a remote shell: whoever has
-// them is trusted, but every length is checked before it is believed.
+// node i + 1 (host_tree.hpp). Agents pass on what is not for them. The pipes are those of a remote shell: their other end
+// is trusted, but every length is checked before it is believed.
 #pragma once
 
 #include <cstddef>

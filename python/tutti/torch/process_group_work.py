@@ -4,7 +4,7 @@
 a thread that notices the end: the completer's (_completer.py), on which a callback may start calls and wait for them,
 as PowerSGD's do.
 
-An exception of a signal's handler that leaves a wait leaves the call under way: whoever has the work can wait again.
+An exception of a signal's handler that leaves a wait leaves the call under way: the program can wait for the work again.
 Inside torch.distributed's blocking functions nobody has it, so there the call is given up: a message is kept for the
 next receive, a collective breaks its group, and the caller's tensors are not touched any more.
 """
