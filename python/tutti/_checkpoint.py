@@ -1,8 +1,9 @@
-# _checkpoint.py: the pieces of a checkpoint: bytes of arrays in files, and where they belong.
+# _checkpoint.py: the pieces of a checkpoint: arrays in safetensors files, and where they belong.
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import zlib
 from collections.abc import Sequence
@@ -64,35 +65,90 @@ def _bytes_of(array: Any) -> np.ndarray:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
+@dataclasses.dataclass(slots=True)
+class _Piece:
+    """What this rank writes of an array: `shape` elements from `begin` on, of an array of the shape `whole`."""
+
+    leaf: Leaf
+    dtype: str
+    whole: list[int]
+    begin: list[int]
+    shape: list[int]
+
+    def length(self) -> int:
+        return _count(self.shape) * _numpy_dtype(self.dtype).itemsize
+
+
+def _own_pieces(leaves: Sequence[Leaf], rank: int, size: int) -> list[_Piece]:
+    """This rank's part of every array that is split, and its share of the others, which are dealt out alike everywhere."""
+    own: list[_Piece] = []
+    load = [0] * size
+    for leaf in leaves:
+        adapter = adapters.adapter_of(leaf.array)
+        shape, dtype = [int(n) for n in adapter.shape_of(leaf.array)], adapter.dtype_name(leaf.array)
+        whole, begin = list(shape), [0] * len(shape)
+        if leaf.sharded is not None:
+            axis = leaf.sharded.axis % len(shape)
+            begin[axis], length = leaf.sharded.place(rank, size)
+            whole[axis] = leaf.sharded.total
+            if length != shape[axis]:
+                held = f"{shape[axis]} of {leaf.sharded.total}"
+                raise InvalidArgument(f"checkpoint: {leaf.path} has {held}, expected {length}")
+        else:
+            writer = min(range(size), key=lambda r: (load[r], r))
+            load[writer] += _count(shape) + 64
+            if writer != rank:
+                continue
+        own.append(_Piece(leaf, dtype, whole, begin, shape))
+    # The format allows no gaps: the widest elements first keeps every array aligned for those who map the file.
+    return sorted(own, key=lambda piece: -_numpy_dtype(piece.dtype).itemsize)
+
+
+# The names that the safetensors format has for dtypes. It has no complex128, which is written as pairs of float64.
+_SAFETENSORS = {
+    "bool": "BOOL", "uint8": "U8", "uint16": "U16", "uint32": "U32", "uint64": "U64", "int8": "I8", "int16": "I16",
+    "int32": "I32", "int64": "I64", "float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64",
+    "float8_e4m3": "F8_E4M3", "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2", "complex64": "C64",
+}  # fmt: skip
+
+
+def _header(pieces: Sequence[_Piece]) -> bytes:
+    """The beginning of a safetensors file: the length of what follows, and names, dtypes, shapes and places in JSON."""
+    entries: dict[str, Any] = {}
+    # Tools that read weights ask for the framework, and take "pt" for "in row-major order".
+    metadata = {"format": "pt"}
+    end = 0
+    for piece in pieces:
+        name = piece.leaf.path[1:] or "array"
+        pairs = piece.dtype == "complex128"
+        begin, end = end, end + piece.length()
+        entries[name] = {
+            "dtype": "F64" if pairs else _SAFETENSORS[piece.dtype],
+            "shape": [*piece.shape, 2] if pairs else piece.shape,
+            "data_offsets": [begin, end],
+        }
+        if piece.whole != piece.shape:
+            metadata[name] = json.dumps({"begin": piece.begin, "whole": piece.whole})
+    text = json.dumps({"__metadata__": metadata, **entries}).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
+
+
 def write_pieces(file: Path, leaves: Sequence[Leaf], rank: int, size: int) -> dict[str, Any]:
     """Writes this rank's pieces; gives what the index says of them."""
-    pieces: dict[str, Any] = {}
-    load = [0] * size  # whole arrays are dealt out alike on every rank
+    own = _own_pieces(leaves, rank, size)
+    written: dict[str, Any] = {}
     with file.open("wb") as out:
-        for leaf in leaves:
-            adapter = adapters.adapter_of(leaf.array)
-            shape, dtype = [int(n) for n in adapter.shape_of(leaf.array)], adapter.dtype_name(leaf.array)
-            whole, begin = list(shape), [0] * len(shape)
-            if leaf.sharded is not None:
-                axis = leaf.sharded.axis % len(shape)
-                begin[axis], length = leaf.sharded.place(rank, size)
-                whole[axis] = leaf.sharded.total
-                if length != shape[axis]:
-                    own = f"{shape[axis]} of {leaf.sharded.total}"
-                    raise InvalidArgument(f"checkpoint: {leaf.path} has {own}, expected {length}")
-            else:
-                writer = min(range(size), key=lambda r: (load[r], r))
-                load[writer] += int(np.prod(shape, dtype=np.int64)) + 64
-                if writer != rank:
-                    continue
-            data = _bytes_of(leaf.array)
-            piece = {"file": file.name, "offset": out.tell(), "begin": begin, "shape": shape, "crc": zlib.crc32(data)}
-            pieces[leaf.path] = {"dtype": dtype, "shape": whole, "pieces": [piece]}
+        out.write(_header(own))
+        for piece in own:
+            data = _bytes_of(piece.leaf.array)
+            entry = {"file": file.name, "offset": out.tell(), "begin": piece.begin, "shape": piece.shape, "crc": zlib.crc32(data)}
+            written[piece.leaf.path] = {"dtype": piece.dtype, "shape": piece.whole, "pieces": [entry]}
             out.write(data)
         out.flush()
         os.fsync(out.fileno())
     sync_folder(file.parent)
-    return pieces
+    return written
 
 
 def sync_folder(folder: Path) -> None:
@@ -115,10 +171,13 @@ def merge(every: Sequence[dict[str, Any]]) -> dict[str, Any]:
                                       f"{leaf['dtype']} {leaf['shape']}")
             known["pieces"] += leaf["pieces"]
     for path, leaf in merged.items():
-        held = sum(int(np.prod(p["shape"], dtype=np.int64)) for p in leaf["pieces"])
-        if held != int(np.prod(leaf["shape"], dtype=np.int64)):
+        if sum(_count(p["shape"]) for p in leaf["pieces"]) != _count(leaf["shape"]):
             raise InvalidArgument(f"checkpoint: the ranks' parts of {path} do not make up {leaf['shape']}")
     return merged
+
+
+def _count(shape: Sequence[int]) -> int:
+    return int(np.prod(shape, dtype=np.int64))
 
 
 def _numpy_dtype(name: str) -> np.dtype:
@@ -170,7 +229,7 @@ class Reader:
 
     def _piece(self, piece: dict[str, Any], dtype: np.dtype, path: str) -> np.ndarray:
         file = named_in(self.folder, piece["file"])
-        count = int(np.prod(piece["shape"], dtype=np.int64)) * dtype.itemsize
+        count = _count(piece["shape"]) * dtype.itemsize
         try:
             with file.open("rb") as stream:
                 stream.seek(piece["offset"])

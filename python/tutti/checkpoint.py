@@ -3,10 +3,12 @@
 """A checkpoint is a folder::
 
     checkpoint/
-      index.json                    what there is, and which bytes of which file hold it
-      data-5f1c…/part-0-of-4.bin    what rank 0 of 4 wrote
-      data-5f1c…/part-1-of-4.bin    …
+      index.json                            what there is, and which bytes of which file hold it
+      data-5f1c…/part-0-of-4.safetensors    what rank 0 of 4 wrote
+      data-5f1c…/part-1-of-4.safetensors    …
 
+The files are in the safetensors format, which other tools read: an array is called by its path in the tree, as in
+"model/layer.weight"; of one that is split, the file's metadata says which part of the whole it is.
 Arrays that are the same on every rank are written once, each by one rank; of arrays that are split, each rank writes
 its part. The index is replaced last, in one step: whatever happens before leaves the checkpoint that was there. Every
 piece carries a checksum."""
@@ -28,7 +30,8 @@ from ._objects import all_gather_object, broadcast_object
 
 __all__ = ["Sharded", "load", "save"]
 
-FORMAT = 1
+FORMAT = 2
+READABLE = (1, FORMAT)  # 1: the same arrays one after the other, without a header
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ def save(path: str | os.PathLike[str], tree: Any, *, group: _native.Group | None
         leaves: list[parts.Leaf] = []
         structure = parts.take_apart(tree, leaves, "")
         (folder / name).mkdir(parents=True, exist_ok=True)
-        file = folder / name / f"part-{members.rank}-of-{members.size}.bin"
+        file = folder / name / f"part-{members.rank}-of-{members.size}.safetensors"
         pieces = parts.write_pieces(file, leaves, members.rank, members.size)
 
     try:
@@ -151,8 +154,9 @@ def _read_index(folder: Path) -> dict[str, Any]:
         raise InvalidArgument(f"{folder} holds no checkpoint: there is no index.json in it") from None
     except json.JSONDecodeError as error:
         raise InvalidArgument(f"{folder / 'index.json'} is damaged: {error}") from None
-    if index.get("format") != FORMAT:
-        raise InvalidArgument(f"{folder} is a checkpoint of format {index.get('format')}; this version reads {FORMAT}")
+    if index.get("format") not in READABLE:
+        known = " and ".join(map(str, READABLE))
+        raise InvalidArgument(f"{folder} is a checkpoint of format {index.get('format')}; this version reads {known}")
     return index
 
 

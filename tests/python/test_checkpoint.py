@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import os
+import zlib
 from pathlib import Path
 
 import kinds
@@ -91,6 +92,56 @@ def test_small_floats(folder):
     save(folder, {"x": x})
     assert torch.equal(load(folder, like={"x": x})["x"], x)
     assert load(folder)["x"].astype("f4").tolist() == [0, 1, 2, 3, 4]
+
+
+def test_other_tools_read_the_files(folder, world, rank):
+    safetensors = pytest.importorskip("safetensors.numpy")
+    numbers = {name: np.arange(6).reshape(2, 3).astype(name) for name in ("bool", "u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "c8")}
+    save(folder, {**numbers, "pairs": np.arange(3) * (1 + 2j), "rows": Sharded(part(0, world), 5), "scalar": np.float32(3)})
+    held = {}
+    for number, file in enumerate(sorted(folder.glob("data-*/*.safetensors"))):
+        arrays = safetensors.load_file(file)
+        np.testing.assert_array_equal(arrays.pop("rows"), np.array_split(WHOLE, world.size)[number])
+        assert not held.keys() & arrays.keys()  # each array that is not split is in one file
+        held |= arrays
+    for name, array in numbers.items():
+        np.testing.assert_array_equal(held[name], array, strict=True)
+    np.testing.assert_array_equal(held["pairs"] @ [1, 1j], np.arange(3) * (1 + 2j))
+    assert held["scalar"] == 3 and held["scalar"].shape == ()
+    tutti.barrier()
+
+
+def test_small_floats_are_named_as_other_tools_know_them(folder):
+    torch = pytest.importorskip("torch")
+    safetensors = pytest.importorskip("safetensors.torch")
+    dtypes = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
+    save(folder, {str(dtype): torch.arange(5).to(dtype) for dtype in dtypes})
+    held = {}
+    for file in folder.glob("data-*/*.safetensors"):
+        held |= safetensors.load_file(file)
+    for dtype in dtypes:
+        assert held[str(dtype)].dtype == dtype and held[str(dtype)].float().tolist() == [0, 1, 2, 3, 4]
+    tutti.barrier()
+
+
+def test_a_checkpoint_of_the_first_format_is_still_read(folder, rank):
+    if rank == 0:
+        (folder / "data-0").mkdir(parents=True)
+        (folder / "data-0" / "part-0-of-1.bin").write_bytes(WHOLE.tobytes())
+        piece = {"file": "part-0-of-1.bin", "offset": 0, "begin": [0, 0], "shape": [5, 7], "crc": zlib.crc32(WHOLE.tobytes())}
+        leaves = {"/w": {"dtype": "float32", "shape": [5, 7], "pieces": [piece]}}
+        structure = {"dict": [["w", {"leaf": "/w"}]]}
+        (folder / "index.json").write_text(json.dumps({"format": 1, "data": "data-0", "structure": structure, "leaves": leaves}))
+    tutti.barrier()
+    np.testing.assert_array_equal(load(folder)["w"], WHOLE)
+    save(folder, {"w": WHOLE + 1})
+    np.testing.assert_array_equal(load(folder)["w"], WHOLE + 1)
+    tutti.barrier()
+    if rank == 0:
+        (folder / "index.json").write_text(json.dumps({"format": 3}))
+    tutti.barrier()
+    with pytest.raises(tutti.InvalidArgument, match="format 3; this version reads 1 and 2"):
+        load(folder)
 
 
 def test_a_new_one_replaces_the_old_one_and_leaves_nothing(folder, world):
