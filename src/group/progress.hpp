@@ -33,7 +33,7 @@ namespace tutti {
 class GroupCore;
 class Operation;
 
-class ProgressLoop {
+class ProgressLoop : public std::enable_shared_from_this<ProgressLoop> {
  public:
   using Guard = std::unique_lock<shm::RankLock>;
   explicit ProgressLoop(RuntimeParts parts);
@@ -69,6 +69,8 @@ class ProgressLoop {
   [[nodiscard]] std::string what_is_awaited(const Operation* except) const;
   /// One round of progress; true if anything moved.
   bool poll();
+  /// Takes part in no further call, lets what was posted end, says goodbye and closes; calls raise from the start.
+  virtual void leave() = 0;
   /// When poll() should be called again at the latest: for drivers without a thread.
   [[nodiscard]] TimePoint next_look() const;
 
@@ -79,7 +81,8 @@ class ProgressLoop {
   bool drive(Predicate ended, TimePoint limit);
 
  protected:
-  ~ProgressLoop() = default;
+  virtual ~ProgressLoop() = default;
+  [[nodiscard]] bool is_progress_thread() const { return thread_id_ == std::this_thread::get_id(); }
   void start_thread();
   void stop_thread();
   [[noreturn]] void refuse_call() const;
@@ -94,6 +97,7 @@ class ProgressLoop {
 
  private:
   void serve();
+  [[nodiscard]] bool serve_callbacks(Guard& guard);
   void listen(Guard& guard);
   void advance_groups();
   void care_for_groups(TimePoint now);
@@ -114,6 +118,7 @@ class ProgressLoop {
   std::condition_variable_any changed_;  // a waiter's turn to poll may have come, or its work may have ended
   std::condition_variable_any service_;
   std::thread thread_;
+  std::atomic<std::thread::id> thread_id_{};  // also after thread_ was detached
   std::vector<GroupCore*> busy_;  // groups with operations under way, and some that had
   TimePoint next_care_{};         // when deadlines and stalls are looked at next
   TimePoint control_polled_at_{};
