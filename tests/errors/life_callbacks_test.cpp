@@ -5,12 +5,13 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <coroutine>
 #include <cstdlib>
 #include <stdexcept>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include <tutti/await.hpp>
 
 #include "outcomes.hpp"
 #include "rank_lives.hpp"
