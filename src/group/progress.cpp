@@ -257,7 +257,8 @@ void ProgressLoop::listen(Guard& guard) {
 bool ProgressLoop::serve_callbacks(Guard& guard) {
   std::shared_ptr<ProgressLoop> kept = weak_from_this().lock();
   run_callbacks(guard);
-  if (!kept || is_forked()) return true;  // a thread that destroys the loop waits for this one; a child destroys nothing
+  if (!kept || is_forked())
+    return true;  // a thread that destroys the loop waits for this one; a child destroys nothing
   guard.unlock();
   if (kept.use_count() == 1) {
     kept->leave();

@@ -119,8 +119,8 @@ class ProgressLoop : public std::enable_shared_from_this<ProgressLoop> {
   std::condition_variable_any service_;
   std::thread thread_;
   std::atomic<std::thread::id> thread_id_{};  // also after thread_ was detached
-  std::vector<GroupCore*> busy_;  // groups with operations under way, and some that had
-  TimePoint next_care_{};         // when deadlines and stalls are looked at next
+  std::vector<GroupCore*> busy_;              // groups with operations under way, and some that had
+  TimePoint next_care_{};                     // when deadlines and stalls are looked at next
   TimePoint control_polled_at_{};
   int waiters_ = 0;
   int sleepers_ = 0;      // threads that sleep on the doorbell
