@@ -37,15 +37,15 @@ class ProgressLoop : public std::enable_shared_from_this<ProgressLoop> {
  public:
   using Guard = std::unique_lock<shm::RankLock>;
   explicit ProgressLoop(RuntimeParts parts);
-  ProgressLoop(const ProgressLoop&) = delete;
-  ProgressLoop& operator=(const ProgressLoop&) = delete;
 
   [[nodiscard]] const RuntimeParts& parts() const { return parts_; }
   [[nodiscard]] const Clock& clock() const { return *parts_.clock; }
   [[nodiscard]] Transport& transport() const { return *parts_.transport; }
   [[nodiscard]] control::Control& control() { return *control_; }
-  [[nodiscard]] Guard lock() { return Guard(mutex_); }
-  [[nodiscard]] Guard try_lock() { return {mutex_, std::try_to_lock}; }
+  template <class... How>
+  [[nodiscard]] Guard lock(How... how) {
+    return Guard(mutex_, how...);
+  }
 
   /// Throws when this process left the job, or is a forked child of the one that joined it.
   void check_alive() const {
@@ -82,7 +82,6 @@ class ProgressLoop : public std::enable_shared_from_this<ProgressLoop> {
 
  protected:
   virtual ~ProgressLoop() = default;
-  [[nodiscard]] bool is_progress_thread() const { return thread_id_ == std::this_thread::get_id(); }
   void start_thread();
   void stop_thread();
   [[noreturn]] void refuse_call() const;
@@ -92,12 +91,12 @@ class ProgressLoop : public std::enable_shared_from_this<ProgressLoop> {
   shm::RankLock mutex_;
   std::atomic<bool> leaving_{false}, forked_{false};
   std::atomic<bool> process_ends_{false};
-  std::thread::id ends_process_;     // the thread that called exit(); written before process_ends_
-  std::size_t operation_count_ = 0;  // under way, of all groups
+  std::thread::id ends_process_;              // the thread that called exit(); written before process_ends_
+  std::atomic<std::thread::id> thread_id_{};  // of the service thread, also after it was detached
+  std::size_t operation_count_ = 0;           // under way, of all groups
 
  private:
   void serve();
-  [[nodiscard]] bool serve_callbacks(Guard& guard);
   void listen(Guard& guard);
   void advance_groups();
   void care_for_groups(TimePoint now);
@@ -118,9 +117,8 @@ class ProgressLoop : public std::enable_shared_from_this<ProgressLoop> {
   std::condition_variable_any changed_;  // a waiter's turn to poll may have come, or its work may have ended
   std::condition_variable_any service_;
   std::thread thread_;
-  std::atomic<std::thread::id> thread_id_{};  // also after thread_ was detached
-  std::vector<GroupCore*> busy_;              // groups with operations under way, and some that had
-  TimePoint next_care_{};                     // when deadlines and stalls are looked at next
+  std::vector<GroupCore*> busy_;  // groups with operations under way, and some that had
+  TimePoint next_care_{};         // when deadlines and stalls are looked at next
   TimePoint control_polled_at_{};
   int waiters_ = 0;
   int sleepers_ = 0;      // threads that sleep on the doorbell

@@ -60,7 +60,7 @@ void Runtime::leave_at_exit() {
   ends_process_ = std::this_thread::get_id();
   process_ends_ = true;
   leave();
-  if (!is_progress_thread()) leaves_alone_.wait(LeavesAlone::leaving);
+  if (thread_id_ != std::this_thread::get_id()) leaves_alone_.wait(LeavesAlone::leaving);
   say_leave_error();
 }
 
@@ -77,7 +77,7 @@ void Runtime::say_leave_error() {
 
 void Runtime::leave() {
   if (forked_ || leaving_.exchange(true)) return;
-  const bool is_alone = is_progress_thread();
+  const bool is_alone = thread_id_ == std::this_thread::get_id();
   if (is_alone) leaves_alone_ = LeavesAlone::leaving;
   say_goodbye();
   news_.reset();
