@@ -34,7 +34,7 @@ requires(sizeof...(Works) > 0 && (std::is_same_v<Works, Work> && ...)) void wait
 
 #if defined(__cpp_impl_coroutine)
 /// What `co_await work` waits with. The coroutine goes on when the call has ended, on the thread that finds out (often the one that makes
-/// progress in the background), and the error is thrown there.
+/// progress in the background), and the error is thrown there. It may drop the last Group there: the rank then leaves on that thread.
 class WorkAwaiter {
  public:
   explicit WorkAwaiter(Work& work) : work_(work) {}

@@ -60,28 +60,28 @@ class Group {
   void barrier(const CallOptions& options = {}) const;
 
   // Messages. A message that fails (no room for it, its receive timed out or was cancelled) breaks no group.
-  void send(View data, int to, const MessageOptions& options = {});
+  void send(View data, int to, const MessageOptions& options = {}) const;
   /// Into memory with room for the message, or more. Mismatch if it has more elements, or others.
-  Received recv(View data, int from, const MessageOptions& options = {});
+  Received recv(View data, int from, const MessageOptions& options = {}) const;
   /// One element, or a vector of as many as come.
   template <ReceivedByValue T>
-  [[nodiscard]] T recv(int from, const MessageOptions& options = {});
-  [[nodiscard]] Work isend(View data, int to, const MessageOptions& options = {});
-  [[nodiscard]] Work irecv(View data, int from, const MessageOptions& options = {});
+  [[nodiscard]] T recv(int from, const MessageOptions& options = {}) const;
+  [[nodiscard]] Work isend(View data, int to, const MessageOptions& options = {}) const;
+  [[nodiscard]] Work irecv(View data, int from, const MessageOptions& options = {}) const;
   /// Sends to one rank while receiving from another.
-  Received sendrecv(View data, int to, View out, int from, const MessageOptions& options = {});
+  Received sendrecv(View data, int to, View out, int from, const MessageOptions& options = {}) const;
   /// Waits for a message and reserves it for the handle that it returns. Not of nobody.
-  [[nodiscard]] Message probe(int from, const MessageOptions& options = {});
+  [[nodiscard]] Message probe(int from, const MessageOptions& options = {}) const;
   /// The same without waiting: invalid if no such message has come.
-  [[nodiscard]] Message iprobe(int from, const MessageOptions& options = {});
+  [[nodiscard]] Message iprobe(int from, const MessageOptions& options = {}) const;
 
   // Any verb of verbs.hpp, asynchronously.
   template <Collective C>
   [[nodiscard]] Work start(const C& call) const {
     return start(request_of(call), call.timeout);
   }
-  [[nodiscard]] Work start(const Send& call);
-  [[nodiscard]] Work start(const Receive& call);
+  [[nodiscard]] Work start(const Send& call) const;
+  [[nodiscard]] Work start(const Receive& call) const;
   /// The general form, for bindings: the request as the backend gets it. A `timeout` of zero means the group's.
   void run(Request request, Duration timeout = {}) const;
   [[nodiscard]] Work start(Request request, Duration timeout = {}) const;
@@ -152,17 +152,11 @@ class Group {
 
   // Wrong uses that would otherwise be hard to read: they say what to write.
   template <class T>
-  void broadcast(View, const T&) const {
-    detail::explain_option<T>();
-  }
+  void broadcast(View, const T&) const;
   template <detail::OptionValue T>
-  void all_reduce(View, const T&) const {
-    detail::explain_no_array<T>();
-  }
+  void all_reduce(View, const T&) const;
   template <detail::OptionValue T>
-  void reduce(View, const T&) const {
-    detail::explain_no_array<T>();
-  }
+  void reduce(View, const T&) const;
   template <class R>
   requires(detail::Text<R> || detail::StructRange<R&>) void all_reduce(R&) const { detail::explain_no_reduction<R>(); }
 
@@ -172,11 +166,9 @@ class Group {
   [[nodiscard]] Buffer<T> empty(std::size_t count) const;
 
   // Groups from groups.
-  /// Ranks with the same color come together, ordered by key, then by rank. A negative color stays out (an invalid
-  /// Group).
+  /// Ranks with the same color come together, ordered by key, then by rank. A negative color stays out: an invalid Group.
   [[nodiscard]] Group split(int color, int key = 0, const CallOptions& options = {}) const;
-  /// The listed ranks of this group, in that order. Only they need call it; anyone else gets a group of rank −1 at
-  /// once.
+  /// The listed ranks of this group, in that order. Only they need call it; others get a group of rank −1 at once.
   [[nodiscard]] Group subgroup(std::span<const int> ranks, const CallOptions& options = {}) const;
   [[nodiscard]] Group subgroup(std::initializer_list<int> ranks, const CallOptions& options = {}) const;
 
@@ -193,7 +185,7 @@ class Group {
 
  private:
   [[nodiscard]] GroupCore& entered() const;
-  Received recv_by(const Allocate& allocate, int from, const MessageOptions& options);
+  Received recv_by(const Allocate& allocate, int from, const MessageOptions& options) const;
   [[nodiscard]] std::shared_ptr<std::byte> take_memory(std::size_t bytes) const;
   template <class Result>
   [[nodiscard]] Result collect(Request request, Duration timeout) const;

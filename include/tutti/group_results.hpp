@@ -177,4 +177,18 @@ void Group::exscan(R&& data, const OwnReduceOptions<detail::ValueOf<R>>& o) cons
   exscan(View(data), ReduceOptions{.op = o.op, .timeout = o.timeout});
 }
 
+// Wrong uses.
+template <class T>
+void Group::broadcast(View, const T&) const {
+  detail::explain_option<T>();
+}
+template <detail::OptionValue T>
+void Group::all_reduce(View, const T&) const {
+  detail::explain_no_array<T>();
+}
+template <detail::OptionValue T>
+void Group::reduce(View, const T&) const {
+  detail::explain_no_array<T>();
+}
+
 }  // namespace tutti

@@ -40,7 +40,7 @@ struct ReceivedValue {
 }  // namespace detail
 
 template <ReceivedByValue T>
-T Group::recv(int from, const MessageOptions& options) {
+T Group::recv(int from, const MessageOptions& options) const {
   detail::ReceivedValue<T> received;
   recv_by([&](DType dtype, std::span<const std::int64_t> shape, std::uint8_t) { return received.room(dtype, shape); },
           from, options);

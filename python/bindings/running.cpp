@@ -180,6 +180,9 @@ void complete(Started& started) {
   note_site(started);
   try {
     wait_for(started, TimePoint::max());
+    // A signal that came while the call ended is handled now, not after the call has returned: if its handler raises, the message of a
+    // receive that has just ended is kept for the next one, as it is if the handler raises earlier.
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
   } catch (...) {
     const WithoutGil release;
     interrupt(started);

@@ -66,7 +66,7 @@ inline std::unique_lock<shm::RankLock> GroupCore::enter(Entry* entry, Verb verb,
   const auto reject_second = [&] {
     if (entry != nullptr && inside_.load(std::memory_order_acquire)) refuse_second_thread(name_of(verb));
   };
-  auto guard = runtime.try_lock();
+  auto guard = runtime.lock(std::try_to_lock);
   if (!guard) {
     reject_second();
     if (hook != nullptr) hook->before_blocking();

@@ -194,24 +194,24 @@ void Group::barrier(const CallOptions& o) const {
   run_call(core_, {.verb = Verb::barrier, .input = nothing, .output = nothing}, o.timeout);
 }
 
-void Group::send(View data, int to, const MessageOptions& o) {
+void Group::send(View data, int to, const MessageOptions& o) const {
   wait_for_message(entered(), {.verb = Verb::send, .data = data, .peer = to, .tag = o.tag, .timeout = o.timeout});
 }
-Received Group::recv(View data, int from, const MessageOptions& o) {
+Received Group::recv(View data, int from, const MessageOptions& o) const {
   return wait_for_message(entered(),
                           {.verb = Verb::recv, .data = data, .peer = from, .tag = o.tag, .timeout = o.timeout});
 }
-Received Group::recv_by(const Allocate& allocate, int from, const MessageOptions& o) {
+Received Group::recv_by(const Allocate& allocate, int from, const MessageOptions& o) const {
   return wait_for_message(
       entered(), {.verb = Verb::recv, .peer = from, .tag = o.tag, .timeout = o.timeout, .allocate = &allocate});
 }
-Work Group::isend(View data, int to, const MessageOptions& o) {
+Work Group::isend(View data, int to, const MessageOptions& o) const {
   return start(Send{.data = data, .to = to, .tag = o.tag, .timeout = o.timeout});
 }
-Work Group::irecv(View data, int from, const MessageOptions& o) {
+Work Group::irecv(View data, int from, const MessageOptions& o) const {
   return start(Receive{.data = data, .from = from, .tag = o.tag, .timeout = o.timeout});
 }
-Received Group::sendrecv(View data, int to, View out, int from, const MessageOptions& o) {
+Received Group::sendrecv(View data, int to, View out, int from, const MessageOptions& o) const {
   GroupCore& core = entered();
   GroupCore::Exchange left;
   {
@@ -231,7 +231,7 @@ Received Group::sendrecv(View data, int to, View out, int from, const MessageOpt
   if (sending.valid()) sending.wait();
   return left.received;
 }
-Message Group::probe(int from, const MessageOptions& o) {
+Message Group::probe(int from, const MessageOptions& o) const {
   GroupCore& core = entered();
   GroupCore::Entry entry;
   Received received;
@@ -240,19 +240,19 @@ Message Group::probe(int from, const MessageOptions& o) {
   wait_for(core, *operation);
   return message;
 }
-Message Group::iprobe(int from, const MessageOptions& o) {
+Message Group::iprobe(int from, const MessageOptions& o) const {
   const GroupCore::Entry entry(entered(), "iprobe");
   auto operation = core_->look_for_message(probe_for(from, o));
   return operation ? Message(core_, std::move(operation)) : Message();
 }
 
-Work Group::start(const Send& c) {
+Work Group::start(const Send& c) const {
   const GroupCore::Entry entry(entered(), "send");
   return handed_to_progress_thread(
       *core_,
       core_->start_message({.verb = Verb::send, .data = c.data, .peer = c.to, .tag = c.tag, .timeout = c.timeout}));
 }
-Work Group::start(const Receive& c) {
+Work Group::start(const Receive& c) const {
   const GroupCore::Entry entry(entered(), "recv");
   return handed_to_progress_thread(
       *core_,

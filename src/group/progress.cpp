@@ -44,6 +44,25 @@ class Calling {
   ProgressLoop::Guard& guard_;
 };
 
+// A callback, or a coroutine that it resumes, may drop the last handle of the last group. The rank then leaves when the callbacks have
+// returned, on this thread, which thereafter touches nothing of the loop. False: the loop is left, or gone.
+bool serve_callbacks(ProgressLoop& loop, ProgressLoop::Guard& guard) {
+  std::shared_ptr<ProgressLoop> kept = loop.weak_from_this().lock();
+  loop.run_callbacks(guard);
+  if (!kept || loop.is_forked())
+    return true;  // a thread that destroys the loop waits for this one; a child destroys nothing
+  guard.unlock();
+  if (kept.use_count() == 1) {
+    kept->leave();
+    return false;
+  }
+  const std::weak_ptr<ProgressLoop> self = kept;
+  kept.reset();
+  if (self.expired()) return false;
+  guard.lock();
+  return true;
+}
+
 }  // namespace
 
 ProgressLoop::ProgressLoop(RuntimeParts parts) : parts_(std::move(parts)) {
@@ -253,10 +272,11 @@ void ProgressLoop::listen(Guard& guard) {
 }
 
 void ProgressLoop::serve() {
+  thread_id_ = std::this_thread::get_id();
   Guard guard(mutex_);
   while (!stopping_ && !is_forked()) {
     if (may_call_back()) {
-      run_callbacks(guard);
+      if (!serve_callbacks(*this, guard)) return;
       continue;
     }
     if (polling_ || waiters_ > 0) {

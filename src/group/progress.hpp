@@ -33,19 +33,19 @@ namespace tutti {
 class GroupCore;
 class Operation;
 
-class ProgressLoop {
+class ProgressLoop : public std::enable_shared_from_this<ProgressLoop> {
  public:
   using Guard = std::unique_lock<shm::RankLock>;
   explicit ProgressLoop(RuntimeParts parts);
-  ProgressLoop(const ProgressLoop&) = delete;
-  ProgressLoop& operator=(const ProgressLoop&) = delete;
 
   [[nodiscard]] const RuntimeParts& parts() const { return parts_; }
   [[nodiscard]] const Clock& clock() const { return *parts_.clock; }
   [[nodiscard]] Transport& transport() const { return *parts_.transport; }
   [[nodiscard]] control::Control& control() { return *control_; }
-  [[nodiscard]] Guard lock() { return Guard(mutex_); }
-  [[nodiscard]] Guard try_lock() { return {mutex_, std::try_to_lock}; }
+  template <class... How>
+  [[nodiscard]] Guard lock(How... how) {
+    return Guard(mutex_, how...);
+  }
 
   /// Throws when this process left the job, or is a forked child of the one that joined it.
   void check_alive() const {
@@ -69,6 +69,8 @@ class ProgressLoop {
   [[nodiscard]] std::string what_is_awaited(const Operation* except) const;
   /// One round of progress; true if anything moved.
   bool poll();
+  /// Takes part in no further call, lets what was posted end, says goodbye and closes; calls raise from the start.
+  virtual void leave() = 0;
   /// When poll() should be called again at the latest: for drivers without a thread.
   [[nodiscard]] TimePoint next_look() const;
 
@@ -79,7 +81,7 @@ class ProgressLoop {
   bool drive(Predicate ended, TimePoint limit);
 
  protected:
-  ~ProgressLoop() = default;
+  virtual ~ProgressLoop() = default;
   void start_thread();
   void stop_thread();
   [[noreturn]] void refuse_call() const;
@@ -89,8 +91,9 @@ class ProgressLoop {
   shm::RankLock mutex_;
   std::atomic<bool> leaving_{false}, forked_{false};
   std::atomic<bool> process_ends_{false};
-  std::thread::id ends_process_;     // the thread that called exit(); written before process_ends_
-  std::size_t operation_count_ = 0;  // under way, of all groups
+  std::thread::id ends_process_;              // the thread that called exit(); written before process_ends_
+  std::atomic<std::thread::id> thread_id_{};  // of the service thread, also after it was detached
+  std::size_t operation_count_ = 0;           // under way, of all groups
 
  private:
   void serve();

@@ -60,6 +60,7 @@ void Runtime::leave_at_exit() {
   ends_process_ = std::this_thread::get_id();
   process_ends_ = true;
   leave();
+  if (thread_id_ != std::this_thread::get_id()) leaves_alone_.wait(LeavesAlone::leaving);
   say_leave_error();
 }
 
@@ -76,6 +77,8 @@ void Runtime::say_leave_error() {
 
 void Runtime::leave() {
   if (forked_ || leaving_.exchange(true)) return;
+  const bool is_alone = thread_id_ == std::this_thread::get_id();
+  if (is_alone) leaves_alone_ = LeavesAlone::leaving;
   say_goodbye();
   news_.reset();
   stop_thread();
@@ -89,6 +92,10 @@ void Runtime::leave() {
   run_callbacks(guard);
   control_->leave();
   parts_.transport->close(clock().now() + goodbye_limit);
+  if (is_alone) {
+    leaves_alone_ = LeavesAlone::left;
+    leaves_alone_.notify_all();
+  }
 }
 
 void Runtime::interrupt_leaving() {

@@ -22,19 +22,18 @@ class IntranodeExecutor;
 /// The process ends with status 1, whatever its program says: something was found wrong that nobody can be told any more.
 void fail_at_exit();
 
-class Runtime final : public ProgressLoop, public std::enable_shared_from_this<Runtime> {
+class Runtime final : public ProgressLoop {
  public:
   using Parts = RuntimeParts;
   /// `start` once it is owned by a shared_ptr.
   explicit Runtime(Parts parts) : ProgressLoop(std::move(parts)), directory_(*this) {}
-  ~Runtime();
+  ~Runtime() override;
   void start();
 
   [[nodiscard]] GroupDirectory& directory() { return directory_; }
   [[nodiscard]] const GroupDirectory& directory() const { return directory_; }
 
-  /// Takes part in no further call, lets what was posted end, says goodbye and closes; calls raise from the start.
-  void leave();
+  void leave() override;
   /// Gives up the calls that leave(), on another thread, waits for.
   void interrupt_leaving();
   /// From exit(): what went wrong is logged. From now on no call returns or throws on another thread, which could not know what to do
@@ -67,9 +66,12 @@ class Runtime final : public ProgressLoop, public std::enable_shared_from_this<R
 
   GroupDirectory directory_;
   std::unique_ptr<LauncherNews> news_;
+  // The progress thread leaves where a callback has dropped the last handle: exit() waits for it.
+  enum class LeavesAlone : std::uint8_t { no, leaving, left };
+  std::atomic<LeavesAlone> leaves_alone_{LeavesAlone::no};
   std::vector<std::shared_ptr<IntranodeExecutor>> kept_;
   std::atomic<std::uint64_t> next_private_id_{std::uint64_t{1} << 63};
-  std::shared_ptr<Runtime> kept_in_child_;
+  std::shared_ptr<ProgressLoop> kept_in_child_;
   std::vector<std::shared_ptr<GroupCore>> groups_kept_in_child_;
 };
 

@@ -21,7 +21,7 @@ int next(const Group& group) { return (group.rank() + 1) % group.size(); }
 int previous(const Group& group) { return (group.rank() + group.size() - 1) % group.size(); }
 
 TEST_P(Messages, GoFromOneRankToAnother) {
-  on_every_rank([](Group& world) {
+  on_every_rank([](const Group& world) {
     std::vector<int> data{1, 2, 3};
     if (world.rank() == 0) world.send(data, world.size() - 1, {.tag = 7});
     if (world.rank() == world.size() - 1) {
@@ -33,7 +33,7 @@ TEST_P(Messages, GoFromOneRankToAnother) {
 }
 
 TEST_P(Messages, OfEverySizeGoRoundInARing) {
-  on_every_rank([](Group& world) {
+  on_every_rank([](const Group& world) {
     for (const std::size_t count : {0u, 1u, 1000u, 300'001u}) {
       const std::vector<int> data(count, world.rank());
       std::vector<int> got(count, -1);
@@ -44,7 +44,7 @@ TEST_P(Messages, OfEverySizeGoRoundInARing) {
 }
 
 TEST_P(Messages, OfOneTagDoNotOvertakeEachOther) {
-  on_every_rank([](Group& world) {
+  on_every_rank([](const Group& world) {
     constexpr int count = 40;
     std::vector<std::vector<int>> out, in;
     std::vector<Work> works;
@@ -61,7 +61,7 @@ TEST_P(Messages, OfOneTagDoNotOvertakeEachOther) {
 }
 
 TEST_P(Messages, AreToldApartByTheirTags) {
-  on_every_rank([](Group& world) {
+  on_every_rank([](const Group& world) {
     std::vector<int> red{1}, blue{2}, got_red(1), got_blue(1);
     Work first = world.isend(red, next(world), {.tag = 1});
     Work second = world.isend(blue, next(world), {.tag = 2});
@@ -75,7 +75,7 @@ TEST_P(Messages, AreToldApartByTheirTags) {
 }
 
 TEST_P(Messages, FromAnySourceTellWhoseTheyAre) {
-  on_every_rank([](Group& world) {
+  on_every_rank([](const Group& world) {
     constexpr int rounds = 3;
     if (world.rank() != 0) {
       for (int round = 0; round < rounds; ++round) {
@@ -95,7 +95,7 @@ TEST_P(Messages, FromAnySourceTellWhoseTheyAre) {
 }
 
 TEST_P(Messages, AsynchronouslyReceivedFromAnySourceTellWhoseTheyAre) {
-  on_every_rank([](Group& world) {
+  on_every_rank([](const Group& world) {
     std::array<int, 1> data{world.rank()}, got{-1};
     Work receiving = world.irecv(got, any_source);
     Work sending = world.isend(data, next(world));
@@ -107,7 +107,7 @@ TEST_P(Messages, AsynchronouslyReceivedFromAnySourceTellWhoseTheyAre) {
 }
 
 TEST_P(Messages, CanBeSentToOneself) {
-  on_every_rank([](Group& world) {
+  on_every_rank([](const Group& world) {
     for (const std::size_t count : {0u, 3u, 100'000u}) {
       std::vector<int> data(count, world.rank()), got(count, -1);
       Work receiving = world.irecv(got, world.rank(), {.tag = 5});
@@ -119,7 +119,7 @@ TEST_P(Messages, CanBeSentToOneself) {
 }
 
 TEST_P(Messages, TakeElementsThroughStrides) {
-  on_every_rank([](Group& world) {
+  on_every_rank([](const Group& world) {
     std::array<int, 6> matrix{0, 1, 2, 3, 4, 5};
     std::array<int, 6> into{};
     const std::array<std::int64_t, 2> shape{3, 2}, transposed{1, 3}, backwards{-2, 1};
@@ -130,7 +130,7 @@ TEST_P(Messages, TakeElementsThroughStrides) {
 }
 
 TEST_P(Messages, ThatNobodyAwaitsYetWaitForTheirReceive) {
-  on_every_rank([](Group& world) {
+  on_every_rank([](const Group& world) {
     const std::vector<int> data(10, world.rank());
     std::vector<Work> sends;
     for (std::uint32_t tag = 0; tag < 20; ++tag) sends.push_back(world.isend(data, next(world), {.tag = tag}));
@@ -145,7 +145,7 @@ TEST_P(Messages, ThatNobodyAwaitsYetWaitForTheirReceive) {
 }
 
 TEST_P(Messages, OfDifferentGroupsAreNotMixedUp) {
-  on_every_rank([](Group& world) {
+  on_every_rank([](const Group& world) {
     Group duplicate = world.split(0);
     std::array<int, 1> in_world{1}, in_duplicate{2}, from_world{}, from_duplicate{};
     Work first = world.isend(in_world, next(world));
@@ -164,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(Contract, Messages, testing::ValuesIn(worlds({2, 3, 5})
 class MessagesAlone : public InWorld {};
 
 TEST_P(MessagesAlone, GoToOneself) {
-  on_every_rank([](Group& world) {
+  on_every_rank([](const Group& world) {
     std::vector<int> data{4, 5}, got(2);
     world.sendrecv(data, 0, got, 0);
     EXPECT_EQ(got, data);

@@ -5,9 +5,13 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#include <tutti/await.hpp>
 
 #include "outcomes.hpp"
 #include "rank_lives.hpp"
@@ -22,6 +26,8 @@ using Kind = Outcome::Kind;
 // Who notices that the call has ended: the thread that waits, or, where none does, the service thread.
 enum class Caller { waits, service };
 
+int as_status(bool is_right) { return is_right ? 0 : wrong_status; }
+
 class Callbacks : public testing::TestWithParam<Caller> {
  protected:
   static bool is_well(Group& world) {
@@ -29,7 +35,6 @@ class Callbacks : public testing::TestWithParam<Caller> {
     world.all_reduce(data);
     return data[0] == world.size() && data[999] == world.size();
   }
-  static int status(bool is_right) { return is_right ? 0 : wrong_status; }
 
   // A call that cannot have ended before it has its callback: rank 0 enters it last.
   struct Started {
@@ -68,7 +73,7 @@ TEST_P(Callbacks, MayThrowAndTheGroupGoesOn) {
     } catch (const std::runtime_error&) {  // rank 0 calls it itself
     }
     finish(started, called);
-    return status(called && started.data[999] == 3 && is_well(world));
+    return as_status(called && started.data[999] == 3 && is_well(world));
   }),
               Each(0));
 }
@@ -84,7 +89,7 @@ TEST_P(Callbacks, MayCallOnAnotherGroup) {
       called = true;
     });
     finish(started, called);
-    return status(is_right && is_well(world));
+    return as_status(is_right && is_well(world));
   }),
               Each(0));
 }
@@ -113,8 +118,8 @@ TEST_P(Callbacks, MayForkAndTheChildIsDeadToTheJob) {
     } catch (const InvalidArgument& error) {  // the child of a thread that waits hears it there
       return getpid() != parent ? 0 : wrong_status;
     }
-    if (getpid() != parent) return status(outcome_of([&] { world.barrier(); }).kind == Kind::invalid_argument);
-    return status(is_right && is_well(world));
+    if (getpid() != parent) return as_status(outcome_of([&] { world.barrier(); }).kind == Kind::invalid_argument);
+    return as_status(is_right && is_well(world));
   }),
               Each(0));
 }
@@ -128,7 +133,7 @@ TEST_P(Callbacks, MayEndTheProcess) {
       if (world.rank() != 0) std::exit(0);
     });
     finish(started, never);
-    return status(world.rank() == 0 && started.data[999] == 3);
+    return as_status(world.rank() == 0 && started.data[999] == 3);
   }),
               Each(0));
 }
@@ -151,10 +156,55 @@ TEST_P(Callbacks, MayEndTheirThread) {
       if (pthread_create(&thread, nullptr, wait, nullptr) != 0) return wrong_status;
       pthread_join(thread, nullptr);
     }
-    return status(called && is_well(world));
+    return as_status(called && is_well(world));
   }),
               Each(0));
 }
+
+#if defined(__cpp_impl_coroutine)
+struct Detached {
+  struct promise_type {
+    Detached get_return_object() { return {}; }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() {}
+    void unhandled_exception() { std::_Exit(wrong_status); }
+  };
+};
+
+Detached reduce_and_drop(Group last, const RankLives& lives, std::atomic<bool>& is_right) {
+  std::vector<int> data(1000, 1);
+  Work work = last.start(AllReduce{.data = data});
+  lives.mark(fmt::format("ready-{}", last.rank()));
+  co_await work;
+  is_right = data[999] == last.size();
+}
+
+// The coroutine goes on, on the thread that makes progress, and drops the only handle of the job: the rank leaves there.
+TEST(Coroutine, MayDropTheLastHandleOnTheProgressThread) {
+  for (const bool is_patient : {true, false}) {  // whether the process ends before the rank has left
+    RankLives lives(3);
+    EXPECT_THAT(lives.run([&](Group& world) {
+      static std::atomic<bool> is_right = false;
+      const int rank = world.rank();
+      Group last = std::exchange(world, Group());
+      if (rank == 0) {
+        for (const int other : {1, 2}) lives.wait_for(fmt::format("ready-{}", other));
+        std::vector<int> data(1000, 1);
+        last.all_reduce(data);
+        usleep(50'000);  // it is there for some time, and would see the others' loss
+        return as_status(data[999] == 3 && outcome_of([&] { last = Group(); }).kind == Kind::fine);
+      }
+      reduce_and_drop(std::move(last), lives, is_right);
+      const auto end = std::chrono::steady_clock::now() + 40s;
+      while (!is_right && std::chrono::steady_clock::now() < end) usleep(1000);
+      if (is_patient) usleep(200'000);
+      return as_status(is_right);
+    }),
+                Each(0));
+  }
+}
+#endif
 
 }  // namespace
 }  // namespace tutti::contract

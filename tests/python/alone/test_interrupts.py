@@ -73,6 +73,33 @@ assert is_all(tree, -7)
 assert tutti.all_reduce(1) == world.size
 """
 
+# The signal is pending when the message comes, so that the receive ends before its handler has run.
+RECEIVED_MEANWHILE = PROGRAM + """
+signal.signal(signal.SIGALRM, handler)
+for step, count in enumerate([0, 1, 7, 100_001] * 3):
+    if world.rank == 0:
+        def interrupt():
+            time.sleep(0.02)  # it waits by then, as a rule; any moment has to do
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGALRM)
+            tutti.send(np.ones(1), dst=1, tag=5)
+        thread = threading.Thread(target=interrupt)
+        buffer, again = np.zeros(count), np.zeros(count)
+        try:
+            thread.start()
+            tutti.recv(out=buffer, src=1)
+            while True:  # the handler has not run yet
+                time.sleep(0.001)
+        except Interrupt:
+            thread.join()
+        buffer.fill(-7)
+        tutti.recv(out=again, src=1)
+        assert (again == step).all() and (buffer == -7).all(), (step, count)
+    else:
+        tutti.recv(out=np.ones(1), src=0, tag=5)
+        tutti.send(np.full(count, float(step)), dst=0)
+assert tutti.all_reduce(1) == world.size
+"""
+
 LEFT_FINALIZE = PROGRAM + """
 if world.rank == 0:
     tutti.isend(np.ones(1_000_000), dst=1)  # which nobody receives
@@ -191,7 +218,9 @@ def test_torch_distributed_gives_back_what_a_handler_leaves(run_ranks, program, 
 
 @pytest.mark.parametrize("backend", ["auto", "native"])
 @pytest.mark.parametrize(
-    "program", [RECEIVED_TREE, REDUCED_TREE, LEFT_FINALIZE, STOPPED_SENDER], ids=["recv", "all_reduce", "finalize", "stopped_sender"]
+    "program",
+    [RECEIVED_TREE, RECEIVED_MEANWHILE, REDUCED_TREE, LEFT_FINALIZE, STOPPED_SENDER],
+    ids=["recv", "recv_that_ends", "all_reduce", "finalize", "stopped_sender"],
 )
 def test_a_call_that_a_handler_leaves_gives_back_at_once_what_is_the_callers(run_ranks, program, backend):
     done = run_ranks(2, program, timeout=100, env={"TUTTI_BACKEND": backend})
