@@ -110,7 +110,9 @@ class Side {
     }
     pieces_ += pieces;
   }
-  [[nodiscard]] std::size_t length(std::size_t piece) const { return std::min(slot_bytes, bytes_ - piece * slot_bytes); }
+  [[nodiscard]] std::size_t length(std::size_t piece) const {
+    return std::min(slot_bytes, bytes_ - piece * slot_bytes);
+  }
   [[nodiscard]] std::byte* slot_of(int side, std::uint64_t piece) const {
     return board_.slot[static_cast<std::size_t>(side)].data() + piece % slots * slot_bytes;
   }

@@ -84,8 +84,9 @@ BenchCase make_bench_case(BenchCase wish, std::int64_t bytes, int ranks) {
 
 std::string to_line(const Turn& turn) {
   const BenchCase& bench_case = turn.bench_case;
-  return fmt::format("{} {} {} {} {} {} {} {}", bench_name_of(bench_case.bench_verb()), tutti::name_of(bench_case.dtype),
-                     bench_case.count, bench_case.in_place ? "in_place" : "out_of_place", name_of(bench_case.memory),
+  return fmt::format("{} {} {} {} {} {} {} {}", bench_name_of(bench_case.bench_verb()),
+                     tutti::name_of(bench_case.dtype), bench_case.count,
+                     bench_case.in_place ? "in_place" : "out_of_place", name_of(bench_case.memory),
                      bench_case.is_stale ? "stale" : "fresh", turn.calls, turn.batches);
 }
 

@@ -11,12 +11,14 @@ namespace {
 
 TEST(BenchCase, TurnsSurviveTheirText) {
   for (const BenchVerb& verb : all_verbs()) {
-    const Turn turn{
-        .bench_case = make_bench_case(
-            {.verb = verb.verb, .dtype = DType::bfloat16, .in_place = true, .exchange = verb.exchange, .is_stale = true},
-            1 << 20, 4),
-        .calls = 17,
-        .batches = 3};
+    const Turn turn{.bench_case = make_bench_case({.verb = verb.verb,
+                                                   .dtype = DType::bfloat16,
+                                                   .in_place = true,
+                                                   .exchange = verb.exchange,
+                                                   .is_stale = true},
+                                                  1 << 20, 4),
+                    .calls = 17,
+                    .batches = 3};
     EXPECT_EQ(turn_from_line(to_line(turn)), turn) << to_line(turn);
   }
   EXPECT_EQ(to_line(Turn{.bench_case = {.count = 1024, .in_place = true}, .calls = 64, .batches = 20}),

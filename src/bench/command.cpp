@@ -66,7 +66,10 @@ void add_bench(CLI::App& tutti) {
   CLI::App* bench = tutti.add_subcommand("bench", "Measure verbs on this machine, against other libraries too");
   auto words = std::make_shared<Words>();
   BenchOptions& options = words->options;
-  bench->add_option("VERB", words->verbs, "all_reduce, broadcast, …, barrier, ping_pong, sendrecv, window; several, or all")->required();
+  bench
+      ->add_option("VERB", words->verbs,
+                   "all_reduce, broadcast, …, barrier, ping_pong, sendrecv, window; several, or all")
+      ->required();
   bench->add_option("-n,--ranks", options.ranks, "ranks, each a process (default: 2)");
   bench->add_option("--sizes", words->sizes,
                     "bytes of the larger array: a list, or a range that doubles (default: 8:64M)");

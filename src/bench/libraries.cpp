@@ -90,20 +90,20 @@ JobStart mpich_job(const Coordinator& coordinator, int ranks) {
       root.empty() ? first_program({"mpirun.mpich", "mpiexec.hydra"}, remedy) : root + "/bin/mpiexec.hydra";
   return {.library = "mpich",
           .ranks = ranks,
-          .processes = {
-              {.arguments = {launcher, "-n", std::to_string(ranks),
-                             peer_file("mpi_peer_mpich", remedy), coordinator.socket_path(), "mpich"}}}};
+          .processes = {{.arguments = {launcher, "-n", std::to_string(ranks), peer_file("mpi_peer_mpich", remedy),
+                                       coordinator.socket_path(), "mpich"}}}};
 }
 
 // Inside a host it needs no libfabric.
 JobStart intel_mpi_job(const Coordinator& coordinator, int ranks) {
   constexpr std::string_view remedy = "./dev bench installs Intel MPI into build/impi: run it, or build again";
   const std::string root = own_copy("impi");
-  return {.library = "impi",
-          .ranks = ranks,
-          .processes = {{.arguments = {first_program({root + "/bin/mpiexec.hydra"}, remedy), "-n", std::to_string(ranks),
-                                       peer_file("mpi_peer_impi", remedy), coordinator.socket_path(), "impi"},
-                         .environment = {{"I_MPI_ROOT", root}, {"I_MPI_FABRICS", "shm"}}}}};
+  return {
+      .library = "impi",
+      .ranks = ranks,
+      .processes = {{.arguments = {first_program({root + "/bin/mpiexec.hydra"}, remedy), "-n", std::to_string(ranks),
+                                   peer_file("mpi_peer_impi", remedy), coordinator.socket_path(), "impi"},
+                     .environment = {{"I_MPI_ROOT", root}, {"I_MPI_FABRICS", "shm"}}}}};
 }
 
 // The ranks of the backend mpi are started by the launcher of an MPI, and find their numbers through it.

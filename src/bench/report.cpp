@@ -27,8 +27,8 @@ std::string ratio_text(double ratio) {
 std::string peer_columns(const Row& row, const Measurement& ours) {
   const Measurement* peer = best_peer(row);
   if (peer == nullptr) return fmt::format("  {:<19} {:>10} {:>7}", "-", "-", "-");
-  return fmt::format("  {:<19} {:>10} {:>7}", fmt::format("{} {}", peer->library, peer->version), time_text(peer->us_median),
-                     ratio_text(peer->us_median / ours.us_median));
+  return fmt::format("  {:<19} {:>10} {:>7}", fmt::format("{} {}", peer->library, peer->version),
+                     time_text(peer->us_median), ratio_text(peer->us_median / ours.us_median));
 }
 
 std::string limit_columns(const Row& row, const Measurement& ours) {
@@ -144,9 +144,10 @@ std::string json_lines(const Row& row) {
         "{:.4f}, "
         "\"us_p99\": {:.4f}, \"algbw_GBps\": {:.4f}, \"busbw_GBps\": {:.4f}, \"in_place\": {}, \"memory\": \"{}\", "
         "\"fresh\": {}, \"version\": \"{}\", \"wrong\": {}}}\n",
-        bench_name_of(row.bench_case.bench_verb()), tutti::name_of(row.bench_case.dtype), row.bench_case.bytes(), row.ranks,
-        one.library, one.us_median, one.us_p99, bandwidth, bandwidth * bus_factor(row.bench_case.verb, row.ranks),
-        row.bench_case.in_place, name_of(row.bench_case.memory), !row.bench_case.is_stale, one.version, one.wrong);
+        bench_name_of(row.bench_case.bench_verb()), tutti::name_of(row.bench_case.dtype), row.bench_case.bytes(),
+        row.ranks, one.library, one.us_median, one.us_p99, bandwidth,
+        bandwidth * bus_factor(row.bench_case.verb, row.ranks), row.bench_case.in_place, name_of(row.bench_case.memory),
+        !row.bench_case.is_stale, one.version, one.wrong);
   }
   return text;
 }

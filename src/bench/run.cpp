@@ -29,7 +29,8 @@ namespace {
 
 void check(const BenchOptions& options) {
   if (options.ranks < 1) throw InvalidArgument(fmt::format("-n {}: there must be at least one rank", options.ranks));
-  if (options.is_stale && std::find(options.forms.begin(), options.forms.end(), Form::in_place) != options.forms.end()) {
+  if (options.is_stale &&
+      std::find(options.forms.begin(), options.forms.end(), Form::in_place) != options.forms.end()) {
     throw InvalidArgument("--stale: a call in place changes its array; add --out-of-place and leave out --in-place");
   }
   if (options.repeats < 1) throw InvalidArgument("--repeats must be at least 1");
@@ -179,14 +180,13 @@ bool all_right(const std::vector<Row>& rows) {
 std::vector<BenchCase> cells_of(const BenchOptions& options, const BenchVerb& verb, Form form) {
   std::vector<BenchCase> bench_cases;
   for (const std::int64_t bytes : options.sizes) {
-    const BenchCase bench_case = make_bench_case(
-        {.verb = verb.verb,
-         .dtype = options.dtype,
-         .in_place = form == Form::in_place,
-         .memory = options.memory,
-         .exchange = verb.exchange,
-         .is_stale = options.is_stale},
-        bytes, options.ranks);
+    const BenchCase bench_case = make_bench_case({.verb = verb.verb,
+                                                  .dtype = options.dtype,
+                                                  .in_place = form == Form::in_place,
+                                                  .memory = options.memory,
+                                                  .exchange = verb.exchange,
+                                                  .is_stale = options.is_stale},
+                                                 bytes, options.ranks);
     if (std::find(bench_cases.begin(), bench_cases.end(), bench_case) == bench_cases.end())
       bench_cases.push_back(bench_case);
   }
