@@ -132,10 +132,12 @@ def serve(coordinator, name):
     print("hello", name, dist.get_rank(), f"gloo of torch {torch.__version__}", file=lines, flush=True)
     bench_case, place = None, None
     for line in lines:
-        verb, dtype, count, form, memory, calls, batches = line.split()
+        verb, dtype, count, form, memory, data, calls, batches = line.split()
         try:
             if memory != "heap":
                 raise RuntimeError("only heap memory can be measured with gloo")
+            if data != "fresh":
+                raise RuntimeError("only fresh data can be measured with gloo")
             if (verb, dtype, count, form) != bench_case:
                 bench_case, place = (verb, dtype, count, form), None
                 place = Workplace(verb, dtype, int(count), form == "in_place")

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <exception>
 #include <limits>
 
@@ -50,7 +52,9 @@ class MpiLibrary final : public Library {
     int length = 0;
     MPI_Get_library_version(text, &length);
     const std::string whole(text, static_cast<std::size_t>(length));
-    return whole.substr(0, whole.find_first_of(",\n"));
+    std::string first = whole.substr(0, whole.find_first_of(",\n"));
+    std::replace(first.begin(), first.end(), '\t', ' ');
+    return first;
   }
   void prepare(const BenchCase& bench_case) override {
     if (bench_case.count > std::numeric_limits<int>::max()) throw Unsupported("MPI counts elements with an int");
@@ -62,10 +66,12 @@ class MpiLibrary final : public Library {
 
  private:
   void ping_pong(const TimedCall& call, int count);
+  void window(const TimedCall& call, int count);
 
   RankPosition position_{};
   MPI_Datatype type_ = MPI_FLOAT;
   MPI_Op op_ = MPI_SUM;
+  MPI_Request requests_[2 * window_messages]{};
 };
 
 void MpiLibrary::call(const TimedCall& call) {
@@ -86,12 +92,16 @@ void MpiLibrary::call(const TimedCall& call) {
     case Verb::all_to_all: MPI_Alltoall(in, block, type_, call.out, block, type_, world); break;
     case Verb::scan: MPI_Scan(in, call.out, count, type_, op_, world); break;
     case Verb::exscan: MPI_Exscan(in, call.out, count, type_, op_, world); break;
+    case Verb::send:
+      if (call.bench_case.exchange == Exchange::ping_pong) ping_pong(call, count);
+      if (call.bench_case.exchange == Exchange::window) window(call, count / window_messages);
+      if (call.bench_case.exchange != Exchange::sendrecv) break;
+      [[fallthrough]];
     case Verb::permute:
       MPI_Sendrecv(in, count, type_, (position_.rank + 1) % position_.size, 0, call.out, count, type_,
                    (position_.rank + position_.size - 1) % position_.size, 0, world, MPI_STATUS_IGNORE);
       break;
     case Verb::barrier: MPI_Barrier(world); break;
-    case Verb::send: ping_pong(call, count); break;
     case Verb::recv: break;
   }
 }
@@ -101,6 +111,19 @@ void MpiLibrary::ping_pong(const TimedCall& call, int count) {
   if (peer == 1) MPI_Send(call.in, count, type_, peer, 0, MPI_COMM_WORLD);
   MPI_Recv(call.out, count, type_, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   if (peer == 0) MPI_Send(call.in, count, type_, peer, 0, MPI_COMM_WORLD);
+}
+
+void MpiLibrary::window(const TimedCall& call, int count) {
+  int bytes = 0;
+  MPI_Type_size(type_, &bytes);
+  const int next = (position_.rank + 1) % position_.size;
+  const int before = (position_.rank + position_.size - 1) % position_.size;
+  const auto part = [&](void* whole, int i) { return static_cast<char*>(whole) + std::ptrdiff_t{i} * count * bytes; };
+  for (int i = 0; i < window_messages; ++i)
+    MPI_Irecv(part(call.out, i), count, type_, before, 0, MPI_COMM_WORLD, &requests_[i]);
+  for (int i = 0; i < window_messages; ++i)
+    MPI_Isend(part(call.in, i), count, type_, next, 0, MPI_COMM_WORLD, &requests_[window_messages + i]);
+  MPI_Waitall(2 * window_messages, requests_, MPI_STATUSES_IGNORE);
 }
 
 }  // namespace

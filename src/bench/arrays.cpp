@@ -119,8 +119,8 @@ std::vector<Part> expected_parts(const BenchCase& bench_case, RankPosition posit
     // MPI leaves rank 0's result open.
     case Verb::exscan:
       return position.rank == 0 ? std::vector<Part>{} : std::vector<Part>{{0, whole, {0, position.rank}, 0}};
-    case Verb::permute: return from((position.rank + position.size - 1) % position.size);
-    case Verb::send: return from(1 - position.rank);
+    case Verb::permute:
+    case Verb::send: return from((position.rank + position.size - 1) % position.size);
     case Verb::barrier:
     case Verb::recv: return {};
   }

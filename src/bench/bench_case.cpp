@@ -14,7 +14,7 @@ namespace tutti::bench {
 
 namespace {
 
-constexpr std::string_view ping_pong = "ping_pong";
+constexpr std::string_view exchange_names[] = {"ping_pong", "sendrecv", "window"};
 
 std::vector<std::string_view> words_of(std::string_view line) {
   std::vector<std::string_view> words;
@@ -46,23 +46,27 @@ Memory memory_from_name(std::string_view name) {
   throw InvalidArgument(fmt::format("\"{}\" is not a kind of memory; there are heap and empty", name));
 }
 
-std::string_view bench_name_of(Verb verb) { return verb == Verb::send ? ping_pong : tutti::name_of(verb); }
+std::string_view bench_name_of(const BenchVerb& verb) {
+  return verb.verb == Verb::send ? exchange_names[static_cast<std::size_t>(verb.exchange)] : tutti::name_of(verb.verb);
+}
 
-Verb verb_from_bench_name(std::string_view name) {
+BenchVerb verb_from_bench_name(std::string_view name) {
   std::string plain(name);
   std::replace(plain.begin(), plain.end(), '-', '_');
   std::vector<std::string_view> names;
-  for (const Verb verb : all_verbs()) {
+  for (const BenchVerb& verb : all_verbs()) {
     if (bench_name_of(verb) == plain) return verb;
     names.push_back(bench_name_of(verb));
   }
   throw InvalidArgument(fmt::format("there is no verb {} to measure; there are {}", name, fmt::join(names, ", ")));
 }
 
-std::vector<Verb> all_verbs() {
-  std::vector<Verb> verbs;
+std::vector<BenchVerb> all_verbs() {
+  std::vector<BenchVerb> verbs;
   for (int i = 0; i < verb_count; ++i) {
-    if (const auto verb = static_cast<Verb>(i); verb != Verb::recv) verbs.push_back(verb);
+    if (const auto verb = static_cast<Verb>(i); verb != Verb::recv) verbs.emplace_back(verb);
+    if (static_cast<Verb>(i) != Verb::send) continue;
+    for (const Exchange exchange : {Exchange::sendrecv, Exchange::window}) verbs.emplace_back(Verb::send, exchange);
   }
   return verbs;
 }
@@ -70,7 +74,8 @@ std::vector<Verb> all_verbs() {
 bool has_in_place_form(Verb verb) { return reduces(verb) && keeps_shape(verb); }
 
 BenchCase make_bench_case(BenchCase wish, std::int64_t bytes, int ranks) {
-  const std::int64_t unit = has_blocks(wish.verb) ? ranks : 1;
+  const bool is_window = wish.verb == Verb::send && wish.exchange == Exchange::window;
+  const std::int64_t unit = is_window ? window_messages : has_blocks(wish.verb) ? ranks : 1;
   const std::int64_t count = bytes / static_cast<std::int64_t>(size_of(wish.dtype));
   wish.count = wish.verb == Verb::barrier ? 0 : std::max(unit, count / unit * unit);
   wish.in_place = wish.in_place && has_in_place_form(wish.verb);
@@ -79,21 +84,25 @@ BenchCase make_bench_case(BenchCase wish, std::int64_t bytes, int ranks) {
 
 std::string to_line(const Turn& turn) {
   const BenchCase& bench_case = turn.bench_case;
-  return fmt::format("{} {} {} {} {} {} {}", bench_name_of(bench_case.verb), tutti::name_of(bench_case.dtype),
-                     bench_case.count, bench_case.in_place ? "in_place" : "out_of_place", name_of(bench_case.memory),
-                     turn.calls, turn.batches);
+  return fmt::format("{} {} {} {} {} {} {} {}", bench_name_of(bench_case.bench_verb()),
+                     tutti::name_of(bench_case.dtype), bench_case.count,
+                     bench_case.in_place ? "in_place" : "out_of_place", name_of(bench_case.memory),
+                     bench_case.is_stale ? "stale" : "fresh", turn.calls, turn.batches);
 }
 
 Turn turn_from_line(std::string_view line) {
   const auto words = words_of(line);
-  if (words.size() != 7) throw InvalidArgument(fmt::format("benchmark: \"{}\" is not a turn", line));
-  Turn turn{.bench_case = {.verb = verb_from_bench_name(words[0]),
+  if (words.size() != 8) throw InvalidArgument(fmt::format("benchmark: \"{}\" is not a turn", line));
+  const BenchVerb verb = verb_from_bench_name(words[0]);
+  Turn turn{.bench_case = {.verb = verb.verb,
                            .dtype = dtype_from_name(words[1]),
                            .count = number<std::int64_t>(words[2], line),
                            .in_place = words[3] == "in_place",
-                           .memory = memory_from_name(words[4])},
-            .calls = number<int>(words[5], line),
-            .batches = number<int>(words[6], line)};
+                           .memory = memory_from_name(words[4]),
+                           .exchange = verb.exchange,
+                           .is_stale = words[5] == "stale"},
+            .calls = number<int>(words[6], line),
+            .batches = number<int>(words[7], line)};
   return turn;
 }
 

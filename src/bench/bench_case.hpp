@@ -4,7 +4,7 @@
 // Vocabulary: a *library* (Tutti with some backend, or a peer) runs as a *job* of ranks, which are processes. A *case*
 // is one piece of work, the same for all libraries. Libraries take *turns*: in a turn one of them runs some *batches*
 // of *calls* while the others sleep. Before each batch every rank rewrites all arrays of the batch, then all ranks
-// enter a barrier; only the calls are timed. Rank programs of peers that are not C++ (bench/peers) use the same lines.
+// enter a barrier; only the calls are timed. A *stale* case rewrites nothing: its calls move the same arrays again. Rank programs of peers that are not C++ (bench/peers) use the same lines.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,25 @@ enum class Memory : std::uint8_t { heap, empty };  // empty: Group::empty, which
 std::string_view name_of(Memory memory);
 Memory memory_from_name(std::string_view name);
 
-/// Verb::send stands for ping-pong: there and back between ranks 0 and 1, half of the round trip counts.
-std::string_view bench_name_of(Verb verb);
-Verb verb_from_bench_name(std::string_view name);
+/// What Verb::send stands for.
+enum class Exchange : std::uint8_t {
+  ping_pong,  // there and back between ranks 0 and 1; half of the round trip counts
+  sendrecv,   // to the next rank of a ring, from the one before it
+  window,     // the same, the array in window_messages messages of which all are under way at once
+};
+inline constexpr int window_messages = 64;
+
+struct BenchVerb {
+  Verb verb = Verb::all_reduce;
+  Exchange exchange = Exchange::ping_pong;
+  BenchVerb(Verb what) : verb(what) {}
+  BenchVerb(Verb what, Exchange how) : verb(what), exchange(how) {}
+  friend bool operator==(const BenchVerb&, const BenchVerb&) = default;
+};
+std::string_view bench_name_of(const BenchVerb& verb);
+BenchVerb verb_from_bench_name(std::string_view name);
 /// Every verb that can be measured, in the order of the enumeration.
-std::vector<Verb> all_verbs();
+std::vector<BenchVerb> all_verbs();
 /// Whether the verb has a form with one array, where others need two.
 bool has_in_place_form(Verb verb);
 
@@ -35,6 +49,9 @@ struct BenchCase {
       0;  // elements of the larger array of the call; a multiple of the ranks where it is split or joined
   bool in_place = false;
   Memory memory = Memory::heap;
+  Exchange exchange = Exchange::ping_pong;
+  bool is_stale = false;
+  [[nodiscard]] BenchVerb bench_verb() const { return {verb, exchange}; }
   [[nodiscard]] std::int64_t bytes() const { return count * static_cast<std::int64_t>(size_of(dtype)); }
   friend bool operator==(const BenchCase&, const BenchCase&) = default;
 };
@@ -49,7 +66,7 @@ struct Turn {
   friend bool operator==(const Turn&, const Turn&) = default;
 };
 
-/// "all_reduce float32 1024 in_place heap 64 20"; throws InvalidArgument for anything else.
+/// "all_reduce float32 1024 in_place heap fresh 64 20"; throws InvalidArgument for anything else.
 std::string to_line(const Turn& turn);
 Turn turn_from_line(std::string_view line);
 

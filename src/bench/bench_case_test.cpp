@@ -10,15 +10,19 @@ namespace tutti::bench {
 namespace {
 
 TEST(BenchCase, TurnsSurviveTheirText) {
-  for (const Verb verb : all_verbs()) {
-    const Turn turn{
-        .bench_case = make_bench_case({.verb = verb, .dtype = DType::bfloat16, .in_place = true}, 1 << 20, 4),
-        .calls = 17,
-        .batches = 3};
+  for (const BenchVerb& verb : all_verbs()) {
+    const Turn turn{.bench_case = make_bench_case({.verb = verb.verb,
+                                                   .dtype = DType::bfloat16,
+                                                   .in_place = true,
+                                                   .exchange = verb.exchange,
+                                                   .is_stale = true},
+                                                  1 << 20, 4),
+                    .calls = 17,
+                    .batches = 3};
     EXPECT_EQ(turn_from_line(to_line(turn)), turn) << to_line(turn);
   }
   EXPECT_EQ(to_line(Turn{.bench_case = {.count = 1024, .in_place = true}, .calls = 64, .batches = 20}),
-            "all_reduce float32 1024 in_place heap 64 20");
+            "all_reduce float32 1024 in_place heap fresh 64 20");
 }
 
 TEST(BenchCase, AnswersSurviveTheirText) {
@@ -29,8 +33,8 @@ TEST(BenchCase, AnswersSurviveTheirText) {
 
 TEST(BenchCase, LinesThatMeanNothingAreRefused) {
   for (const char* line :
-       {"", "all_reduce", "all_reduce float32 x in_place heap 1 1", "nothing float32 1 in_place heap 1 1",
-        "all_reduce float32 -1 in_place heap 1 1", "all_reduce float32 1 in_place stack 1 1"}) {
+       {"", "all_reduce", "all_reduce float32 x in_place heap fresh 1 1", "nothing float32 1 in_place heap fresh 1 1",
+        "all_reduce float32 -1 in_place heap fresh 1 1", "all_reduce float32 1 in_place stack fresh 1 1"}) {
     EXPECT_THROW(turn_from_line(line), InvalidArgument) << line;
   }
   for (const char* line : {"", "ok", "ok 1", "ok 1 x", "fine 0 1.0"}) {
@@ -44,6 +48,7 @@ TEST(BenchCase, ArraysThatAreCutHaveAnElementForEachRank) {
   EXPECT_EQ(make_bench_case({.verb = Verb::all_reduce}, 8, 8).bytes(), 8);
   EXPECT_EQ(make_bench_case({.verb = Verb::all_reduce}, 1, 8).count, 1);
   EXPECT_EQ(make_bench_case({.verb = Verb::barrier}, 1 << 20, 2).count, 0);
+  EXPECT_EQ(make_bench_case({.verb = Verb::send, .exchange = Exchange::window}, 8, 2).count, window_messages);
 }
 
 TEST(BenchCase, OnlySomeVerbsWorkInPlace) {

@@ -23,19 +23,19 @@ namespace {
 struct Words {
   std::vector<std::string> verbs{};
   std::string sizes = "8:64M", dtype = "float32", memory = "heap";
-  bool in_place = false, out_of_place = false;
+  bool in_place = false, out_of_place = false, fresh = false;
   BenchOptions options{};
 };
 
-std::vector<Verb> verbs_of(const std::vector<std::string>& names, int ranks) {
-  std::vector<Verb> verbs;
+std::vector<BenchVerb> verbs_of(const std::vector<std::string>& names, int ranks) {
+  std::vector<BenchVerb> verbs;
   for (const std::string& name : names) {
     if (name != "all") {
       verbs.push_back(verb_from_bench_name(name));
       continue;
     }
-    for (const Verb verb : all_verbs()) {
-      if (verb != Verb::send || ranks == 2) verbs.push_back(verb);
+    for (const BenchVerb& verb : all_verbs()) {
+      if (verb != BenchVerb(Verb::send) || ranks == 2) verbs.push_back(verb);
     }
   }
   return verbs;
@@ -48,8 +48,8 @@ BenchOptions meaning_of(const Words& words) {
   options.dtype = dtype_from_name(words.dtype);
   options.memory = memory_from_name(words.memory);
   options.forms.clear();
-  if (words.in_place || !words.out_of_place) options.forms.push_back(Form::in_place);
-  if (words.out_of_place) options.forms.push_back(Form::out_of_place);
+  if (words.in_place || (!words.out_of_place && !options.is_stale)) options.forms.push_back(Form::in_place);
+  if (words.out_of_place || (options.is_stale && !words.in_place)) options.forms.push_back(Form::out_of_place);
   return options;
 }
 
@@ -66,7 +66,10 @@ void add_bench(CLI::App& tutti) {
   CLI::App* bench = tutti.add_subcommand("bench", "Measure verbs on this machine, against other libraries too");
   auto words = std::make_shared<Words>();
   BenchOptions& options = words->options;
-  bench->add_option("VERB", words->verbs, "all_reduce, broadcast, …, barrier, ping_pong; several, or all")->required();
+  bench
+      ->add_option("VERB", words->verbs,
+                   "all_reduce, broadcast, …, barrier, ping_pong, sendrecv, window; several, or all")
+      ->required();
   bench->add_option("-n,--ranks", options.ranks, "ranks, each a process (default: 2)");
   bench->add_option("--sizes", words->sizes,
                     "bytes of the larger array: a list, or a range that doubles (default: 8:64M)");
@@ -80,6 +83,8 @@ void add_bench(CLI::App& tutti) {
                   "two arrays; together with --in-place: both, one after the other");
   bench->add_option("--memory", words->memory,
                     "heap, or empty: memory that local peers read without a copy (default: heap)");
+  CLI::Option* fresh = bench->add_flag("--fresh", words->fresh, "every array is rewritten before its call (default)");
+  bench->add_flag("--stale", options.is_stale, "arrays are never rewritten; two arrays per call")->excludes(fresh);
   bench
       ->add_option("--against", options.against,
                    fmt::format("libraries to compare with: {}", fmt::join(peer_names, ", ")))
@@ -96,7 +101,7 @@ void add_bench(CLI::App& tutti) {
   bench->add_option("--plot", options.plot_path, "file for a picture of the curves (SVG)");
   bench->footer(launch::examples({
       {"tutti bench all_reduce", "2 ranks, 8 bytes to 64 MiB"},
-      {"tutti bench all_reduce -n 4 --against openmpi,mpich,gloo", "and how other libraries do"},
+      {"tutti bench all_reduce -n 4 --against openmpi,mpich,impi", "and how other libraries do"},
       {"tutti bench all --sizes 8,4K,1M --json out.json", "every verb at three sizes"},
   }));
   bench->callback([words] {

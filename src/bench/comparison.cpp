@@ -33,6 +33,13 @@ struct Comparison::Samples {
   std::string trouble{};
 };
 
+// The first word that begins with a digit: "Open MPI v5.0.11", "gloo of torch 2.11.0+cpu".
+std::string version_in(std::string_view description) {
+  const std::size_t begin = description.find_first_of("0123456789");
+  if (begin == std::string_view::npos) return "";
+  return std::string(description.substr(begin, description.find_first_not_of("0123456789.", begin) - begin));
+}
+
 const Measurement* best_peer(const Row& row) {
   const Measurement* best = nullptr;
   for (const Measurement& one : row.measurements) {
@@ -129,7 +136,9 @@ std::vector<Measurement> Comparison::measure(const BenchCase& bench_case, const 
   }
   std::vector<Measurement> measurements;
   for (std::size_t i = 0; i < contenders_.size(); ++i) {
+    const auto& job = contenders_[i].job;
     Measurement one{.library = contenders_[i].start.library,
+                    .version = job ? version_in(job->description()) : "",
                     .is_peer = contenders_[i].is_peer,
                     .wrong = samples[i].wrong,
                     .trouble = samples[i].trouble};

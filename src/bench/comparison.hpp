@@ -18,6 +18,7 @@ namespace tutti::bench {
 /// One library in one case.
 struct Measurement {
   std::string library{};
+  std::string version{};  // as it says it, or nothing
   bool is_peer = false;
   double us_median = 0, us_p99 = 0;
   std::int64_t wrong = 0;
@@ -30,6 +31,9 @@ struct Row {
   std::vector<Measurement> measurements{};
   double us_limit = 0;  // what the machine allows; 0: not measured
 };
+
+/// Of a library's description of itself; nothing if it names none.
+std::string version_in(std::string_view description);
 
 /// The fastest peer, or nullptr where none has a time.
 const Measurement* best_peer(const Row& row);

@@ -63,6 +63,7 @@ LeastWork least_work(const BenchCase& bench_case, int ranks) {
         work.portions.push_back({.inputs = {r}, .outputs = {(r + 1) % ranks}, .count = whole});
       break;
     case Verb::send:
+      if (bench_case.exchange != Exchange::ping_pong) return least_work({.verb = Verb::permute, .count = whole}, ranks);
       shape({1, 1, whole, whole});
       work.portions = {{.inputs = {0}, .outputs = {0}, .count = whole}};
       break;

@@ -56,11 +56,19 @@ JobStart process_per_rank(const std::string& library, int ranks, const ProcessSt
   return start;
 }
 
+// The folder of an MPI that was installed for this program, beside its rank program; empty if the system's is used.
+std::string own_copy(const std::string& mpi) {
+  const fs::path folder = fs::path(own_program()).parent_path() / "peers" / mpi;
+  return fs::exists(folder / "bin") ? fs::canonical(folder).string() : "";
+}
+
 JobStart open_mpi_job(const Coordinator& coordinator, int ranks, const std::string& collectives) {
   constexpr std::string_view remedy = "install openmpi-bin and libopenmpi-dev, and build again";
   const std::string library = collectives.empty() ? "openmpi" : "openmpi-" + collectives;
-  std::vector<std::string> arguments{first_program({"mpirun.openmpi", "mpirun"}, remedy), "--allow-run-as-root",
-                                     "--oversubscribe", "--bind-to", "none"};
+  const std::string root = own_copy("openmpi");
+  const std::string launcher =
+      root.empty() ? first_program({"mpirun.openmpi", "mpirun"}, remedy) : root + "/bin/mpirun";
+  std::vector<std::string> arguments{launcher, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"};
   if (!collectives.empty()) {
     for (const std::string& word : {std::string("--mca"), "coll_" + collectives + "_priority", std::string("100")}) {
       arguments.push_back(word);
@@ -70,29 +78,32 @@ JobStart open_mpi_job(const Coordinator& coordinator, int ranks, const std::stri
                                   coordinator.socket_path(), library}) {
     arguments.push_back(word);
   }
-  return {.library = library, .ranks = ranks, .processes = {{.arguments = std::move(arguments)}}};
+  ProcessStart process{.arguments = std::move(arguments)};
+  if (!root.empty()) process.environment.emplace_back("OPAL_PREFIX", root);
+  return {.library = library, .ranks = ranks, .processes = {std::move(process)}};
 }
 
 JobStart mpich_job(const Coordinator& coordinator, int ranks) {
   constexpr std::string_view remedy = "install mpich and libmpich-dev, and build again";
+  const std::string root = own_copy("mpich");
+  const std::string launcher =
+      root.empty() ? first_program({"mpirun.mpich", "mpiexec.hydra"}, remedy) : root + "/bin/mpiexec.hydra";
   return {.library = "mpich",
           .ranks = ranks,
-          .processes = {
-              {.arguments = {first_program({"mpirun.mpich", "mpiexec.hydra"}, remedy), "-n", std::to_string(ranks),
-                             peer_file("mpi_peer_mpich", remedy), coordinator.socket_path(), "mpich"}}}};
+          .processes = {{.arguments = {launcher, "-n", std::to_string(ranks), peer_file("mpi_peer_mpich", remedy),
+                                       coordinator.socket_path(), "mpich"}}}};
 }
 
-// Intel's programs are called like those of other MPIs, so they are looked for where its own variable points. Inside a host it needs no
-// libfabric.
+// Inside a host it needs no libfabric.
 JobStart intel_mpi_job(const Coordinator& coordinator, int ranks) {
-  constexpr std::string_view remedy = "./dev installs Intel MPI into build/impi: set I_MPI_ROOT to it, and build again";
-  const std::string root = Environment::of_process().get("I_MPI_ROOT").value_or("build/impi");
-  const std::string launcher = fs::absolute(fs::path(root) / "bin" / "mpiexec.hydra").string();
-  return {.library = "impi",
-          .ranks = ranks,
-          .processes = {{.arguments = {first_program({launcher}, remedy), "-n", std::to_string(ranks),
-                                       peer_file("mpi_peer_impi", remedy), coordinator.socket_path(), "impi"},
-                         .environment = {{"I_MPI_ROOT", fs::absolute(root).string()}, {"I_MPI_FABRICS", "shm"}}}}};
+  constexpr std::string_view remedy = "./dev bench installs Intel MPI into build/impi: run it, or build again";
+  const std::string root = own_copy("impi");
+  return {
+      .library = "impi",
+      .ranks = ranks,
+      .processes = {{.arguments = {first_program({root + "/bin/mpiexec.hydra"}, remedy), "-n", std::to_string(ranks),
+                                   peer_file("mpi_peer_impi", remedy), coordinator.socket_path(), "impi"},
+                     .environment = {{"I_MPI_ROOT", root}, {"I_MPI_FABRICS", "shm"}}}}};
 }
 
 // The ranks of the backend mpi are started by the launcher of an MPI, and find their numbers through it.

@@ -42,7 +42,8 @@ TEST(LeastWork, ReadsEveryInputOnceAndWritesEveryOutputOnce) {
 }
 
 TEST(LeastWork, StaysWithinItsArrays) {
-  for (const Verb verb : all_verbs()) {
+  for (const BenchVerb& bench_verb : all_verbs()) {
+    const Verb verb = bench_verb.verb;
     for (const bool in_place : {false, true}) {
       const LeastWork work = least_work(make_bench_case({.verb = verb, .in_place = in_place}, 4800, 3), 3);
       const Plane& plane = work.plane;

@@ -41,11 +41,19 @@ void Workplace::reserve(int calls) {
     slot.out = counts_.out > 0 ? library_.allocate(counts_.out * element_bytes, bench_case_.memory) : slot.in;
     // Accessed before it is timed, so that page faults are not counted.
     if (counts_.out > 0) own_.write(slot.out.get(), counts_.out, 0);
+    if (bench_case_.is_stale && counts_.in > 0) own_.write(slot.in.get(), counts_.in, 0);
     slots_.push_back(std::move(slot));
   }
 }
 
+// Stale arrays are one pair per root, so that what a broadcast leaves stays what the next one brings.
+const Workplace::Slot& Workplace::slot_of(int call) const {
+  const int index = bench_case_.is_stale ? root_of_call(batch_ + call, position_.size) : call;
+  return slots_[static_cast<std::size_t>(index)];
+}
+
 void Workplace::write_inputs(int calls) {
+  if (bench_case_.is_stale) return;
   for (int i = 0; i < calls; ++i) own_.write(slots_[static_cast<std::size_t>(i)].in.get(), counts_.in, batch_ + i);
 }
 
@@ -57,14 +65,14 @@ double Workplace::run_batch(int calls) {
   library_.barrier();
   const auto begin = Clock::now();
   for (int i = 0; i < calls; ++i) {
-    const Slot& slot = slots_[static_cast<std::size_t>(i)];
+    const Slot& slot = slot_of(i);
     call.in = slot.in.get();
     call.out = slot.out.get();
     call.root = root_of_call(batch_ + i, position_.size);
     library_.call(call);
   }
   const double us = std::chrono::duration<double, std::micro>(Clock::now() - begin).count() / calls;
-  return bench_case_.verb == Verb::send ? us / 2 : us;
+  return bench_case_.bench_verb() == BenchVerb(Verb::send) ? us / 2 : us;
 }
 
 std::int64_t Workplace::count_wrong(int calls) const {
@@ -72,19 +80,19 @@ std::int64_t Workplace::count_wrong(int calls) const {
   std::int64_t wrong = 0;
   std::optional<std::pair<RankRange, Pattern>> expected;  // of a sum it is the same for all calls
   for (int i = 0; i < calls; ++i) {
-    const auto* out = static_cast<const std::byte*>(slots_[static_cast<std::size_t>(i)].out.get());
+    const auto* out = static_cast<const std::byte*>(slot_of(i).out.get());
     for (const Part& part : expected_parts(bench_case_, position_, root_of_call(batch_ + i, position_.size))) {
       if (!expected || expected->first != part.ranks)
         expected.emplace(part.ranks, Pattern(bench_case_.dtype, part.ranks));
       wrong +=
-          expected->second.count_wrong(out + part.begin * element_bytes, part.count, batch_ + i + part.input_begin);
+          expected->second.count_wrong(out + part.begin * element_bytes, part.count, shift_of(i) + part.input_begin);
     }
   }
   return wrong;
 }
 
 Answer Workplace::run(const Turn& turn) {
-  reserve(turn.calls);
+  reserve(bench_case_.is_stale ? position_.size : turn.calls);
   Answer answer;
   run_batch(turn.calls);
   for (int i = 0; i < turn.batches; ++i) answer.us_per_call.push_back(run_batch(turn.calls));

@@ -55,6 +55,8 @@ class Workplace {
   void write_inputs(int calls);
   double run_batch(int calls);  // µs per call
   [[nodiscard]] std::int64_t count_wrong(int calls) const;
+  [[nodiscard]] const Slot& slot_of(int call) const;
+  [[nodiscard]] std::int64_t shift_of(int call) const { return bench_case_.is_stale ? 0 : batch_ + call; }
 
   Library& library_;
   BenchCase bench_case_;

@@ -26,9 +26,9 @@ std::string ratio_text(double ratio) {
 
 std::string peer_columns(const Row& row, const Measurement& ours) {
   const Measurement* peer = best_peer(row);
-  if (peer == nullptr) return fmt::format("  {:<11} {:>10} {:>7}", "-", "-", "-");
-  return fmt::format("  {:<11} {:>10} {:>7}", peer->library, time_text(peer->us_median),
-                     ratio_text(peer->us_median / ours.us_median));
+  if (peer == nullptr) return fmt::format("  {:<19} {:>10} {:>7}", "-", "-", "-");
+  return fmt::format("  {:<19} {:>10} {:>7}", fmt::format("{} {}", peer->library, peer->version),
+                     time_text(peer->us_median), ratio_text(peer->us_median / ours.us_median));
 }
 
 std::string limit_columns(const Row& row, const Measurement& ours) {
@@ -83,7 +83,7 @@ std::string table_head(const TableShape& shape) {
   add("busbw", "GB/s", 8);
   add("#wrong", "", 7);
   if (shape.has_peers) {
-    add(" best peer  ", "", 12);
+    add(" best peer          ", "", 20);
     add("median", "us", 10);
     add("ratio", "", 7);
   }
@@ -143,10 +143,11 @@ std::string json_lines(const Row& row) {
         "{{\"verb\": \"{}\", \"dtype\": \"{}\", \"bytes\": {}, \"ranks\": {}, \"library\": \"{}\", \"us_median\": "
         "{:.4f}, "
         "\"us_p99\": {:.4f}, \"algbw_GBps\": {:.4f}, \"busbw_GBps\": {:.4f}, \"in_place\": {}, \"memory\": \"{}\", "
-        "\"wrong\": {}}}\n",
-        bench_name_of(row.bench_case.verb), tutti::name_of(row.bench_case.dtype), row.bench_case.bytes(), row.ranks,
-        one.library, one.us_median, one.us_p99, bandwidth, bandwidth * bus_factor(row.bench_case.verb, row.ranks),
-        row.bench_case.in_place, name_of(row.bench_case.memory), one.wrong);
+        "\"fresh\": {}, \"version\": \"{}\", \"wrong\": {}}}\n",
+        bench_name_of(row.bench_case.bench_verb()), tutti::name_of(row.bench_case.dtype), row.bench_case.bytes(),
+        row.ranks, one.library, one.us_median, one.us_p99, bandwidth,
+        bandwidth * bus_factor(row.bench_case.verb, row.ranks), row.bench_case.in_place, name_of(row.bench_case.memory),
+        !row.bench_case.is_stale, one.version, one.wrong);
   }
   return text;
 }

@@ -38,12 +38,13 @@ TEST(Turns, AreAsLongForFastCallsAsForSlowOnes) {
 std::vector<Row> two_rows() {
   Row small{.bench_case = {.count = 2, .in_place = true}, .ranks = 2, .us_limit = 0.1};
   small.measurements = {{.library = "tutti", .us_median = 0.2, .us_p99 = 0.31},
-                        {.library = "openmpi", .is_peer = true, .us_median = 0.55, .us_p99 = 0.6},
-                        {.library = "mpich", .is_peer = true, .us_median = 0.5, .us_p99 = 0.6},
+                        {.library = "openmpi", .version = "5.0.11", .is_peer = true, .us_median = 0.55, .us_p99 = 0.6},
+                        {.library = "mpich", .version = "5.0.2", .is_peer = true, .us_median = 0.5, .us_p99 = 0.6},
                         {.library = "gloo", .is_peer = true, .trouble = "not today"}};
   Row large{.bench_case = {.count = 16 << 20, .in_place = true}, .ranks = 2, .us_limit = 5500};
-  large.measurements = {{.library = "tutti", .us_median = 10'000, .us_p99 = 12'345.6},
-                        {.library = "openmpi", .is_peer = true, .us_median = 32'000, .us_p99 = 33'000}};
+  large.measurements = {
+      {.library = "tutti", .us_median = 10'000, .us_p99 = 12'345.6},
+      {.library = "openmpi", .version = "5.0.11", .is_peer = true, .us_median = 32'000, .us_p99 = 33'000}};
   return {small, large};
 }
 
@@ -51,10 +52,10 @@ TEST(Report, TheTableHasAColumnForEachQuestion) {
   const TableShape shape{.has_peers = true, .has_limits = true};
   const auto rows = two_rows();
   EXPECT_EQ("\n" + table_head(shape) + table_lines(rows[0], shape) + table_lines(rows[1], shape) + table_foot(rows), R"(
-#    bytes      count     median        p99    algbw    busbw  #wrong  best peer       median   ratio      limit  close
-#                             us         us     GB/s     GB/s                              us                 us       
-         8          2      0.200      0.310     0.04     0.04       0  mpich            0.500   2.50x      0.100    50%
-  67108864   16777216    10000.0    12345.6     6.71     6.71       0  openmpi        32000.0   3.20x     5500.0    55%
+#    bytes      count     median        p99    algbw    busbw  #wrong  best peer               median   ratio      limit  close
+#                             us         us     GB/s     GB/s                                      us                 us       
+         8          2      0.200      0.310     0.04     0.04       0  mpich 5.0.2              0.500   2.50x      0.100    50%
+  67108864   16777216    10000.0    12345.6     6.71     6.71       0  openmpi 5.0.11         32000.0   3.20x     5500.0    55%
 # tutti: 2.83x as fast as the best peer in geometric mean of 2 sizes, at least 2.50x (at 8 B)
 )");
 }
@@ -69,11 +70,12 @@ TEST(Report, WrongElementsAreToldAtTheEnd) {
 TEST(Report, JsonHasOneLineForEachLibraryWithATime) {
   const std::string text = json_lines(two_rows()[0]);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
-  EXPECT_THAT(text,
-              testing::StartsWith(R"({"verb": "all_reduce", "dtype": "float32", "bytes": 8, "ranks": 2, )"
-                                  R"("library": "tutti", "us_median": 0.2000, "us_p99": 0.3100, "algbw_GBps": 0.0400, )"
-                                  R"("busbw_GBps": 0.0400, "in_place": true, "memory": "heap", "wrong": 0})"
-                                  "\n"));
+  EXPECT_THAT(
+      text, testing::StartsWith(
+                R"({"verb": "all_reduce", "dtype": "float32", "bytes": 8, "ranks": 2, )"
+                R"("library": "tutti", "us_median": 0.2000, "us_p99": 0.3100, "algbw_GBps": 0.0400, )"
+                R"("busbw_GBps": 0.0400, "in_place": true, "memory": "heap", "fresh": true, "version": "", "wrong": 0})"
+                "\n"));
 }
 
 TEST(Report, BusBandwidthIsThatOfNcclTests) {

@@ -29,14 +29,18 @@ namespace {
 
 void check(const BenchOptions& options) {
   if (options.ranks < 1) throw InvalidArgument(fmt::format("-n {}: there must be at least one rank", options.ranks));
+  if (options.is_stale &&
+      std::find(options.forms.begin(), options.forms.end(), Form::in_place) != options.forms.end()) {
+    throw InvalidArgument("--stale: a call in place changes its array; add --out-of-place and leave out --in-place");
+  }
   if (options.repeats < 1) throw InvalidArgument("--repeats must be at least 1");
   if (const int processors = launch::usable_processors(); options.bound && options.ranks > processors) {
     throw InvalidArgument(
         fmt::format("--bind core: {} ranks, but only {} processor{}; start fewer, or leave out --bind", options.ranks,
                     processors, processors == 1 ? "" : "s"));
   }
-  for (const Verb verb : options.verbs) {
-    if (verb == Verb::send && options.ranks != 2) {
+  for (const BenchVerb& verb : options.verbs) {
+    if (verb == BenchVerb(Verb::send) && options.ranks != 2) {
       throw InvalidArgument(fmt::format("ping_pong goes between two ranks: give -n 2, not -n {}", options.ranks));
     }
   }
@@ -92,9 +96,9 @@ std::string title(const BenchCase& bench_case, int ranks) {
   const std::string_view form = !has_in_place_form(bench_case.verb) ? ""
                                 : bench_case.in_place               ? ", in place"
                                                                     : ", out of place";
-  return fmt::format("{}, {}{}{}, {} ranks, {} memory", bench_name_of(bench_case.verb),
+  return fmt::format("{}, {}{}{}, {} ranks, {} memory, {} data", bench_name_of(bench_case.bench_verb()),
                      tutti::name_of(bench_case.dtype), reduces(bench_case.verb) ? " sum" : "", form, ranks,
-                     name_of(bench_case.memory));
+                     name_of(bench_case.memory), bench_case.is_stale ? "stale" : "fresh");
 }
 
 std::string method(int repeats) {
@@ -143,7 +147,7 @@ class Session {
     for (const Measurement& one : row.measurements) {
       const std::string text = fmt::format("{}: {}", one.library, one.trouble.substr(0, one.trouble.find(';')));
       if (one.trouble.empty() || !told_.insert(text).second) continue;
-      fmt::print(stderr, "# no time of {} for {} of {}: {}\n", one.library, bench_name_of(row.bench_case.verb),
+      fmt::print(stderr, "# no time of {} for {} of {}: {}\n", one.library, bench_name_of(row.bench_case.bench_verb()),
                  format_bytes(row.bench_case.bytes()), one.trouble);
     }
   }
@@ -173,12 +177,16 @@ bool all_right(const std::vector<Row>& rows) {
 
 }  // namespace
 
-std::vector<BenchCase> cells_of(const BenchOptions& options, Verb verb, Form form) {
+std::vector<BenchCase> cells_of(const BenchOptions& options, const BenchVerb& verb, Form form) {
   std::vector<BenchCase> bench_cases;
   for (const std::int64_t bytes : options.sizes) {
-    const BenchCase bench_case = make_bench_case(
-        {.verb = verb, .dtype = options.dtype, .in_place = form == Form::in_place, .memory = options.memory}, bytes,
-        options.ranks);
+    const BenchCase bench_case = make_bench_case({.verb = verb.verb,
+                                                  .dtype = options.dtype,
+                                                  .in_place = form == Form::in_place,
+                                                  .memory = options.memory,
+                                                  .exchange = verb.exchange,
+                                                  .is_stale = options.is_stale},
+                                                 bytes, options.ranks);
     if (std::find(bench_cases.begin(), bench_cases.end(), bench_case) == bench_cases.end())
       bench_cases.push_back(bench_case);
   }
@@ -193,7 +201,7 @@ bool run(const BenchOptions& options) {
   add_libraries(comparison, coordinator, options);
   Session session(options, comparison, output);
   bool right = true;
-  for (const Verb verb : options.verbs) {
+  for (const BenchVerb& verb : options.verbs) {
     std::vector<std::vector<BenchCase>> done;
     for (const Form form : options.forms) {
       const std::vector<BenchCase> bench_cases = cells_of(options, verb, form);

@@ -13,13 +13,14 @@ namespace tutti::bench {
 enum class Form : std::uint8_t { in_place, out_of_place };
 
 struct BenchOptions {
-  std::vector<Verb> verbs{};
+  std::vector<BenchVerb> verbs{};
   int ranks = 2;
   std::vector<std::int64_t> sizes{};
   DType dtype = DType::float32;
   std::vector<std::string> backends{"auto"};
   std::vector<Form> forms{Form::in_place};  // where the verb has one; others have two arrays
   Memory memory = Memory::heap;
+  bool is_stale = false;  // arrays are not rewritten between calls
   std::vector<std::string> against{};
   bool limits = false;
   int repeats = 7;
@@ -28,7 +29,7 @@ struct BenchOptions {
 };
 
 /// The cases of one verb and form, without those that rounding makes equal.
-std::vector<BenchCase> cells_of(const BenchOptions& options, Verb verb, Form form);
+std::vector<BenchCase> cells_of(const BenchOptions& options, const BenchVerb& verb, Form form);
 
 /// Prints as it measures. Whether all results were right.
 bool run(const BenchOptions& options);

@@ -72,8 +72,9 @@ class Tuning {
       const std::vector<Measurement> measured = comparison.measure(bench_case);
       for (std::size_t i = 0; i < measured.size(); ++i) {
         if (measured[i].wrong > 0) {
-          throw Error(fmt::format("{} of {} gave wrong results with the table {}", bench_name_of(bench_case.verb),
-                                  format_bytes(bench_case.bytes()), to_text(compared[i])));
+          throw Error(fmt::format("{} of {} gave wrong results with the table {}",
+                                  bench_name_of(bench_case.bench_verb()), format_bytes(bench_case.bytes()),
+                                  to_text(compared[i])));
         }
         times[i].push_back(measured[i].us_median);
       }

@@ -33,10 +33,13 @@ class TuttiLibrary final : public Library {
   void call(const TimedCall& call) override;
 
  private:
+  void exchange(Exchange how, const View& in, const View& out);
   void ping_pong(const View& in, const View& out);
+  void window(const View& in, const View& out);
 
   Group world_;
   Pairs ring_{};
+  std::vector<Work> works_{};
 };
 
 // As programs make them: most have vectors or spans of floats, which need no checks.
@@ -63,10 +66,32 @@ void TuttiLibrary::call(const TimedCall& call) {
     case Verb::scan: return in_place ? world_.scan(in) : world_.scan(in, out);
     case Verb::exscan: return in_place ? world_.exscan(in) : world_.exscan(in, out);
     case Verb::permute: return world_.permute(in, out, ring_);
-    case Verb::send: return ping_pong(in, out);
+    case Verb::send: return exchange(call.bench_case.exchange, in, out);
     case Verb::barrier:
     case Verb::recv: return;
   }
+}
+
+void TuttiLibrary::exchange(Exchange how, const View& in, const View& out) {
+  const int size = world_.size(), next = (world_.rank() + 1) % size, before = (world_.rank() + size - 1) % size;
+  switch (how) {
+    case Exchange::ping_pong: return ping_pong(in, out);
+    case Exchange::window: return window(in, out);
+    case Exchange::sendrecv: world_.sendrecv(in, next, out, before); return;
+  }
+}
+
+void TuttiLibrary::window(const View& in, const View& out) {
+  const int size = world_.size(), next = (world_.rank() + 1) % size, before = (world_.rank() + size - 1) % size;
+  const std::int64_t count = in.count() / window_messages;
+  const auto step = static_cast<std::size_t>(count) * size_of(in.dtype());
+  const auto part = [&](const View& whole, int i) {
+    return view_of(static_cast<std::byte*>(whole.data()) + static_cast<std::size_t>(i) * step, whole.dtype(), count);
+  };
+  works_.clear();
+  for (int i = 0; i < window_messages; ++i) works_.push_back(world_.irecv(part(out, i), before));
+  for (int i = 0; i < window_messages; ++i) works_.push_back(world_.isend(part(in, i), next));
+  wait_all(std::span(works_));
 }
 
 void TuttiLibrary::ping_pong(const View& in, const View& out) {

@@ -14,7 +14,7 @@ declare -A piece_packages=(
   [eigen]="libeigen3-dev"
   [openmpi]="openmpi-bin libopenmpi-dev"
   [mpich]="mpich libmpich-dev"
-  [impi]="python3-venv"
+  [impi]="python3-venv" [openmpi5]="python3-venv" [mpich5]="python3-venv"  # the last two only for ./dev bench
   [ucx]="libucx-dev ucx-utils"
   [pmix]="libpmix-dev"
   [slurm]="slurm-wlm munge"
@@ -96,18 +96,18 @@ set_up_piece() {  # piece
   mapfile -t missing < <(missing_of ${piece_packages[$1]})
   ((${#missing[@]} == 0)) || install_packages "${missing[@]}" || return 1
   ! is_python_piece "$1" || set_up_python "$1" || return 1
-  [[ $1 != impi ]] || set_up_impi
+  [[ ! -f requirements/$1.txt ]] || set_up_environment "$1"
 }
 
-# Intel MPI, in a folder of its own: its programs are called mpirun and mpicc, too. Inside a host it needs none of its dependencies.
-set_up_impi() {
+# An MPI in a folder of its own: all of them call their programs mpirun and mpicc. Inside a host they need none of their dependencies.
+set_up_environment() {  # piece
   local stamp
-  stamp=build/impi/stamp-$(sha256sum <requirements/impi.txt | cut -c1-12)
+  stamp=build/$1/stamp-$(sha256sum <"requirements/$1.txt" | cut -c1-12)
   [[ ! -f $stamp ]] || return 0
   [[ -z ${TUTTI_NO_INSTALL:-} ]] || return 1
-  python3 -m venv --clear build/impi || return 1
-  build/impi/bin/python -m pip install --disable-pip-version-check --progress-bar off --no-compile --no-deps \
-    -r requirements/impi.txt || return 1
+  python3 -m venv --clear "build/$1" || return 1
+  "build/$1/bin/python" -m pip install --disable-pip-version-check --progress-bar off --no-compile --no-deps \
+    -r "requirements/$1.txt" || return 1
   touch "$stamp"
 }
 
