@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import io_callback
 
-from ... import _verbs, adapters
+from ... import _verbs, adapters, model_parallel
 from ..._errors import Unsupported
 from ..._messages import nobody
 from ._mpi import MPI, group_of, op_of, rank_of
@@ -37,17 +37,11 @@ def _as_array(x: Any) -> Any:
 
 def allreduce(x: Any, op: Any, *, comm: Any = None) -> Any:
     """The reduction over all ranks, on every rank. As in mpi4jax, the gradient of a sum goes back as it is: all ranks have the
-    same loss, and it counts once. (tutti.all_reduce differentiates the sum of all ranks' losses.)"""
+    same loss, and it counts once. (tutti.all_reduce differentiates the sum of all ranks' losses.) Reverse mode only."""
     group, name = group_of(comm), op_of(op)
     if name != "sum":
         return _verbs.all_reduce(_as_array(x), op=name, group=group)
-    return _sum(_as_array(x), group)
-
-
-def _sum(x: Any, group: Any) -> Any:
-    return jax.custom_derivatives.linear_call(
-        lambda _, value: _verbs.all_reduce(value, group=group), lambda _, cotangent: cotangent, (), x
-    )
+    return model_parallel.reduce(_as_array(x), group=group)
 
 
 def allgather(x: Any, *, comm: Any = None) -> Any:
@@ -127,6 +121,8 @@ def sendrecv(
     """Sends one array and receives another; with gradients, which go the other way. Where source is MPI's PROC_NULL, the result
     is `recvbuf`."""
     _no_status(status)
+    if recvtag not in (-1, sendtag):
+        raise Unsupported(f"mpi4jax: sendrecv with sendtag={sendtag} and recvtag={recvtag}; give both messages one tag")
     group, out = group_of(comm), _as_array(recvbuf)
     got = _verbs.sendrecv(_as_array(sendbuf), rank_of(dest), rank_of(source), tag=sendtag, group=group)
     return out if rank_of(source) is nobody else got.reshape(out.shape)
