@@ -18,7 +18,10 @@ IMPORTS = {
 }
 
 
-@pytest.mark.parametrize("name", IMPORTS)
+SLOW = {"ivy"}  # to import
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.soak] * (name in SLOW)) for name in IMPORTS])
 def test_the_program_runs_when_its_import_lines_are_changed(name, run_ranks):
     package, *changes = IMPORTS[name]
     if importlib.util.find_spec(package) is None:

@@ -1,5 +1,6 @@
 # ivy_program.py: a program for ivy.distributed, as Ivy's page about it shows it, in one framework after the other.
 # SPDX-License-Identifier: Apache-2.0
+import array_api_strict as xp
 import ivy
 import ivy.distributed as i_dist
 
@@ -29,4 +30,10 @@ for framework in ("torch", "numpy"):
         assert isinstance(out, ivy.Array) and ivy.all(out == x) and out is not kept
     total = i_dist.all_reduce({"a": ivy.ones((2,)), "b": [ivy.ones((1,))]})  # containers, too
     assert ivy.all(total["a"] == 2) and ivy.all(total["b"][0] == 2)
+
+# A library that has what the array API standard asks for, and nothing else: its arrays go by DLPack.
+y = i_dist.all_reduce(xp.asarray([1.0, 2.0]))
+assert type(y) is type(xp.asarray([0.0])) and xp.all(y == xp.asarray([2.0, 4.0]))
+gathered = i_dist.all_gather([xp.asarray([pc.rank])])[0]
+assert xp.all(gathered == xp.asarray([0, 1]))
 print("ivy: rank", pc.rank)
