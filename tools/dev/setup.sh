@@ -21,7 +21,7 @@ declare -A piece_packages=(
   [iperf3]="iperf3"
   [iproute2]="iproute2"
   [sshd]="openssh-server openssh-client"
-  [python]="python3-venv python3-dev" [torch]="" [jax]="" [tensorflow]="" [mpi4py]="openmpi-bin" [types]=""
+  [python]="python3-venv python3-dev" [torch]="" [jax]="" [tensorflow]="" [mpi4py]="openmpi-bin" [types]="" [ivy]=""
 )
 requirements=requirements/test.txt
 carried=$PWD/build/carry  # what tools/carry_dependencies brought from another machine
