@@ -76,8 +76,8 @@ def DistributedOptimizer(
 ) -> Any:
     """The same optimizer, which averages the gradients over the ranks before each step. Collective in step() only.
 
-    named_parameters, num_groups, groups, sparse_as_dense: taken, and nothing depends on them. backward_passes_per_step: gradients of so many
-    backward passes add up before step() is called; nothing is sent until then."""
+    named_parameters, num_groups, groups, sparse_as_dense: taken, and nothing depends on them.
+    backward_passes_per_step: gradients of so many backward passes add up before step(); nothing is sent until then."""
     if named_parameters is not None:
         names = [name for name, _ in named_parameters]
         if len(set(names)) != len(names):
