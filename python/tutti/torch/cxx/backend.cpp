@@ -4,6 +4,7 @@
 // Blocking collectives on one contiguous tensor go straight to the library, through door.hpp, without the GIL and without a frame of
 // Python. Everything else is handed to the Python class (process_group.py), which the backend holds: both make the same calls of the
 // same group, so ranks of one group may differ in which of them they use.
+#include <pybind11/chrono.h>
 #include <torch/csrc/autograd/profiler.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/jit/python/pybind_utils.h>
