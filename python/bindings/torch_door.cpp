@@ -113,7 +113,8 @@ void bind_torch_door(nb::module_& m) {
           const std::string_view name = name_of(DType(i));
           numbers[nb::str(name.data(), name.size())] = i;
         }
-        for (const Verb verb : {Verb::all_reduce, Verb::broadcast, Verb::all_gather, Verb::reduce_scatter, Verb::barrier}) {
+        for (const Verb verb :
+             {Verb::all_reduce, Verb::broadcast, Verb::all_gather, Verb::reduce_scatter, Verb::barrier}) {
           const std::string_view name = name_of(verb);
           numbers[nb::str(name.data(), name.size())] = int(verb);
         }

@@ -370,7 +370,8 @@ def test_the_profiler_sees_the_calls(rank, size):
 
 
 def test_memory_for_fsdp_comes_from_the_group(rank, size):
-    tensor = dist.group.WORLD.allocate_tensor(6, dtype=torch.bfloat16, device=torch.device("cpu"))
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    tensor = backend.allocate_tensor(6, dtype=torch.bfloat16, device=torch.device("cpu"))
     tensor.fill_(1)
     dist.all_reduce(tensor)
     assert tensor.tolist() == [size] * 6

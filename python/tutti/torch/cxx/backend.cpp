@@ -6,10 +6,10 @@
 // same group, so ranks of one group may differ in which of them they use.
 #include <pybind11/chrono.h>
 #include <torch/csrc/autograd/profiler.h>
-#include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/jit/python/pybind_utils.h>
 #include <torch/csrc/utils/pybind.h>
 #include <torch/extension.h>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include <array>
 #include <atomic>
@@ -133,7 +133,10 @@ class Backend final : public c10d::Backend {
   /// `group`: tutti.torch.process_group.ProcessGroup; `explained`: what makes errors clearer; `wrap`: makes a Backend of such a group.
   Backend(py::object group, py::object door, py::object explained, py::object wrap)
       : c10d::Backend(group.attr("rank")().cast<int>(), group.attr("size")().cast<int>()),
-        group_(std::move(group)), capsule_(std::move(door)), explained_(std::move(explained)), wrap_(std::move(wrap)) {
+        group_(std::move(group)),
+        capsule_(std::move(door)),
+        explained_(std::move(explained)),
+        wrap_(std::move(wrap)) {
     door_ = static_cast<Door*>(PyCapsule_GetPointer(capsule_.ptr(), capsule_name));
     if (door_ == nullptr) throw py::error_already_set();
     timeout_ = group_.attr("timeout").cast<milliseconds>();
@@ -212,7 +215,8 @@ class Backend final : public c10d::Backend {
     }
     return handed_over("all_gather_single", output, input, options);
   }
-  WorkPtr _reduce_scatter_base(at::Tensor& output, at::Tensor& input, const c10d::ReduceScatterOptions& options) override {
+  WorkPtr _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                               const c10d::ReduceScatterOptions& options) override {
     if (!options.asyncOp && are_served(output, input) && input.numel() == output.numel() * getSize()) {
       const std::uint8_t op = number_of(options.reduceOp, input.scalar_type());
       if (op != unknown) {
@@ -240,10 +244,12 @@ class Backend final : public c10d::Backend {
   WorkPtr allgather(std::vector<Tensors>& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override {
     return handed_over("allgather", outputs, inputs, options);
   }
-  WorkPtr allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override {
+  WorkPtr allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
+                              const c10d::AllgatherOptions& options) override {
     return handed_over("allgather_coalesced", outputs, inputs, options);
   }
-  WorkPtr allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override {
+  WorkPtr allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                          const c10d::AllgatherOptions& options) override {
     return handed_over("all_gather_single_coalesced", outputs, inputs, options);
   }
   WorkPtr gather(std::vector<Tensors>& outputs, Tensors& inputs, const c10d::GatherOptions& options) override {
@@ -252,10 +258,12 @@ class Backend final : public c10d::Backend {
   WorkPtr scatter(Tensors& outputs, std::vector<Tensors>& inputs, const c10d::ScatterOptions& options) override {
     return handed_over("scatter", outputs, inputs, options);
   }
-  WorkPtr reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs, const c10d::ReduceScatterOptions& options) override {
+  WorkPtr reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                         const c10d::ReduceScatterOptions& options) override {
     return handed_over("reduce_scatter", outputs, inputs, options);
   }
-  WorkPtr reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs, const c10d::ReduceScatterOptions& options) override {
+  WorkPtr reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                          const c10d::ReduceScatterOptions& options) override {
     return handed_over("reduce_scatter_single_coalesced", outputs, inputs, options);
   }
   WorkPtr alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_splits,
@@ -288,7 +296,8 @@ class Backend final : public c10d::Backend {
       const std::lock_guard guard(call_lock_->mutex);
       error = door_->run(door_->group, call, pending);
     }
-    if (pending != nullptr) error = door_->complete(pending);  // without the lock: other threads may begin calls meanwhile
+    if (pending != nullptr)
+      error = door_->complete(pending);  // without the lock: other threads may begin calls meanwhile
     if (error != nullptr) raise(error);
     return c10::make_intrusive<EndedWork>(type, std::move(tensors));
   }
