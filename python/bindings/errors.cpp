@@ -1,5 +1,7 @@
 // errors.cpp: the library's errors as the exceptions of tutti/_errors.py.
 // SPDX-License-Identifier: Apache-2.0
+#include "bindings/errors.hpp"
+
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
 
@@ -28,7 +30,9 @@ void raise_lost(const PeerLost& lost) {
   PyErr_SetObject(type.ptr(), exception.ptr());
 }
 
-void translate(const std::exception_ptr& thrown, void*) {
+}  // namespace
+
+void set_python_error(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
   } catch (const PeerLost& e) {
@@ -52,8 +56,8 @@ void translate(const std::exception_ptr& thrown, void*) {
   }
 }
 
-}  // namespace
-
-void bind_errors(nb::module_&) { nb::register_exception_translator(translate); }
+void bind_errors(nb::module_&) {
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) { set_python_error(thrown); });
+}
 
 }  // namespace tutti::python

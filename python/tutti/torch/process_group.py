@@ -27,6 +27,7 @@ from torch.distributed import distributed_c10d as c10d
 
 from .. import _native
 from .._errors import InvalidArgument
+from . import process_group_cxx as cxx
 from . import process_group_rendezvous as meeting
 from .memory import from_array
 from .process_group_barrier import monitored_barrier
@@ -218,20 +219,36 @@ def _record(name: str, tensors: Sequence[torch.Tensor]):
         yield
 
 
-def _create(options: Any, _: Any) -> ProcessGroup:
+def _create(options: Any, _: Any) -> Any:
     """What torch calls for every group of this backend, on the ranks that are in it.
 
     Groups of a default group that is Tutti's are parts of its world. Beside another backend's they meet in the store
     they are given.
     """
-    default = c10d._world.default_pg
+    if not cxx.is_asked_for():
+        return _made(options)
+    cxx.module()  # may have to be compiled: before the others wait for this rank
+    return cxx.wrapped(_made(options))
+
+
+def _made(options: Any) -> ProcessGroup:
+    default = _behind(c10d._world.default_pg)
     ranks, timeout = list(options.global_ranks_in_group), options.timeout
-    if ranks and isinstance(default, ProcessGroup):
+    if ranks and default is not None:
         return ProcessGroup(options.store, default.group.subgroup(ranks, timeout), timeout)
     world = meeting.join(options.store, options.group_rank, options.group_size, timeout)
     process_group = ProcessGroup(options.store, world, timeout)
     process_group._owns_world = True
     return process_group
+
+
+def _behind(process_group: dist.ProcessGroup | None) -> ProcessGroup | None:
+    """The process group of this class that makes the calls of a group of torch.distributed; None: it has another backend."""
+    if process_group is None or isinstance(process_group, ProcessGroup):
+        return process_group
+    if not cxx.is_asked_for() or _CPU not in process_group._device_types:
+        return None
+    return cxx.behind(process_group._get_backend(_CPU))
 
 
 def group_of(process_group: dist.ProcessGroup | None = None) -> _native.Group:
@@ -245,11 +262,12 @@ def group_of(process_group: dist.ProcessGroup | None = None) -> _native.Group:
     Raises InvalidArgument if that group's backend is not "tutti".
     """
     process_group = process_group or c10d._get_default_group()
-    if not isinstance(process_group, ProcessGroup):
+    found = _behind(process_group) if isinstance(process_group, dist.ProcessGroup) else None
+    if found is None:
         raise InvalidArgument(
             f"{process_group} has not the backend tutti: give one that has, or init_process_group('tutti')"
         )
-    return process_group.group
+    return found.group
 
 
 def _register() -> None:
@@ -273,11 +291,12 @@ def _extend_monitored_barrier() -> None:
 
     def monitored_barrier(group=dist.GroupMember.WORLD, timeout=None, wait_all_ranks=False):
         target = c10d._world.default_pg if group is None else group
-        if not isinstance(target, ProcessGroup):
+        found = _behind(target) if isinstance(target, dist.ProcessGroup) else None
+        if found is None:
             return original(group, timeout, wait_all_ranks)
         if isinstance(timeout, float):
             timeout = timedelta(seconds=timeout)
-        return target.monitored_barrier(timeout, wait_all_ranks)
+        return found.monitored_barrier(timeout, wait_all_ranks)
 
     monitored_barrier.__doc__ = original.__doc__
     c10d.monitored_barrier = dist.monitored_barrier = monitored_barrier
@@ -290,10 +309,13 @@ def _extend_set_pg_timeout() -> None:
     @functools.wraps(original)
     def _set_pg_timeout(timeout: timedelta, group: dist.ProcessGroup | None = None) -> None:
         target = c10d._get_default_group() if group is None else group
-        if isinstance(target, ProcessGroup):
-            target.set_timeout(timeout)
-        else:
+        found = _behind(target)
+        if found is None:
             original(timeout, group)
+        elif found is target:
+            found.set_timeout(timeout)
+        else:
+            target._get_backend(_CPU)._set_default_timeout(timeout)
 
     c10d._set_pg_timeout = _set_pg_timeout
 
