@@ -11,8 +11,10 @@ TREE = ("a", "b", "c")
 
 
 def array(step, index, shape, leaf=0):
-    """Small numbers, so that no order of additions rounds."""
+    """Small numbers, and powers of two to be multiplied, so that no order of operations rounds."""
     numbers = np.asarray(np.random.default_rng((*step["seed"], index, leaf)).integers(0, 4, size=shape))
+    if step.get("op") == "product":
+        numbers = np.asarray(numbers // 3 + 1)
     return np.asarray(numbers > 1) if step["dtype"] == "bool" else numbers.astype(step["dtype"])
 
 
