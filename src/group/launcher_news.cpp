@@ -30,9 +30,10 @@ UniqueFd LauncherNews::open_pipe(const Environment& environment) {
   return UniqueFd(fcntl(static_cast<int>(*number), F_DUPFD_CLOEXEC, 3));
 }
 
-LauncherNews::LauncherNews(UniqueFd pipe, Told told)
+LauncherNews::LauncherNews(UniqueFd pipe, std::string job, Told told)
     : pipe_(std::move(pipe)),
       stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      job_(std::move(job)),
       told_(std::move(told)),
       thread_(start_thread("that listens to the launcher", [this] { listen(); })) {}
 
@@ -61,9 +62,11 @@ void LauncherNews::listen() {
 void LauncherNews::take_lines() {
   for (std::size_t end; (end = text_.find('\n')) != std::string::npos; text_.erase(0, end + 1)) {
     const std::string_view line = std::string_view(text_).substr(0, end);
-    const std::size_t blank = line.find(' ');
-    const auto rank = parse_integer(line.substr(0, blank));
-    if (rank && blank != std::string_view::npos) told_(static_cast<int>(*rank), line.substr(blank + 1));
+    const std::size_t job_at = line.find(' ');
+    const std::size_t how_at = line.find(' ', job_at == std::string_view::npos ? job_at : job_at + 1);
+    if (how_at == std::string_view::npos || line.substr(job_at + 1, how_at - job_at - 1) != job_) continue;
+    if (const auto rank = parse_integer(line.substr(0, job_at)))
+      told_(static_cast<int>(*rank), line.substr(how_at + 1));
   }
   if (text_.size() > line_bytes_max) text_.clear();
 }

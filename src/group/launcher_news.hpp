@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // tuttirun gives every rank a pipe, TUTTI_LAUNCHER_FD, and writes a line into it for each process of the job that ends:
-// "3 its process 4711 on b was killed by signal 9". The launcher knows it from the system, at once, on every host.
+// "3 c0ffee its process 4711 on b was killed by signal 9". The launcher knows it from the system, at once, on every host.
+// The second word is the job: a process that outlives others takes part in one job after the other, and a line about an earlier one
+// may still lie in the pipe.
 #pragma once
 
 #include <functional>
@@ -21,8 +23,8 @@ class LauncherNews {
   static UniqueFd open_pipe(const Environment& environment);
 
   using Told = std::function<void(int rank, std::string_view how)>;
-  /// `told` is called on a thread that sleeps until the launcher says something.
-  LauncherNews(UniqueFd pipe, Told told);
+  /// Lines about other jobs than `job` are skipped; `told` is called on a thread that sleeps until the launcher says something.
+  LauncherNews(UniqueFd pipe, std::string job, Told told);
   LauncherNews(const LauncherNews&) = delete;
   LauncherNews& operator=(const LauncherNews&) = delete;
   ~LauncherNews();
@@ -32,6 +34,7 @@ class LauncherNews {
   void take_lines();
 
   UniqueFd pipe_, stop_;
+  std::string job_;
   Told told_;
   std::string text_;
   std::thread thread_;

@@ -258,7 +258,8 @@ class Agent final : private CrewListener {
                         .master_port = start.master_port,
                         .store = start.store,
                         .secret = order_->secret,
-                        .job = order_->job};
+                        .job = order_->job,
+                        .restart = order_->restart};
     if (!start.interfaces[host_].empty()) environment_.set("TUTTI_INTERFACE", start.interfaces[host_]);
     const Variables common = common_variables(placement, order_->options, environment_);
     UniqueFd reader;

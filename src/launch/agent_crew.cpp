@@ -88,7 +88,8 @@ void AgentCrew::hear_while_preparing(const Frame& frame) {
   switch (frame.kind) {
     case FrameKind::refused:
     case FrameKind::host_lost:
-      throw UsageError(fmt::format("host {}: {}", name_of(frame.host), printable_text(read_sentence(frame))));
+      throw HostUnusable(frame.host,
+                         fmt::format("host {}: {}", name_of(frame.host), printable_text(read_sentence(frame))));
     case FrameKind::ready: host.facts = decode_host_facts(frame.body); break;
     case FrameKind::reached: {
       ReachReport report = decode_reach_report(frame.body);

@@ -13,12 +13,22 @@
 
 namespace tutti::launch {
 
+// A host that the job cannot be started on.
+class HostUnusable : public UsageError {
+ public:
+  HostUnusable(std::size_t host, const std::string& sentence) : UsageError(sentence), host_(host) {}
+  [[nodiscard]] std::size_t host() const { return host_; }
+
+ private:
+  std::size_t host_;  // in the order's list
+};
+
 class AgentCrew final : public Crew {
  public:
   explicit AgentCrew(JobOrder order);
 
-  // Starts an agent on every host; each checks its host, and they check that they reach each other. Throws UsageError
-  // that names the host. `wait` polls for what it is given until a time; what it throws ends the preparation.
+  // Starts an agent on every host; each checks its host, and they check that they reach each other. Throws HostUnusable,
+  // which names the host. `wait` polls for what it is given until a time; what it throws ends the preparation.
   using Wait = std::function<void(std::vector<pollfd>& watched, TimePoint until)>;
   void prepare(const Wait& wait);
   // After that: on which host each rank runs, by the name that people gave it.
