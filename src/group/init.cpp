@@ -219,7 +219,6 @@ Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
     return life_of(processes[static_cast<std::size_t>(rank)], self);
   };
   parts.launcher = LauncherNews::open_pipe(joining.environment);
-  parts.launcher_job = joining.environment.get("TUTTI_JOB").value_or("");
   if (parts.launcher) parts.control.verdicts.launcher_word = launcher_word;
   parts.may_share_memory = may_share;
   parts.local_peers = near.local_peers;

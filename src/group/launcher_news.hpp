@@ -17,14 +17,21 @@
 
 namespace tutti {
 
+struct LauncherPipe {
+  UniqueFd reader{};
+  std::string job{};  // as the launcher calls the one that this process is a rank of
+
+  explicit operator bool() const { return static_cast<bool>(reader); }
+};
+
 class LauncherNews {
  public:
   /// A descriptor of its own for the launcher's pipe; none without a launcher. Programs that this process starts do not inherit the pipe.
-  static UniqueFd open_pipe(const Environment& environment);
+  static LauncherPipe open_pipe(const Environment& environment);
 
   using Told = std::function<void(int rank, std::string_view how)>;
-  /// Lines about other jobs than `job` are skipped; `told` is called on a thread that sleeps until the launcher says something.
-  LauncherNews(UniqueFd pipe, std::string job, Told told);
+  /// Lines about other jobs are skipped. `told` is called on a thread that sleeps until the launcher says something.
+  LauncherNews(LauncherPipe pipe, Told told);
   LauncherNews(const LauncherNews&) = delete;
   LauncherNews& operator=(const LauncherNews&) = delete;
   ~LauncherNews();
@@ -33,8 +40,8 @@ class LauncherNews {
   void listen();
   void take_lines();
 
-  UniqueFd pipe_, stop_;
-  std::string job_;
+  LauncherPipe pipe_;
+  UniqueFd stop_;
   Told told_;
   std::string text_;
   std::thread thread_;

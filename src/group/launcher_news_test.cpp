@@ -39,10 +39,11 @@ TEST(LauncherNews, ReadsALinePerProcessAlsoInPieces) {
   ASSERT_EQ(pipe(ends), 0);
   const UniqueFd reader(ends[0]), writer(ends[1]);
   Told told;
-  UniqueFd own = LauncherNews::open_pipe(Environment{{"TUTTI_LAUNCHER_FD", std::to_string(ends[0])}});
+  LauncherPipe own =
+      LauncherNews::open_pipe(Environment{{"TUTTI_LAUNCHER_FD", std::to_string(ends[0])}, {"TUTTI_JOB", "job"}});
   ASSERT_TRUE(own);
   EXPECT_NE(fcntl(ends[0], F_GETFD) & FD_CLOEXEC, 0) << "programs of this rank are no ranks";
-  const LauncherNews news(std::move(own), "job", [&](int rank, std::string_view how) { told.add(rank, how); });
+  const LauncherNews news(std::move(own), [&](int rank, std::string_view how) { told.add(rank, how); });
   const auto say = [&](std::string_view text) {
     ASSERT_EQ(write(writer.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
   };
@@ -63,7 +64,7 @@ TEST(LauncherNews, EndsWhileTheLauncherStays) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   const UniqueFd reader(ends[0]), writer(ends[1]);
-  const LauncherNews news(LauncherNews::open_pipe(Environment{{"TUTTI_LAUNCHER_FD", std::to_string(ends[0])}}), "job",
+  const LauncherNews news(LauncherNews::open_pipe(Environment{{"TUTTI_LAUNCHER_FD", std::to_string(ends[0])}}),
                           [](int, std::string_view) {});
 }
 

@@ -37,7 +37,7 @@ void Runtime::start() {
   control_->start(directory_);
   if (parts_.threaded && parts_.transport->size() > 1) start_thread();
   if (parts_.launcher) {
-    news_ = std::make_unique<LauncherNews>(std::move(parts_.launcher), parts_.launcher_job,
+    news_ = std::make_unique<LauncherNews>(std::move(parts_.launcher),
                                            [this](int rank, std::string_view how) { process_ended(rank, how); });
   }
 }

@@ -102,8 +102,7 @@ TEST_P(SurveyOf, ASplitGroupNeverGoesOnAsTwo) {
 // What the launcher knows counts: two that are left of eight go on, because six have ended for certain.
 TEST(Survey, AMinorityGoesOnIfTheLauncherSaysThatTheOthersHaveEnded) {
   SimulatedWorld world({.size = 8, .seed = 4});
-  for (int rank = 2; rank < 8; ++rank)
-    world.cluster.inject({.kind = Fault::Kind::kill_rank, .a = rank, .at = 100ms});
+  for (int rank = 2; rank < 8; ++rank) world.cluster.inject({.kind = Fault::Kind::kill_rank, .a = rank, .at = 100ms});
   world.run_for(110ms);
   for (int rank = 2; rank < 8; ++rank) {
     for (const int survivor : {0, 1}) world.network(survivor).process_ended(rank, "its process 17 was killed");

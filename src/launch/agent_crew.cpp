@@ -128,6 +128,7 @@ std::vector<std::string> AgentCrew::host_of_rank() const {
 void AgentCrew::start() {
   broadcast(FrameKind::start, encode(start_));
   if (input_ < 0) links_.send({.host = 0, .kind = FrameKind::input_end});
+  close_store_when_unneeded();
 }
 
 void AgentCrew::watch(std::vector<pollfd>& into, Room room) const {
@@ -140,6 +141,7 @@ void AgentCrew::serve(CrewListener& listener, Room room) {
   links_.serve();
   while (const auto frame = links_.next()) hear(*frame, listener);
   if (room == Room::some) acknowledge_output();
+  close_store_when_unneeded();
   forward_input();
 }
 
@@ -188,6 +190,15 @@ void AgentCrew::lose_host(std::uint32_t host, const std::string& why, CrewListen
   for (int rank = first; rank < first + start_.ranks[host]; ++rank) {
     for (const Stream stream : {Stream::output, Stream::error}) listener.output_ended(rank, stream);
   }
+}
+
+// Host 0 serves it, and stays for the others.
+void AgentCrew::close_store_when_unneeded() {
+  if (!is_store_needed_ ||
+      !std::all_of(hosts_.begin() + 1, hosts_.end(), [](const HostState& host) { return host.is_gone; }))
+    return;
+  is_store_needed_ = false;
+  links_.send({.host = 0, .kind = FrameKind::close_store});
 }
 
 void AgentCrew::acknowledge_output() {

@@ -60,6 +60,7 @@ class AgentCrew final : public Crew {
   void choose_network(const Wait& wait);
   void hear(const Frame& frame, CrewListener& listener);
   void lose_host(std::uint32_t host, const std::string& why, CrewListener& listener);
+  void close_store_when_unneeded();
   void acknowledge_output();
   void forward_input();
   [[nodiscard]] HostState& state_of(const Frame& frame);
@@ -75,6 +76,7 @@ class AgentCrew final : public Crew {
   int input_ = -1;
   bool input_is_taken_ = true;
   bool is_ending_ = false;
+  bool is_store_needed_ = true;
 };
 
 }  // namespace tutti::launch

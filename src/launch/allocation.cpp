@@ -44,7 +44,8 @@ int whole_number(const Variable& variable, int lowest, int highest) {
   return static_cast<int>(*value);
 }
 
-// srun starts the agents: it needs no key, and Slurm accounts for what they do.
+// srun starts the agents: it needs no key, and Slurm accounts for what they do. Unbuffered, because it passes on whole lines otherwise,
+// and frames have none.
 std::string apply_slurm(RunOptions& options, const Environment& environment) {
   const auto nodes = first_set(environment, std::array<std::string_view, 2>{"SLURM_JOB_NODELIST", "SLURM_NODELIST"});
   const bool is_step = environment.has("SLURM_STEP_ID") && text_of(environment, "SLURM_STEP_NUM_TASKS") != "1";
@@ -61,21 +62,22 @@ std::string apply_slurm(RunOptions& options, const Environment& environment) {
   } catch (const InvalidArgument& error) {
     throw UsageError(fmt::format("the Slurm allocation cannot be read: {}; list the hosts with -H", error.what()));
   }
-  if (!options.has_shell) options.shell = "srun --nodes=1 --ntasks=1 --overlap --mpi=none --quit-on-interrupt";
+  if (!options.has_shell)
+    options.shell = "srun --nodes=1 --ntasks=1 --overlap --mpi=none --unbuffered --quit-on-interrupt";
   return fmt::format("Slurm job {}: {} nodes", text_of(environment, "SLURM_JOB_ID"), options.hosts.size());
 }
 
 // MPIJob's launcher pod: the file is for Open MPI, Intel MPI or MPICH, and the remote shell where it is not ssh.
 std::string apply_mpi_job(RunOptions& options, const Environment& environment) {
-  const auto file = first_set(environment, std::array<std::string_view, 4>{
-                                               "OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile",
-                                               "I_MPI_HYDRA_HOST_FILE", "HYDRA_HOST_FILE"});
+  const auto file = first_set(
+      environment, std::array<std::string_view, 4>{"OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile",
+                                                   "I_MPI_HYDRA_HOST_FILE", "HYDRA_HOST_FILE"});
   if (!file) return "";
   options.hosts = read_hostfile(file->value);
   deal_ranks(options.hosts, options.ranks);
-  const auto shell = first_set(
-      environment, std::array<std::string_view, 3>{"OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent",
-                                                   "I_MPI_HYDRA_BOOTSTRAP_EXEC"});
+  const auto shell =
+      first_set(environment, std::array<std::string_view, 3>{"OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent",
+                                                             "I_MPI_HYDRA_BOOTSTRAP_EXEC"});
   if (shell && !options.has_shell) options.shell = shell->value;
   return fmt::format("{}={}: {} hosts", file->name, file->value, options.hosts.size());
 }
@@ -83,17 +85,18 @@ std::string apply_mpi_job(RunOptions& options, const Environment& environment) {
 // Pods that are alike, each with a number: PyTorchJob has torchrun's variables, an indexed Job the number.
 std::string apply_pods(RunOptions& options, const Environment& environment) {
   const auto nodes = first_set(environment, std::array<std::string_view, 2>{"PET_NNODES", "NNODES"});
-  const auto number = first_set(
-      environment, std::array<std::string_view, 3>{"PET_NODE_RANK", "NODE_RANK", "JOB_COMPLETION_INDEX"});
+  const auto number =
+      first_set(environment, std::array<std::string_view, 3>{"PET_NODE_RANK", "NODE_RANK", "JOB_COMPLETION_INDEX"});
   if (!nodes || !number) return "";
   const int count = whole_number(*nodes, 1, nodes_max);
   if (count == 1) return "";
   const auto address = first_set(environment, std::array<std::string_view, 2>{"PET_MASTER_ADDR", "MASTER_ADDR"});
   const auto port = first_set(environment, std::array<std::string_view, 2>{"PET_MASTER_PORT", "MASTER_PORT"});
   if (!address || !port)
-    throw UsageError(fmt::format("{}={} means several nodes, and MASTER_ADDR or MASTER_PORT is not set: the name of node 0 "
-                                 "and a port; --standalone starts ranks on this node alone",
-                                 nodes->name, nodes->value));
+    throw UsageError(
+        fmt::format("{}={} means several nodes, and MASTER_ADDR or MASTER_PORT is not set: the name of node 0 "
+                    "and a port; --standalone starts ranks on this node alone",
+                    nodes->name, nodes->value));
   options.nodes = count;
   options.node_rank = whole_number(*number, 0, count - 1);
   options.master_address = address->value;

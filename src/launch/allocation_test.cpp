@@ -103,9 +103,8 @@ TEST(Allocation, OfPodsWithAMistakeNamesTheVariable) {
   };
   EXPECT_THAT(message_of({{"NNODES", "2"}, {"NODE_RANK", "0"}}), HasSubstr("MASTER_ADDR or MASTER_PORT is not set"));
   EXPECT_THAT(message_of({{"NNODES", "2:4"}, {"NODE_RANK", "0"}}), HasSubstr("NNODES=2:4 is no number"));
-  EXPECT_THAT(
-      message_of({{"NNODES", "2"}, {"NODE_RANK", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}}),
-      HasSubstr("NODE_RANK=2 is no number from 0 to 1"));
+  EXPECT_THAT(message_of({{"NNODES", "2"}, {"NODE_RANK", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}}),
+              HasSubstr("NODE_RANK=2 is no number from 0 to 1"));
   EXPECT_EQ(message_of({{"NNODES", "1"}, {"NODE_RANK", "0"}}), "taken: ");
   EXPECT_EQ(message_of({{"JOB_COMPLETION_INDEX", "3"}}), "taken: ");
 }

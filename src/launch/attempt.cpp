@@ -66,7 +66,8 @@ void Meeting::describe_in(Placement& placement) const {
 
 void serve_store(Meeting& meeting, std::string_view name) {
   wire::require_loopback();
-  meeting.store = std::make_unique<TcpStoreServer>(TcpStoreServer::Options{.secret = meeting.secret, .on_trouble = tell_troubles(name)});
+  meeting.store = std::make_unique<TcpStoreServer>(
+      TcpStoreServer::Options{.secret = meeting.secret, .on_trouble = tell_troubles(name)});
 }
 
 int run_attempts(std::string_view name, int restarts, const std::function<JobEnd(int restart)>& run_once) {

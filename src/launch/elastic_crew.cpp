@@ -162,9 +162,10 @@ void ElasticCrew::replace_lost(CrewListener& listener) {
     if (!is_survivor) {
       start_slot(*slot);
     } else if (!slot->crew->tell_round(slot->number, round_line(*slot))) {
-      listener.notice(fmt::format("rank {} does not read of new rounds, and will not take part in them; "
-                                  "is its program one for tutti.elastic.run?",
-                                  slot->number));
+      listener.notice(
+          fmt::format("rank {} does not read of new rounds, and will not take part in them; "
+                      "is its program one for tutti.elastic.run?",
+                      slot->number));
     }
   }
 }

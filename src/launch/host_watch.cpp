@@ -13,7 +13,7 @@
 namespace tutti::launch {
 namespace {
 
-constexpr Duration pause = std::chrono::seconds(2);              // between two tries
+constexpr Duration pause = std::chrono::seconds(2);                 // between two tries
 constexpr Duration look_interval = std::chrono::milliseconds(100);  // while one is under way
 
 // Says nothing and hears nothing: a host that is away is no news. -1: it could not be started.

@@ -34,7 +34,11 @@ rlimit make_room_for_pipes(int ranks) {
 }
 
 LocalCrew::LocalCrew(LocalPlan plan)
-    : plan_(std::move(plan)), pipes_(plan_.ranks), news_(plan_.ranks), rounds_(plan_.hears_rounds ? plan_.ranks : 0), cgroup_(Cgroup::below_own(plan_.id)) {}
+    : plan_(std::move(plan)),
+      pipes_(plan_.ranks),
+      news_(plan_.ranks),
+      rounds_(plan_.hears_rounds ? plan_.ranks : 0),
+      cgroup_(Cgroup::below_own(plan_.id)) {}
 
 void LocalCrew::start() {
   guard_.emplace(start_guard());

@@ -89,11 +89,10 @@ Binding binding(const std::string& text) {
 }
 
 std::pair<std::string, std::string> variable(const std::string& text) {
-  constexpr std::array ours = {"RANK",          "WORLD_SIZE",       "LOCAL_RANK", "LOCAL_WORLD_SIZE",
-                               "GROUP_RANK",    "GROUP_WORLD_SIZE", "NODE_RANK",  "MASTER_ADDR",
-                               "MASTER_PORT",   "TUTTI_STORE",      "TUTTI_JOB",  "TUTTI_SECRET",
-                               "TUTTI_BACKEND", "TUTTI_LAUNCHER_FD", "TUTTI_ROUNDS_FD",
-                               "TUTTI_RESTART"};
+  constexpr std::array ours = {"RANK",          "WORLD_SIZE",        "LOCAL_RANK",      "LOCAL_WORLD_SIZE",
+                               "GROUP_RANK",    "GROUP_WORLD_SIZE",  "NODE_RANK",       "MASTER_ADDR",
+                               "MASTER_PORT",   "TUTTI_STORE",       "TUTTI_JOB",       "TUTTI_SECRET",
+                               "TUTTI_BACKEND", "TUTTI_LAUNCHER_FD", "TUTTI_ROUNDS_FD", "TUTTI_RESTART"};
   const std::size_t equals = text.find('=');
   const std::string name = text.substr(0, equals);
   if (name.empty()) fail(fmt::format("-x takes NAME=VALUE, not \"{}\"", text));
@@ -196,11 +195,10 @@ class CommandLine {
           [this](const std::string& text) { list_hosts("-H", parse_host_list(text)); });
     value("--hostfile", "FILE", "the same from a file: NAME slots=N",
           [this](const std::string& text) { list_hosts("--hostfile", read_hostfile(text)); });
-    value("--ssh", "COMMAND", "the remote shell and its options (default: ssh)",
-          [this](const std::string& text) {
-            result_.shell = text;
-            result_.has_shell = true;
-          });
+    value("--ssh", "COMMAND", "the remote shell and its options (default: ssh)", [this](const std::string& text) {
+      result_.shell = text;
+      result_.has_shell = true;
+    });
     value("--wdir", "FOLDER", "where the ranks run (default: this folder)",
           [this](const std::string& text) { result_.folder = text; });
     value("--remote-tuttirun", "PATH", "where tuttirun is on the hosts (default: where it is here, or PATH)",
@@ -256,7 +254,8 @@ class CommandLine {
   }
 
   void find_nodes() {
-    const bool is_said = standalone_ || node_rank_ || result_.nodes != 1 || has_master_address_ || !result_.hosts.empty();
+    const bool is_said =
+        standalone_ || node_rank_ || result_.nodes != 1 || has_master_address_ || !result_.hosts.empty();
     if (is_said || result_.backend == "mpi") return;
     result_.allocation = apply_allocation(result_, Environment::of_process());
     if (result_.nodes == 1) return;
@@ -279,15 +278,18 @@ class CommandLine {
     if (result_.restarts == 0 && !result_.ranks_min) return;
     const std::string_view option = result_.ranks_min ? "--elastic" : "--restarts";
     if (result_.keeps_going)
-      fail(fmt::format("{} and --keep-going contradict each other: the one replaces ranks that fail, the other goes on "
-                       "without them; leave one out",
-                       option));
+      fail(
+          fmt::format("{} and --keep-going contradict each other: the one replaces ranks that fail, the other goes on "
+                      "without them; leave one out",
+                      option));
     if (result_.nodes > 1)
-      fail(fmt::format("{}: a tuttirun that was started by hand on each node knows only its own ranks; start all nodes "
-                       "from one with -H",
-                       option));
+      fail(
+          fmt::format("{}: a tuttirun that was started by hand on each node knows only its own ranks; start all nodes "
+                      "from one with -H",
+                      option));
     if (result_.backend == "mpi")
-      fail(fmt::format("{}: with -B mpi the ranks are started by mpirun, which starts a job once; leave one out", option));
+      fail(fmt::format("{}: with -B mpi the ranks are started by mpirun, which starts a job once; leave one out",
+                       option));
     if (result_.ranks_min) check_elastic();
   }
 
@@ -295,8 +297,9 @@ class CommandLine {
     if (!result_.hosts.empty()) return;
     if (result_.ranks == 0) result_.ranks = ranks_most_.value_or(0);
     if (ranks_most_ && *ranks_most_ != result_.ranks)
-      fail(fmt::format("--elastic: at most {} ranks, and -n {}: a job starts with as many as it may have; give -n or MAX",
-                       *ranks_most_, result_.ranks));
+      fail(fmt::format(
+          "--elastic: at most {} ranks, and -n {}: a job starts with as many as it may have; give -n or MAX",
+          *ranks_most_, result_.ranks));
     if (result_.ranks == 0) fail("--elastic: give the number of ranks, as -n or as MAX in --elastic MIN:MAX");
     if (*result_.ranks_min > result_.ranks)
       fail(fmt::format("--elastic {}: -n {} starts fewer ranks than that", *result_.ranks_min, result_.ranks));

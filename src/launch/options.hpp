@@ -46,9 +46,9 @@ struct RunOptions {
   std::string allocation = {};  // what said where the ranks run, if it was not the command line
   std::optional<Duration> timeout = {};
   Duration grace = std::chrono::seconds(1);
-  int restarts = 0;          // how often the job is started again after a failure; with `elastic`, how often ranks are replaced
+  int restarts = 0;  // how often the job is started again after a failure; with `elastic`, how often ranks are replaced
   std::optional<int> ranks_min = {};  // --elastic: the job goes on as long as so many ranks are left
-  bool keeps_going = false;  // a rank that fails, or a host that is lost, does not end the others
+  bool keeps_going = false;           // a rank that fails, or a host that is lost, does not end the others
   std::string program = {};
   std::vector<std::string> arguments = {};  // the program's own
 };

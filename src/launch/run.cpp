@@ -57,10 +57,8 @@ int start_on_hosts(std::string_view name, const RunOptions& options, const Envir
     fmt::print("{}", describe_hosts(options));
     return 0;
   }
-  return run_on_hosts({.name = name,
-                       .options = options,
-                       .environment = environment,
-                       .input = may_read_input() ? STDIN_FILENO : -1});
+  return run_on_hosts(
+      {.name = name, .options = options, .environment = environment, .input = may_read_input() ? STDIN_FILENO : -1});
 }
 
 int start(std::string_view name, const RunOptions& options, std::span<char* const> words) {

@@ -185,10 +185,11 @@ std::unique_ptr<Connector> connect(const InitOptions& options) {
   if (options.mpi_communicator) throw InvalidArgument("connect: a communicator of MPI is for init()");
   const Environment environment = Environment::of_process();
   const rendezvous::Detected detected = rendezvous::read_options(options, environment);
-  auto connector = rendezvous::connect(options, {.environment = environment,
-                                                 .clock = steady_clock(),
-                                                 .earlier_connects = detected.size == 1 ? 0 : count_meeting(detected.job),
-                                                 .log = Log(Log::level_from(environment)).for_rank(detected.rank)});
+  auto connector =
+      rendezvous::connect(options, {.environment = environment,
+                                    .clock = steady_clock(),
+                                    .earlier_connects = detected.size == 1 ? 0 : count_meeting(detected.job),
+                                    .log = Log(Log::level_from(environment)).for_rank(detected.rank)});
   if (detected.size > 1) Environment::conceal_secret_of_process();  // no longer needed; a process alone did not use it
   return connector;
 }

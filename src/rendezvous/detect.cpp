@@ -17,14 +17,10 @@ namespace {
 // Inner launchers come before those they may run in (torchrun under srun, mpirun in a Slurm allocation). Variables that
 // a user set by hand come before Slurm, whose variables exist in every shell of an allocation.
 constexpr std::array detectors = {
-    Detector{"tuttirun", detect_tuttirun},
-    Detector{"torchrun", detect_torchrun},
-    Detector{"Open MPI", detect_open_mpi},
-    Detector{"MPICH or another PMI launcher", detect_pmi},
-    Detector{"by hand", detect_by_hand},
-    Detector{"Slurm", detect_slurm},
-    Detector{"Kubernetes", detect_kubernetes},
-    Detector{"by hand, incomplete", detect_incomplete},
+    Detector{"tuttirun", detect_tuttirun},     Detector{"torchrun", detect_torchrun},
+    Detector{"Open MPI", detect_open_mpi},     Detector{"MPICH or another PMI launcher", detect_pmi},
+    Detector{"by hand", detect_by_hand},       Detector{"Slurm", detect_slurm},
+    Detector{"Kubernetes", detect_kubernetes}, Detector{"by hand, incomplete", detect_incomplete},
     Detector{"alone", detect_alone},
 };
 

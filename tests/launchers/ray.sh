@@ -11,9 +11,9 @@ port=$(free_port)
   --object-store-memory 80000000 --temp-dir "$folder/ray" --disable-usage-stats >"$folder/start.out" 2>&1 || fail "Ray does not start"
 status=0
 timeout 200 "$environment/python" "$source_folder/tests/launchers/placed.py" ray "127.0.0.1:$port" >"$folder/ray.out" 2>"$folder/ray.err" || status=$?
-for id in $(descendants); do   # not `ray stop`, which ends those of others, too
-  [ "$id" = $$ ] || kill "$id" 2>/dev/null || true
-done
+# Not `ray stop`, which ends those of others, too; they end on SIGTERM only when they get to it.
+for id in $(descendants); do [ "$id" = $$ ] || kill -9 "$id" 2>/dev/null || true; done
+wait 2>/dev/null
 [ "$status" = 0 ] || fail "status $status"
 expect ray 1 '^ray: all well$'
 expect ray 1 '^\[.*:1\] rank 1 of 3$'

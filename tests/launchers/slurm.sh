@@ -96,7 +96,7 @@ expect_world batch 1 'alone: a group of one'
 
 # tuttirun finds the nodes of its allocation, and starts an agent on each by srun; the example is a batch script.
 tuttirun=$(realpath "$2")
-PATH=$(dirname "$tuttirun"):$PATH run allocation sbatch --overcommit --wait -o "$folder/job.out" -e "$folder/job.err" \
+PATH=$(dirname "$tuttirun"):$PATH run allocation sbatch --time 2 --overcommit --wait -o "$folder/job.out" -e "$folder/job.err" \
   "$source_folder/examples/cluster/slurm.sh" "$where_am_i" --timeout 60
 for rank in 0 1 2 3; do expect job 1 "^\[$(hostname):$rank\] rank $rank of 8: .*tuttirun"; done
 for rank in 4 5 6 7; do expect job 1 "^\[zz-other:$rank\] rank $rank of 8: .*tuttirun"; done

@@ -128,15 +128,24 @@ def test_three_kills_leave_the_numbers_as_they_are(run_ranks, tmp_path, mode):
     check(run_ranks, tmp_path, "numpy", mode)
 
 
+@pytest.mark.soak
+@pytest.mark.deadline(600)
 @pytest.mark.parametrize("framework", ["torch", "jax", "tensorflow"])
 def test_three_kills_in_a_framework(run_ranks, tmp_path, framework):
     check(run_ranks, tmp_path, framework, "elastic")
 
 
 @pytest.mark.soak
+@pytest.mark.deadline(600)
 @pytest.mark.parametrize("framework", ["torch", "jax", "tensorflow"])
 def test_three_kills_and_whole_restarts_in_a_framework(run_ranks, tmp_path, framework):
     check(run_ranks, tmp_path, framework, "restarts")
+
+
+def test_a_framework_goes_on_after_a_kill(run_ranks, tmp_path):
+    done = train(run_ranks, tmp_path, "torch", "torch", "0:3:1", options=["--elastic", "2"])
+    found, lines = losses(done)
+    assert len(found) == 1 and [line[3] for line in lines] == ["1", "1"]
 
 
 def test_survivors_keep_their_process(run_ranks, tmp_path):
@@ -162,7 +171,8 @@ def train(job):
     return state["sum"]
 
 
-print(os.environ["RANK"], "of", os.environ["WORLD_SIZE"], tutti.elastic.run(train, os.environ["FOLDER"]))
+total = tutti.elastic.run(train, os.environ["FOLDER"])
+print(tutti.rank(), "of", tutti.size(), total)
 """
 
 
