@@ -85,12 +85,14 @@ def described(node: ast.FunctionDef | ast.ClassDef) -> str:
     is_code = False
     for line in (ast.get_docstring(node) or "").replace("``", "`").splitlines():
         if is_code and line and not line.startswith(" "):
+            while not out[-1]:
+                out.pop()
             out += ["```", ""]
             is_code = False
         if is_code:
             out += [line[4:]] if line or out[-1] != "```python" else []
         elif line.endswith("::"):
-            out += [re.sub(r" ?::$", ":", line), "", "```python"]
+            out += [re.sub(r"\.? ?::$", ":", line), "", "```python"]
             is_code = True
         elif argument := re.match(r"([a-z_]+(?:, [a-z_]+)*): (.*)", line):
             out += [*([""] if out and out[-1] and not out[-1].startswith(("- ", "    ")) else []), f"- **{argument[1]}**: {argument[2]}"]

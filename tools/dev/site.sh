@@ -21,6 +21,7 @@ site_targets=(tuttirun tutti_program)  # say what their options are
 write_reference() {
   python3 tools/docs_pages.py
   python3 tools/docs_reference.py docs/reference --build build/release
+  python3 tools/docs_figures.py --build build/release
 }
 
 # Strict: a page that is in no menu and a link or an anchor that leads nowhere are errors. Needs no network.

@@ -63,3 +63,12 @@ def test_numpy_programs_run_on_other_numbers_of_ranks(ranks, run_ranks):
     names = [name for name in programs_of("numpy") if ranks > 1 or name not in needs_two]
     done = run_ranks(ranks, FOLDER / "run_together.py", *names, timeout=100)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_figures_can_be_drawn_again(tmp_path, tuttirun):
+    figures = load("docs_figures", REPOSITORY / "tools/docs_figures.py")
+    figures.figures(tuttirun.parents[2], tmp_path)
+    drawn = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert len(drawn) == 6 and all(text.startswith("<svg") for text in drawn.values())
+    assert set(drawn) == {path.name for path in (REPOSITORY / "docs/figures").iterdir()}
+    assert all(f"src/{name}" in drawn["layers.svg"] for name, _ in figures.layers())
