@@ -11,14 +11,15 @@ left, right = (rank - 1) % size, (rank + 1) % size
 
 def ring_all_reduce(x):
     """The sum over all ranks: 2 (size - 1) steps, in each of which a rank sends one block to the right and gets one from the left."""
-    blocks = np.array_split(x.copy(), size)                         # block i will be summed up at rank i - 1
+    x = x.copy()
+    blocks = np.array_split(x, size)                                # views of x: block i is summed up at rank i - 1
     for step in range(size - 1):                                    # reduce-scatter: sums grow as they go around
         give, take = (rank - step) % size, (rank - step - 1) % size
-        blocks[take] += tutti.sendrecv(blocks[give], dst=right, src=left)
+        blocks[take] += tutti.sendrecv(blocks[give], dst=right, src=left, out=np.empty_like(blocks[take]))
     for step in range(size - 1):                                    # all-gather: sums go around once more
         give, take = (rank - step + 1) % size, (rank - step) % size
-        blocks[take] = tutti.sendrecv(blocks[give], dst=right, src=left)
-    return np.concatenate(blocks)
+        tutti.sendrecv(blocks[give], dst=right, src=left, out=blocks[take])
+    return x
 
 
 x = np.arange(10.0) + rank                                          # 10 elements: blocks may differ in length

@@ -171,3 +171,14 @@ def test_ctrl_c_reaches_the_ranks_and_they_live_on(kernel):
     reply = client.execute_interactive("%%tutti\nprint('sleeps', flush=True)\ntime.sleep(600)", timeout=60, output_hook=interrupt)
     assert reply["content"]["ename"] == "RankError" and "KeyboardInterrupt" in reply["content"]["evalue"]
     assert sorted(printed(client, "%%tutti\nx").splitlines()) == ["[0] 3", "[1] 3"]
+
+
+def test_the_notebook_of_the_examples_runs(kernel_environment, repository):
+    notebook = nbformat.read(repository / "examples/notebooks/first_steps.ipynb", as_version=4)
+    nbclient.NotebookClient(notebook, timeout=60).execute()  # an error in a cell is an error here
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert "[1] array([3., 3., 3.])" in text_of(cells[1])
+    first, second = (float(re.search(r"\] \D*([\d.e-]+)", line)[1]) for line in text_of(cells[2]).splitlines())
+    assert first == second < 0.1
+    assert "image/png" in cells[3].outputs[0].data
+    assert "called all_reduce #1 (float64 × 4, sum)" in text_of(cells[4])

@@ -1,7 +1,12 @@
 # test_tutorial.py: pages show the programs of examples/ as they are; those of the tutorial run, and print what the pages say.
 # SPDX-License-Identifier: Apache-2.0
 import importlib.util
+import os
 import pathlib
+import re
+import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -39,7 +44,7 @@ def test_every_program_of_the_tutorial_is_on_a_page():
 
 
 @pytest.mark.deadline(200)
-@pytest.mark.parametrize("framework", ("numpy", *FRAMEWORKS))
+@pytest.mark.parametrize("framework", ("numpy", "torch", "jax", pytest.param("tensorflow", marks=pytest.mark.soak)))
 def test_programs_run_and_print_what_their_pages_show(framework, run_ranks):
     if importlib.util.find_spec(framework) is None:
         pytest.skip(f"{framework} is not installed")
@@ -57,7 +62,7 @@ def test_programs_run_and_print_what_their_pages_show(framework, run_ranks):
         assert sorted(said[name]) == sorted(expected.splitlines()), name
 
 
-@pytest.mark.parametrize("ranks", (1, pytest.param(3, marks=pytest.mark.soak), 4))
+@pytest.mark.parametrize("ranks", (pytest.param(1, marks=pytest.mark.soak), pytest.param(3, marks=pytest.mark.soak), 4))
 def test_numpy_programs_run_on_other_numbers_of_ranks(ranks, run_ranks):
     needs_two = ("messages.py", "collectives.py")
     names = [name for name in programs_of("numpy") if ranks > 1 or name not in needs_two]
@@ -72,3 +77,25 @@ def test_figures_can_be_drawn_again(tmp_path, tuttirun):
     assert len(drawn) == 6 and all(text.startswith("<svg") for text in drawn.values())
     assert set(drawn) == {path.name for path in (REPOSITORY / "docs/figures").iterdir()}
     assert all(f"src/{name}" in drawn["layers.svg"] for name, _ in figures.layers())
+
+
+def test_the_last_chapter_tries_two_hosts_on_one_machine(tmp_path):
+    """Its commands, with a port of the test's own."""
+    page = (REPOSITORY / "docs/tutorial/8_many_hosts.md").read_text()
+    lines = re.findall(r"^TUTTI_HOST_ID=.*?python hosts.py", page, flags=re.MULTILINE)
+    assert len(lines) == 2
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    started = []
+    for line in lines:
+        own = dict(word.split("=") for word in line.split()[:-2])
+        environment = {**os.environ, **own, "MASTER_PORT": port, "PYTHONPATH": str(REPOSITORY / "python"), "XDG_CONFIG_HOME": str(tmp_path)}
+        started.append(subprocess.Popen([sys.executable, FOLDER / "hosts.py"], env=environment, stdout=subprocess.PIPE, text=True))
+    try:
+        said = [process.communicate(timeout=60)[0] for process in started]
+    finally:
+        for process in started:
+            process.kill()
+    assert [process.returncode for process in started] == [0, 0]
+    assert said == [f"rank {rank} of 2 is rank 0 of 1 on host {rank} of 2\n" for rank in range(2)]
