@@ -1,6 +1,8 @@
 # demo.py: what is special, in two minutes: one job on one process and on two ranks, a mismatch, a killed rank, a page about it.
 # SPDX-License-Identifier: Apache-2.0
-"""python demo.py [--ranks 2] [--build build/release] [--page demo.html]"""
+"""python demo.py [--ranks 2] [--build build/release] [--page demo.html]
+
+The report that `tutti report` makes of the killed job is written beside the page: demo-report.html."""
 import argparse
 import json
 import os
@@ -33,15 +35,28 @@ def main() -> int:
     runs = train(o, tuttirun)
     furthest = difference(runs)
     summary(runs, furthest)
-    scenes = [
-        scene("Rank 1 passes another array", "Every call is compared. Both ranks raise, before anything is added up.",
-              [tuttirun, "-n", "2", "python", HERE / "mismatch.py"]),
-        scene("Rank 1 is killed", "Nobody waits for it: rank 0 is told who it was and how it ended, and goes on alone.",
-              [tuttirun, "-n", "2", "--keep-going", "python", HERE / "killed.py"]),
-    ]
+    with tempfile.TemporaryDirectory() as folder:
+        scenes = show_scenes(o, tuttirun, Path(folder))
     o.page.write_text(page.page(runs, scenes, furthest))
     print(f"\nAll of this with plots: {o.page.resolve().as_uri()}")
     return 0 if furthest < 1e-3 and all(each["as_expected"] for each in scenes) else 1
+
+
+def show_scenes(o: argparse.Namespace, tuttirun: Path, folder: Path) -> list[dict]:
+    """A mismatch, a killed rank, and, where this build has `tutti report`, what that says of the killed one."""
+    help_text = subprocess.run([tuttirun, "--help"], check=True, timeout=30, capture_output=True, text=True).stdout
+    traced = ["--trace", folder / "calls"] if "--trace" in help_text else []
+    scenes = [
+        scene("Rank 1 passes another array", "Every call is compared. Both ranks raise, before anything is added up.",
+              [tuttirun, "-n", "2", "python", HERE / "mismatch.py"], "Mismatch: "),
+        scene("Rank 1 is killed", "Nobody waits for it: rank 0 is told who it was and how it ended, and goes on alone.",
+              [tuttirun, "-n", "2", "--keep-going", *traced, "python", HERE / "killed.py"], "PeerLost: "),
+    ]
+    if traced:
+        report = o.page.resolve().with_name(f"{o.page.stem}-report.html")
+        scenes.append(scene("What the report says", f"Every call was written down, those of the killed rank, too: {report.as_uri()}",
+                            [o.build / "src/cli/tutti", "report", folder / "calls", "-o", report], ""))
+    return scenes
 
 
 def title(text: str) -> None:
@@ -86,16 +101,16 @@ def summary(runs: dict[str, dict], furthest: float) -> None:
         print(f"  (This machine is busy, with a load of {load:.0f} on {cores} cores: a rank that has no core keeps the others waiting.)")
 
 
-def scene(name: str, what: str, command: list) -> dict:
-    """Runs a program in which something goes wrong; what it printed, and whether it named what went wrong."""
+def scene(name: str, what: str, command: list, expected: str) -> dict:
+    """Runs a program in which something goes wrong; what it printed, and whether that names what went wrong."""
     words = [sys.executable if word == "python" else str(word) for word in command]
     shown = " ".join(word.name if isinstance(word, Path) else word for word in command)
     title(name)
     print(f"  {what}\n$ {shown}", flush=True)
     done = subprocess.run(words, env=ENVIRONMENT, timeout=60, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     print(done.stdout, end="", flush=True)
-    expected = "Mismatch: " if "mismatch" in shown else "PeerLost: "
-    return {"name": name, "what": what, "command": shown, "output": done.stdout, "as_expected": expected in done.stdout}
+    as_expected = done.returncode == 0 and expected in done.stdout
+    return {"name": name, "what": what, "command": shown, "output": done.stdout, "as_expected": as_expected}
 
 
 if __name__ == "__main__":

@@ -19,4 +19,7 @@ def test_the_demo_names_what_goes_wrong_and_writes_its_page(repository, tuttirun
     shown = page.read_text()
     assert shown.count("<polyline") == 3 and "% communication" in shown and "PeerLost: " in shown
     assert page.as_uri() in done.stdout
+    if "--trace" in done.stdout:  # this build has `tutti report`
+        report = tmp_path / "demo-report.html"
+        assert report.as_uri() in done.stdout and "killed" in report.read_text()
     assert "http" not in shown.replace("http://www.w3.org/2000/svg", "")  # one file, which needs nothing else
