@@ -50,9 +50,10 @@ function(tutti_layer name)
     add_library(tutti_${name} INTERFACE)
     target_link_libraries(tutti_${name} INTERFACE tutti_options ${above} ${LAYER_LIBRARIES})
   endif()
-  if(TUTTI_FUZZ AND name STREQUAL "kernel")
-    # Fuzzers look for mistakes in parsers. The kernels parse nothing, and instrumented they compile for minutes.
-    set_source_files_properties(${LAYER_SOURCES} PROPERTIES COMPILE_OPTIONS "-fno-sanitize=all;-O0")
+  if(TUTTI_FUZZ AND LAYER_FUZZERS AND LAYER_SOURCES)
+    # A fuzzer that sees only its own file explores nothing. The layers without fuzzers go without: their tests would be a
+    # quarter slower.
+    target_compile_options(tutti_${name} PRIVATE -fsanitize=fuzzer-no-link -O1)
   endif()
   if(name IN_LIST TUTTI_PROGRAM_LAYERS AND NOT name STREQUAL "bench" AND LAYER_SOURCES)
     target_compile_options(tutti_${name} PRIVATE $<$<CONFIG:Release>:-O1>)  # nobody waits for these, but for the compiler
