@@ -6,7 +6,7 @@
 
 #include "plan/layout.hpp"
 #include "plan/measure.hpp"
-#include "plan/prove.hpp"
+#include "verify/prove.hpp"
 
 namespace tutti {
 namespace {

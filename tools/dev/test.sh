@@ -172,7 +172,7 @@ verb_test() {
   local stages=("$@") wanted name
   ((${#stages[@]} > 0)) || { stages=("${test_stages[@]}"); runs_everything=1; }
   for name in "${stages[@]}"; do
-    [[ " ${test_stages[*]} torch-suite " == *" $name "* ]] || grep -qxE "$name( program)?" cmake/layers.txt ||
+    [[ " ${test_stages[*]} torch-suite " == *" $name "* ]] || grep -qxE "$name( (program|checks))?" cmake/layers.txt ||
       give_up "no test stage $name; there are: ${test_stages[*]}, torch-suite, and the layers of cmake/layers.txt"
   done
   stage "set up" set_up_core || { closing_table; return; }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "control/control.hpp"
-#include "messages/simulated_cluster.hpp"
+#include "verify/simulated_cluster.hpp"
 
 namespace tutti::control {
 

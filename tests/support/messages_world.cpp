@@ -1,6 +1,6 @@
 // messages_world.cpp: worlds over tcp (IPv4 and IPv6), shared memory, both and simulated, and parcels with known content.
 // SPDX-License-Identifier: Apache-2.0
-#include "messages/messages_world.hpp"
+#include "tests/support/messages_world.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -10,7 +10,7 @@
 #include "base/hash.hpp"
 #include "examples/extending/queue_link.hpp"
 #include "link/ucx.hpp"
-#include "messages/simulated_cluster.hpp"
+#include "verify/simulated_cluster.hpp"
 
 namespace tutti::messages {
 

@@ -15,7 +15,7 @@
 
 #include "base/hash.hpp"
 #include "base/random.hpp"
-#include "link/simulated_time.hpp"
+#include "verify/simulated_time.hpp"
 
 namespace tutti::link {
 

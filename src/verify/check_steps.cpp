@@ -1,6 +1,6 @@
 // check_steps.cpp: what must hold for one rank's plan by itself.
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/check_steps.hpp"
+#include "verify/check_steps.hpp"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // interleave.cpp: for tests: tries all orders of a few ranks' steps, and all values their loads may take.
 // SPDX-License-Identifier: Apache-2.0
-#include "shm/interleave.hpp"
+#include "verify/interleave.hpp"
 
 #include <fmt/format.h>
 

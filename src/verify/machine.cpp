@@ -1,6 +1,6 @@
 // machine.cpp: runs the plans of all ranks of a group on symbols.
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/machine.hpp"
+#include "verify/machine.hpp"
 
 #include <algorithm>
 #include <map>

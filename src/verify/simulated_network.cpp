@@ -1,6 +1,6 @@
 // simulated_network.cpp: packets in order, on time, late, or never.
 // SPDX-License-Identifier: Apache-2.0
-#include "link/simulated_network.hpp"
+#include "verify/simulated_network.hpp"
 
 #include <algorithm>
 #include <utility>

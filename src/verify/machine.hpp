@@ -13,7 +13,7 @@
 
 #include "plan/layout.hpp"
 #include "plan/plan.hpp"
-#include "plan/symbol.hpp"
+#include "verify/symbol.hpp"
 
 namespace tutti {
 

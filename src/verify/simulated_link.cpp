@@ -1,6 +1,6 @@
 // simulated_link.cpp: the network card of one simulated rank, and how it reads another one's memory.
 // SPDX-License-Identifier: Apache-2.0
-#include "link/simulated_link.hpp"
+#include "verify/simulated_link.hpp"
 
 #include <algorithm>
 #include <cstring>

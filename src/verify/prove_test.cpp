@@ -1,6 +1,6 @@
 // prove_test.cpp: prove accepts right plans and notices each way in which a plan can be wrong.
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/prove.hpp"
+#include "verify/prove.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // simulated_cluster.cpp: who runs next, and what goes wrong.
 // SPDX-License-Identifier: Apache-2.0
-#include "messages/simulated_cluster.hpp"
+#include "verify/simulated_cluster.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "plan/plan.hpp"
-#include "plan/symbol.hpp"
+#include "verify/symbol.hpp"
 
 namespace tutti {
 

@@ -1,4 +1,4 @@
-// sample.hpp: for the tests: one collective with its arrays on every rank, and what must come out.
+// intranode_sample.hpp: for the tests: one collective with its arrays on every rank, and what must come out.
 // SPDX-License-Identifier: Apache-2.0
 //
 // The expected results come from the definition of each verb: whole arrays of all ranks are at hand, so they are plain copies,

@@ -1,6 +1,6 @@
 // link_world.cpp: two ranks over tcp, rings in shared memory, the simulated network, and the example of docs/extending.md.
 // SPDX-License-Identifier: Apache-2.0
-#include "link/link_world.hpp"
+#include "tests/support/link_world.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -10,9 +10,9 @@
 
 #include "examples/extending/queue_link.hpp"
 #include "link/ring_link.hpp"
-#include "link/simulated_link.hpp"
 #include "link/tcp_link.hpp"
 #include "link/ucx.hpp"
+#include "verify/simulated_link.hpp"
 
 namespace tutti::link {
 

@@ -1,14 +1,14 @@
 // prove.cpp: are these plans right?
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/prove.hpp"
+#include "verify/prove.hpp"
 
 #include <fmt/format.h>
 
 #include "plan/catalog.hpp"
-#include "plan/check_steps.hpp"
-#include "plan/expectation.hpp"
 #include "plan/layout.hpp"
-#include "plan/machine.hpp"
+#include "verify/check_steps.hpp"
+#include "verify/expectation.hpp"
+#include "verify/machine.hpp"
 
 namespace tutti {
 

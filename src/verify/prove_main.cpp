@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 
 #include "plan/catalog.hpp"
-#include "plan/prove.hpp"
-#include "plan/prove_cases.hpp"
+#include "verify/prove.hpp"
+#include "verify/prove_cases.hpp"
 
 namespace {
 

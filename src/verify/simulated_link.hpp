@@ -13,7 +13,7 @@
 
 #include <tutti/link.hpp>
 
-#include "link/simulated_network.hpp"
+#include "verify/simulated_network.hpp"
 
 namespace tutti::link {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "intranode/steps.hpp"
-#include "shm/interleave.hpp"
+#include "verify/interleave.hpp"
 
 namespace tutti::intranode::modelled {
 

@@ -11,10 +11,10 @@
 #include <tutti/transport.hpp>
 
 #include "base/random.hpp"
-#include "link/simulated_link.hpp"
-#include "link/simulated_network.hpp"
-#include "link/simulated_time.hpp"
 #include "messages/messages.hpp"
+#include "verify/simulated_link.hpp"
+#include "verify/simulated_network.hpp"
+#include "verify/simulated_time.hpp"
 
 namespace tutti::messages {
 

@@ -6,12 +6,12 @@
 // verbs with a root in turn), with and without a finishing touch in turn, in
 // the order of ranks or not where the algorithm knows both, and for hierarchical algorithms several
 // placements of ranks on nodes.
-#include "plan/prove_cases.hpp"
+#include "verify/prove_cases.hpp"
 
 #include <algorithm>
 #include <numeric>
 
-#include "plan/symbol.hpp"
+#include "verify/symbol.hpp"
 
 namespace tutti {
 

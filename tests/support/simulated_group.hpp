@@ -12,8 +12,8 @@
 
 #include "group/core.hpp"
 #include "group/runtime.hpp"
-#include "messages/forwarding_transport.hpp"
-#include "messages/simulated_cluster.hpp"
+#include "tests/support/forwarding_transport.hpp"
+#include "verify/simulated_cluster.hpp"
 
 namespace tutti {
 

@@ -1,6 +1,6 @@
 // describe.cpp: the tables of docs/algorithms.md.
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/describe.hpp"
+#include "verify/describe.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // expectation.cpp: what the verbs mean, element by element.
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/expectation.hpp"
+#include "verify/expectation.hpp"
 
 #include "plan/layout.hpp"
 

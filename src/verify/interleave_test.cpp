@@ -1,6 +1,6 @@
 // interleave_test.cpp: the checker against small programs whose outcomes are known.
 // SPDX-License-Identifier: Apache-2.0
-#include "shm/interleave.hpp"
+#include "verify/interleave.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

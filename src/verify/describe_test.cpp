@@ -1,6 +1,6 @@
 // describe_test.cpp: docs/algorithms.md says what the code does.
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/describe.hpp"
+#include "verify/describe.hpp"
 
 #include <fstream>
 #include <sstream>

@@ -1,6 +1,6 @@
-// sample.cpp: for the tests: one collective with its arrays on every rank, and what must come out.
+// intranode_sample.cpp: for the tests: one collective with its arrays on every rank, and what must come out.
 // SPDX-License-Identifier: Apache-2.0
-#include "intranode/sample.hpp"
+#include "tests/support/intranode_sample.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // simulated_cluster_test.cpp: the simulated cluster keeps the transport's promises, and its history can be replayed.
 // SPDX-License-Identifier: Apache-2.0
-#include "messages/simulated_cluster.hpp"
+#include "verify/simulated_cluster.hpp"
 
 #include <algorithm>
 #include <map>
