@@ -1,6 +1,6 @@
-// torch_door.cpp: calls of the torch backend that is compiled apart, see tutti/torch/cxx/door.hpp.
+// torch_door.cpp: calls of the torch backend that is compiled apart, see tutti/torch/process_group/cxx/door.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "tutti/torch/cxx/door.hpp"
+#include "tutti/torch/process_group/cxx/door.hpp"
 
 #include <nanobind/stl/shared_ptr.h>
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, overload
 
 from numpy.typing import NDArray
 
-from ._group import GroupVerbs
+from ._calls.group import GroupVerbs
 
 A = TypeVar("A")
 
@@ -361,7 +361,7 @@ def send(x: Any, dst: Any, tag: Any, group: Group | None, timeout: Timeout) -> N
 def recv(src: Any, tag: Any, like: Any, out: Any, group: Group | None, timeout: Timeout) -> Any: ...
 def serve(type: type[Any], function: Callable[..., Any]) -> None:
     """
-    Calls on arrays of exactly this type go to `function` at once, past _dispatch.py.
+    Calls on arrays of exactly this type go to `function` at once, past _calls/dispatch.py.
     """
 
 def serve_tensors(functions: dict[str, Any]) -> None:

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from . import _native
-from ._dispatch import group_or_world
+from ._arrays.tree import flatten
+from ._calls.dispatch import group_or_world
 from ._errors import InvalidArgument
-from ._tree import flatten
 
 
 class _Shared:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from .. import _native
+from .._arrays.kinds import told
+from .._calls.works import Works
 from .._errors import InvalidArgument, Mismatch
-from .._kinds import told
-from .._works import Works
 
 overlaps = True  # several calls may be under way at once
 packs_a_copy = True  # what pack() gives may be written to

@@ -17,9 +17,9 @@ import jax
 import jax.numpy as jnp
 
 from .. import _native
-from .._average import average
+from .._arrays.runs import layouts
 from .._errors import InvalidArgument
-from .._runs import layouts
+from .._training.average import average
 
 
 def custom_vjp(x: Any, forward: Callable[[Any], Any], backward: Callable[[Any], Any]) -> Any:

@@ -8,8 +8,8 @@ from typing import Any
 import tensorflow as tf
 
 from .. import _native
+from .._arrays.runs import RunLayout, layouts
 from .._errors import InvalidArgument, Unsupported
-from .._runs import RunLayout, layouts
 from .training import broadcast_variables, dense
 
 # Each element of a variable is stepped by itself: they may be cut anywhere.
