@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from .. import _native, adapters
 from .._calls.dispatch import group_or_world
 from .._errors import InvalidArgument
+from .dtypes import OUR_NAMES
 
 Like = TypeVar("Like")
 _KINDS = ("numpy", "torch", "jax", "tensorflow")
@@ -75,7 +76,7 @@ def dtype_name(dtype: Any) -> str:
         name = str(dtype).removeprefix("torch.")
     else:
         name = getattr(dtype, "name", None) or _numpy_name(dtype)
-    return {"float8_e4m3fn": "float8_e4m3", "half": "float16"}.get(name, name)
+    return OUR_NAMES.get(name, name)
 
 
 def _numpy_name(dtype: Any) -> str:

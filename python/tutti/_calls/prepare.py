@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _native, adapters
+from .. import adapters
 from .._errors import InvalidArgument, Unsupported
 from .._native import Call, PreparedCall
 from .dispatch import group_or_world

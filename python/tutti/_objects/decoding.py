@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 
 from .. import _native, adapters
+from .._arrays.dtypes import OUR_NAMES, SMALL_FLOATS, numpy_dtype
 from .._errors import Error, InvalidArgument
 from .encoding import DEPTH_MAX, DTYPES, FRAMEWORKS, dtype_text
 
 _AXES_MAX = 64
-_SMALL_FLOATS = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
-_TUTTI_NAMES = {"float8_e4m3fn": "float8_e4m3"}
 
 
 def decode(data: memoryview, sender: str, allow_pickle: bool = False) -> Any:
@@ -103,10 +102,8 @@ class _Decoder:
             raise self.damaged(f"a text that is not UTF-8: {error.reason}") from error
 
     def _dtype(self, text: str) -> np.dtype:
-        if text in _SMALL_FLOATS:
-            import ml_dtypes
-
-            return np.dtype(getattr(ml_dtypes, text))
+        if text in SMALL_FLOATS:
+            return numpy_dtype(text)
         try:
             dtype = np.dtype(text) if DTYPES.fullmatch(text) else None  # NumPy reads more than one would think
         except (TypeError, ValueError):
@@ -142,7 +139,7 @@ class _Decoder:
         if bytes(self.raw(1)) != b"a":
             raise self.damaged("an array of a framework without an array")
         array = self.array()
-        name = _TUTTI_NAMES.get(array.dtype.name, array.dtype.name)
+        name = OUR_NAMES.get(array.dtype.name, array.dtype.name)
         try:
             adapter = adapters.get(FRAMEWORKS[which])
             memory = _native.Array(array.ctypes.data, name, array.shape, None, False, array)

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from .. import adapters
+from .._arrays.dtypes import SMALL_FLOATS, numpy_dtype
 from .._errors import InvalidArgument
 
 DEPTH_MAX = 100
@@ -173,11 +174,9 @@ def _read_torch(tensor: Any) -> np.ndarray:
     import torch
 
     tensor = tensor.detach().cpu().contiguous()
-    if tensor.dtype in (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2):  # NumPy has them from ml_dtypes only
-        import ml_dtypes
-
-        dtype = np.dtype(getattr(ml_dtypes, str(tensor.dtype).removeprefix("torch.")))
-        return tensor.reshape(-1).view(torch.uint8).numpy().view(dtype).reshape(tuple(tensor.shape))
+    name = str(tensor.dtype).removeprefix("torch.")
+    if name in SMALL_FLOATS:
+        return tensor.reshape(-1).view(torch.uint8).numpy().view(numpy_dtype(name)).reshape(tuple(tensor.shape))
     return tensor.numpy()
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import adapters
+from .._arrays.dtypes import common_name, numpy_dtype
 from .._errors import Error, InvalidArgument
 
 _PLAIN = (bool, int, float, str, type(None))
@@ -76,7 +77,7 @@ class _Piece:
     shape: list[int]
 
     def length(self) -> int:
-        return _count(self.shape) * _numpy_dtype(self.dtype).itemsize
+        return _count(self.shape) * numpy_dtype(self.dtype).itemsize
 
 
 def _own_pieces(leaves: Sequence[Leaf], rank: int, size: int) -> list[_Piece]:
@@ -101,7 +102,7 @@ def _own_pieces(leaves: Sequence[Leaf], rank: int, size: int) -> list[_Piece]:
                 continue
         own.append(_Piece(leaf, dtype, whole, begin, shape))
     # The format allows no gaps: the widest elements first keeps every array aligned for those who map the file.
-    return sorted(own, key=lambda piece: -_numpy_dtype(piece.dtype).itemsize)
+    return sorted(own, key=lambda piece: -numpy_dtype(piece.dtype).itemsize)
 
 
 # The names that the safetensors format has for dtypes. It has no complex128, which is written as pairs of float64.
@@ -180,15 +181,6 @@ def _count(shape: Sequence[int]) -> int:
     return int(np.prod(shape, dtype=np.int64))
 
 
-def _numpy_dtype(name: str) -> np.dtype:
-    try:
-        return np.dtype(name)
-    except TypeError:
-        import ml_dtypes
-
-        return np.dtype(getattr(ml_dtypes, {"float8_e4m3": "float8_e4m3fn"}.get(name, name)))
-
-
 def named_in(folder: Path, name: Any) -> Path:
     """What the index names in a folder of the checkpoint: it may come from anywhere, and does not lead out of it."""
     if not isinstance(name, str) or name in ("", ".", "..") or "/" in name or "\0" in name:
@@ -211,7 +203,7 @@ class Reader:
         shape = list(leaf["shape"])
         if length is not None:
             shape[axis] = length
-        result = np.empty(shape, _numpy_dtype(leaf["dtype"]))
+        result = np.empty(shape, numpy_dtype(leaf["dtype"]))
         for piece in leaf["pieces"]:
             first = max(begin, piece["begin"][axis]) if shape else 0
             last = min(begin + shape[axis], piece["begin"][axis] + piece["shape"][axis]) if shape else 1
@@ -287,7 +279,7 @@ def _as_kind(array: np.ndarray, like: Any) -> Any:
         if array.size == 0:
             return torch.empty(array.shape, dtype=like.dtype)
         flat = torch.from_numpy(np.ascontiguousarray(array).reshape(-1).view(np.uint8).copy())
-        dtype = getattr(torch, {"float8_e4m3": "float8_e4m3fn"}.get(array.dtype.name, array.dtype.name))
+        dtype = getattr(torch, common_name(array.dtype.name))
         return flat.view(dtype).view(array.shape).to(like.dtype)
     if kind == "jax":
         import jax.numpy as jnp
