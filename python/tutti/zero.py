@@ -17,6 +17,7 @@ from . import _native
 from ._arrays.tree import flatten
 from ._calls.dispatch import group_or_world
 from ._errors import InvalidArgument
+from .adapters.numpy import unpack, unpack_into
 
 
 class _Shared:
@@ -44,7 +45,7 @@ class _Shared:
         self._parameters = self._memory()
         self._join(leaves, self._parameters)
         self.group.run(_native.Call("broadcast"), self._parameters, self._parameters)
-        self._part(self._parameters, leaves)
+        unpack_into(self._parameters, leaves)
         self._gradients = self._memory()
 
     def _memory(self) -> np.ndarray:
@@ -55,16 +56,8 @@ class _Shared:
         return flat[self._begin : self._begin + self.sizes[self.group.rank]]
 
     def _join(self, leaves: list, flat: np.ndarray) -> None:
-        begin = 0
-        for leaf in leaves:
-            flat[begin : begin + leaf.size] = leaf.reshape(-1)
-            begin += leaf.size
-
-    def _part(self, flat: np.ndarray, leaves: list) -> None:
-        begin = 0
-        for leaf in leaves:
-            leaf.reshape(-1)[:] = flat[begin : begin + leaf.size]
-            begin += leaf.size
+        for part, leaf in zip(unpack(flat, self._flat.leaves), leaves, strict=True):
+            part[...] = leaf
 
     def _mean(self, gradients: Any, weight: float | None) -> np.ndarray:
         """This rank's run of the mean gradients."""
@@ -100,7 +93,7 @@ class _Shared:
         own = self._own(self._parameters)
         self._update(own, run, scale)
         self.group.run(_native.Call("all_gather", uneven=True, sizes=self.sizes), own, self._parameters)
-        self._part(self._parameters, self._flat.leaves)
+        unpack_into(self._parameters, self._flat.leaves)
 
     def _update(self, own: np.ndarray, gradient: np.ndarray, scale: float) -> None:
         raise NotImplementedError

@@ -288,7 +288,7 @@ _OPS = {"numpy": NumpyOps, "torch": TorchOps, "jax": JaxOps, "tensorflow": Tenso
 
 
 @functools.cache
-def _ops(kind: str) -> NumpyOps:
+def array_ops(kind: str) -> NumpyOps:
     return _OPS[kind]()
 
 
@@ -299,4 +299,4 @@ def array_ops_of(x: Any, what: str) -> Any:
         if kind == "dlpack":
             raise InvalidArgument(f"{what}: convert {type(x).__name__} to NumPy, PyTorch, JAX or TensorFlow first")
         raise adapters.refuse(x, verb=what)
-    return _ops(kind)
+    return array_ops(kind)
