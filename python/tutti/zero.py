@@ -17,7 +17,7 @@ from . import _native
 from ._arrays.tree import flatten
 from ._calls.dispatch import group_or_world
 from ._errors import InvalidArgument
-from .adapters.numpy import unpack, unpack_into
+from .adapters.numpy import unpack_into
 
 
 class _Shared:
@@ -43,7 +43,7 @@ class _Shared:
         self._begin = sum(self.sizes[: self.group.rank])
         self.steps = 0
         self._parameters = self._memory()
-        self._join(leaves, self._parameters)
+        np.concatenate([np.ravel(leaf) for leaf in leaves], out=self._parameters)
         self.group.run(_native.Call("broadcast"), self._parameters, self._parameters)
         unpack_into(self._parameters, leaves)
         self._gradients = self._memory()
@@ -55,16 +55,12 @@ class _Shared:
     def _own(self, flat: np.ndarray) -> np.ndarray:
         return flat[self._begin : self._begin + self.sizes[self.group.rank]]
 
-    def _join(self, leaves: list, flat: np.ndarray) -> None:
-        for part, leaf in zip(unpack(flat, self._flat.leaves), leaves, strict=True):
-            part[...] = leaf
-
     def _mean(self, gradients: Any, weight: float | None) -> np.ndarray:
         """This rank's run of the mean gradients."""
         flat = flatten(gradients, "zero")
         if [leaf.shape for leaf in flat.leaves] != [leaf.shape for leaf in self._flat.leaves]:
             raise InvalidArgument("zero: the gradients have other shapes than the parameters")
-        self._join(flat.leaves, self._gradients)
+        np.concatenate([np.ravel(leaf) for leaf in flat.leaves], out=self._gradients)
         op = "mean"
         if weight is not None:
             total = np.array([weight], np.float64)
