@@ -1,8 +1,8 @@
 // timeline.hpp: when each message of a plan is under way: the plans of all ranks run in virtual time.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The model is that of src/plan/measure.hpp, with two kinds of links: a rank sends one message at a time, receives one at a
-// time and reduces one piece at a time; the ranks of a host share its link to the others.
+// The model: a rank sends one message at a time, receives one at a time and reduces one piece at a time; the ranks of a host
+// share its link to the others.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 #include "plan/select.hpp"
 
-namespace tutti::cli {
+namespace tutti::sim {
 
 struct Message {
   int from = 0, to = 0;
@@ -23,6 +23,7 @@ struct Message {
 
 struct LocalWork {
   int rank = 0;
+  std::int64_t bytes = 0;
   double begin = 0, end = 0;
 };
 
@@ -33,9 +34,10 @@ struct Timeline {
   std::vector<LocalWork> reductions{};
   double seconds = 0;
   int slots = 0;
+  std::int64_t rounds = 0;  // messages that had to come one after the other
 };
 
 /// `spec` is that of any rank; sub-requests are written out, their algorithms chosen by `table` as the engine does.
 Timeline rehearse(const Spec& spec, std::int64_t element_bytes, const Table& table);
 
-}  // namespace tutti::cli
+}  // namespace tutti::sim

@@ -1,6 +1,6 @@
 // timeline.cpp: when each message of a plan is under way.
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/timeline.hpp"
+#include "sim/timeline.hpp"
 
 #include <algorithm>
 #include <map>
@@ -11,21 +11,18 @@
 
 #include "sim/program.hpp"
 
-namespace tutti::cli {
+namespace tutti::sim {
 
 namespace {
 
-using sim::Program;
-using sim::Task;
-using sim::Work;
-
-struct Event {
+struct Moment {
   double time;
   std::int64_t order;  // among events of the same time, the order in which they came up
   int rank;
   std::uint32_t task;
-  bool ready;  // the task may start; otherwise it has ended
-  friend bool operator>(const Event& a, const Event& b) {
+  bool ready;          // the task may start; otherwise it has ended
+  std::int64_t depth;  // messages that had to come before
+  friend bool operator>(const Moment& a, const Moment& b) {
     return std::tie(a.time, a.order) > std::tie(b.time, b.order);
   }
 };
@@ -40,6 +37,7 @@ struct Mail {
   double there = -1;       // when its last byte can be there
   double wanted = -1;      // when its receive started
   std::uint32_t task = 0;  // that receive
+  std::int64_t depth = 0;
 };
 
 class Rehearsal {
@@ -52,20 +50,21 @@ class Rehearsal {
     leaving_.resize(ranks), entering_.resize(ranks);  // by host; there are at most as many
     Spec own = spec;
     for (own.rank = 0; own.rank < own.size; ++own.rank) {
-      programs_.push_back(sim::compile(make_plan(own), element_bytes, table));
+      programs_.push_back(compile(make_plan(own), element_bytes, table));
       std::vector<std::uint32_t>& needs = needs_.emplace_back();
       for (std::uint32_t i = 0; i < programs_.back().size(); ++i) needs.push_back(programs_.back().tasks[i].needs);
+      depths_.emplace_back(programs_.back().size(), 0);
     }
   }
 
   Timeline run() {
     for (int rank = 0; rank < timeline_.ranks; ++rank) {
       for (std::uint32_t i = 0; i < program(rank).size(); ++i) {
-        if (program(rank).tasks[i].needs == 0) push(0, rank, i, true);
+        if (program(rank).tasks[i].needs == 0) push(0, rank, i, true, 0);
       }
     }
     while (!events_.empty()) {
-      const Event event = events_.top();
+      const Moment event = events_.top();
       events_.pop();
       event.ready ? start(event) : end(event);
     }
@@ -83,11 +82,11 @@ class Rehearsal {
     return timeline_.node_of.empty() ? 0 : static_cast<std::size_t>(timeline_.node_of[static_cast<std::size_t>(rank)]);
   }
 
-  void push(double time, int rank, std::uint32_t task, bool ready) {
-    events_.push({time, order_++, rank, task, ready});
+  void push(double time, int rank, std::uint32_t task, bool ready, std::int64_t depth) {
+    events_.push({time, order_++, rank, task, ready, depth});
   }
 
-  void start(const Event& event) {
+  void start(const Moment& event) {
     const Task& task = program(event.rank).tasks[event.task];
     switch (task.work) {
       case Work::send: return send(event, task);
@@ -95,16 +94,17 @@ class Rehearsal {
         Mail& mail = mail_[{peer_of(event.rank, task), event.rank, task.tag}];
         mail.wanted = event.time;
         mail.task = event.task;
+        mail.depth = std::max(mail.depth, event.depth);
         if (mail.message >= 0) deliver(mail);
         return;
       }
       case Work::local: return compute(event, task);
       case Work::call:
-      case Work::join: return push(event.time, event.rank, event.task, false);
+      case Work::join: return push(event.time, event.rank, event.task, false, event.depth);
     }
   }
 
-  void send(const Event& event, const Task& task) {
+  void send(const Moment& event, const Task& task) {
     const int to = peer_of(event.rank, task);
     const bool between = host_of(event.rank) != host_of(to);
     const CostModel::Link& link = between ? model_.between : model_.inside;
@@ -120,11 +120,12 @@ class Rehearsal {
     own.until = until;
     Mail& mail = mail_[{event.rank, to, task.tag}];
     mail.there = until + link.latency;
+    mail.depth = std::max(mail.depth, event.depth + 1);
     mail.message = static_cast<int>(timeline_.messages.size());
     timeline_.messages.push_back(
         {.from = event.rank, .to = to, .bytes = task.bytes, .begin = begin, .between = between});
     if (mail.wanted >= 0) deliver(mail);
-    push(until, event.rank, event.task, false);
+    push(until, event.rank, event.task, false, event.depth);
   }
 
   // The wire has had the data on its way while the sender was busy; the receiver takes one message at a time.
@@ -145,24 +146,27 @@ class Rehearsal {
     for (const std::uint32_t next : receiver.unlocked_by(mail.task)) {
       message.reduced = message.reduced || receiver.tasks[next].reduced_bytes > 0;
     }
-    push(until, message.to, mail.task, false);
+    push(until, message.to, mail.task, false, mail.depth);
   }
 
-  void compute(const Event& event, const Task& task) {
+  void compute(const Moment& event, const Task& task) {
     LinkDirection& own = reducing_[static_cast<std::size_t>(event.rank)];
     const double begin = std::max(event.time, own.until);
     const double until = begin + static_cast<double>(task.reduced_bytes) * model_.reduce_seconds_per_byte;
     if (task.reduced_bytes > 0) {
       own.until = until;
-      timeline_.reductions.push_back({.rank = event.rank, .begin = begin, .end = until});
+      timeline_.reductions.push_back({.rank = event.rank, .bytes = task.reduced_bytes, .begin = begin, .end = until});
     }
-    push(task.reduced_bytes > 0 ? until : event.time, event.rank, event.task, false);
+    push(task.reduced_bytes > 0 ? until : event.time, event.rank, event.task, false, event.depth);
   }
 
-  void end(const Event& event) {
+  void end(const Moment& event) {
     timeline_.seconds = std::max(timeline_.seconds, event.time);
+    timeline_.rounds = std::max(timeline_.rounds, event.depth);
+    const auto rank = static_cast<std::size_t>(event.rank);
     for (const std::uint32_t next : program(event.rank).unlocked_by(event.task)) {
-      if (--needs_[static_cast<std::size_t>(event.rank)][next] == 0) push(event.time, event.rank, next, true);
+      depths_[rank][next] = std::max(depths_[rank][next], event.depth);
+      if (--needs_[rank][next] == 0) push(event.time, event.rank, next, true, depths_[rank][next]);
     }
   }
 
@@ -193,9 +197,10 @@ class Rehearsal {
   Timeline timeline_;
   std::vector<Program> programs_;
   std::vector<std::vector<std::uint32_t>> needs_;
+  std::vector<std::vector<std::int64_t>> depths_;  // per task: messages that had to come before it
   std::vector<LinkDirection> sending_, receiving_, reducing_, leaving_, entering_;
   std::map<std::tuple<int, int, std::uint32_t>, Mail> mail_;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::priority_queue<Moment, std::vector<Moment>, std::greater<>> events_;
   std::int64_t order_ = 0;
 };
 
@@ -205,4 +210,4 @@ Timeline rehearse(const Spec& spec, std::int64_t element_bytes, const Table& tab
   return Rehearsal(spec, element_bytes, table).run();
 }
 
-}  // namespace tutti::cli
+}  // namespace tutti::sim
