@@ -43,7 +43,7 @@ def is_asked_for() -> bool:
 
 def wrapped(process_group: Any) -> Any:
     """A c10d::Backend over a process group of the Python class."""
-    backend = module().Backend(process_group, _native.torch_door(process_group.group), explained, wrapped)
+    backend = module().Backend(process_group, _native.torch_entry(process_group.group), explained, wrapped)
     process_group._call_lock = backend.call_lock
     return backend
 
@@ -62,7 +62,7 @@ def module() -> ModuleType:
     spec = importlib.util.spec_from_file_location(_MODULE, library, loader=loader)
     made = importlib.util.module_from_spec(spec)
     loader.exec_module(made)
-    made.make_known(_native.torch_door_numbers(), NAMES)
+    made.make_known(_native.torch_entry_numbers(), NAMES)
     return made
 
 

@@ -1,7 +1,7 @@
 // backend.cpp: torch.distributed's backend "tutti" as a c10d::Backend.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocking collectives on one contiguous tensor go straight to the library, through door.hpp, without the GIL and without a frame of
+// Blocking collectives on one contiguous tensor go straight to the library, through entry.hpp, without the GIL and without a frame of
 // Python. Everything else is handed to the Python class (process_group.py), which the backend holds: both make the same calls of the
 // same group, so ranks of one group may differ in which of them they use.
 #include <pybind11/chrono.h>
@@ -16,11 +16,11 @@
 #include <chrono>
 #include <mutex>
 
-#include "door.hpp"
+#include "entry.hpp"
 
 namespace tutti::torch_backend {
 
-using namespace torch_door;
+using namespace torch_entry;
 using Tensors = std::vector<at::Tensor>;
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 using std::chrono::milliseconds;
@@ -131,14 +131,14 @@ class CallLock {
 class Backend final : public c10d::Backend {
  public:
   /// `group`: tutti.torch.process_group.group.ProcessGroup; `explained`: what makes errors clearer; `wrap`: makes a Backend of such a group.
-  Backend(py::object group, py::object door, py::object explained, py::object wrap)
+  Backend(py::object group, py::object entry, py::object explained, py::object wrap)
       : c10d::Backend(group.attr("rank")().cast<int>(), group.attr("size")().cast<int>()),
         group_(std::move(group)),
-        capsule_(std::move(door)),
+        capsule_(std::move(entry)),
         explained_(std::move(explained)),
         wrap_(std::move(wrap)) {
-    door_ = static_cast<Door*>(PyCapsule_GetPointer(capsule_.ptr(), capsule_name));
-    if (door_ == nullptr) throw py::error_already_set();
+    entry_ = static_cast<Entry*>(PyCapsule_GetPointer(capsule_.ptr(), capsule_name));
+    if (entry_ == nullptr) throw py::error_already_set();
     timeout_ = group_.attr("timeout").cast<milliseconds>();
   }
   ~Backend() override {
@@ -294,10 +294,10 @@ class Backend final : public c10d::Backend {
     PyObject* error = nullptr;
     {
       const std::lock_guard guard(call_lock_->mutex);
-      error = door_->run(door_->group, call, pending);
+      error = entry_->run(entry_->group, call, pending);
     }
     if (pending != nullptr)
-      error = door_->complete(pending);  // without the lock: other threads may begin calls meanwhile
+      error = entry_->complete(pending);  // without the lock: other threads may begin calls meanwhile
     if (error != nullptr) raise(error);
     return c10::make_intrusive<EndedWork>(type, std::move(tensors));
   }
@@ -321,14 +321,14 @@ class Backend final : public c10d::Backend {
   }
 
   py::object group_, capsule_, explained_, wrap_;
-  Door* door_ = nullptr;
+  Entry* entry_ = nullptr;
   std::atomic<milliseconds> timeout_{};
   std::shared_ptr<CallLock> call_lock_ = std::make_shared<CallLock>();
 };
 
 namespace {
 
-/// `numbers`: _native.torch_door_numbers(); `names`: the library's names of torch's dtypes.
+/// `numbers`: _native.torch_entry_numbers(); `names`: the library's names of torch's dtypes.
 void make_known(const py::dict& numbers, const py::dict& names) {
   dtypes.fill(unknown);
   for (const auto& [dtype, name] : names) {
@@ -346,8 +346,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
       .def("__enter__", &CallLock::enter)
       .def("__exit__", &CallLock::exit);
   py::class_<Backend, c10d::Backend, c10::intrusive_ptr<Backend>>(m, "Backend")
-      .def(py::init([](py::object group, py::object door, py::object explained, py::object wrap) {
-        return c10::make_intrusive<Backend>(std::move(group), std::move(door), std::move(explained), std::move(wrap));
+      .def(py::init([](py::object group, py::object entry, py::object explained, py::object wrap) {
+        return c10::make_intrusive<Backend>(std::move(group), std::move(entry), std::move(explained), std::move(wrap));
       }))
       .def_property_readonly("process_group", &Backend::group)
       .def_property_readonly("call_lock", &Backend::call_lock);

@@ -1,4 +1,4 @@
-// door.hpp: how the torch backend in C++ calls the library that the module _native holds.
+// entry.hpp: how the torch backend in C++ calls the library that the module _native holds.
 // SPDX-License-Identifier: Apache-2.0
 //
 // The backend is compiled against the torch that is installed, by whatever compiler is there, and must not hold a second copy of the
@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-namespace tutti::torch_door {
+namespace tutti::torch_entry {
 
 /// Contiguous elements. `dtype` and the verb and reduction below are the library's own numbers.
 struct Array {
@@ -26,7 +26,7 @@ struct BlockingCall {
   Array input{}, output{};
 };
 
-struct Door {
+struct Entry {
   void* group = nullptr;
   // Both without the GIL; they give null, or a new reference to the exception that the call raises.
   /// Begins the call and waits for a moment; if it is not over by then, `pending` is what to complete. No other thread may begin a
@@ -35,6 +35,6 @@ struct Door {
   PyObject* (*complete)(void* pending) noexcept = nullptr;
 };
 
-inline constexpr const char* capsule_name = "tutti.torch_door.1";  // the number counts changes of what is above
+inline constexpr const char* capsule_name = "tutti.torch_entry.1";  // the number counts changes of what is above
 
-}  // namespace tutti::torch_door
+}  // namespace tutti::torch_entry

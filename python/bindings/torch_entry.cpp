@@ -1,6 +1,6 @@
-// torch_door.cpp: calls of the torch backend that is compiled apart, see tutti/torch/process_group/cxx/door.hpp.
+// torch_entry.cpp: calls of the torch backend that is compiled apart, see tutti/torch/process_group/cxx/entry.hpp.
 // SPDX-License-Identifier: Apache-2.0
-#include "tutti/torch/process_group/cxx/door.hpp"
+#include "tutti/torch/process_group/cxx/entry.hpp"
 
 #include <nanobind/stl/shared_ptr.h>
 
@@ -16,15 +16,15 @@
 namespace tutti::python {
 namespace {
 
-using torch_door::BlockingCall;
-using torch_door::Door;
+using torch_entry::BlockingCall;
+using torch_entry::Entry;
 
 struct Opened {
   std::shared_ptr<Member> member;
-  Door door;
+  Entry entry;
 };
 
-View view_of(const torch_door::Array& array) {
+View view_of(const torch_entry::Array& array) {
   if (array.data == nullptr && array.count == 0 && array.dtype == 0) return {};
   return {array.data, DType(array.dtype), std::array{array.count}};
 }
@@ -91,22 +91,22 @@ PyObject* complete_pending(void* pending) noexcept {
 
 }  // namespace
 
-void bind_torch_door(nb::module_& m) {
+void bind_torch_entry(nb::module_& m) {
   m.def(
-      "torch_door",
+      "torch_entry",
       [](const std::shared_ptr<Member>& member) {
         auto opened = std::make_unique<Opened>(member);
-        opened->door = {.group = opened.get(), .run = run, .complete = complete_pending};
-        auto capsule = nb::steal(PyCapsule_New(&opened->door, torch_door::capsule_name, [](PyObject* self) {
-          auto* const door = static_cast<Door*>(PyCapsule_GetPointer(self, torch_door::capsule_name));
-          delete static_cast<Opened*>(door->group);
+        opened->entry = {.group = opened.get(), .run = run, .complete = complete_pending};
+        auto capsule = nb::steal(PyCapsule_New(&opened->entry, torch_entry::capsule_name, [](PyObject* self) {
+          auto* const entry = static_cast<Entry*>(PyCapsule_GetPointer(self, torch_entry::capsule_name));
+          delete static_cast<Opened*>(entry->group);
         }));
         static_cast<void>(opened.release());
         return capsule;
       },
       nb::arg("group"), "What the torch backend in C++ calls this group through.");
   m.def(
-      "torch_door_numbers",
+      "torch_entry_numbers",
       [] {
         nb::dict numbers;
         for (int i = 0; i < dtype_count; ++i) {
