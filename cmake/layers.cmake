@@ -10,9 +10,9 @@
 # (cmake/tests.cmake): `threads` has them run under the sanitizers, too. KNOWS names the lowest layer that a layer uses, where
 # that is not the one above it.
 #
-# With TUTTI_UNITY, eight files of a layer are compiled as one, which takes half the time and less. Names in the anonymous
-# namespaces of a layer's files therefore differ. The preset debug compiles each file by itself, which shows an include that
-# is missing.
+# With TUTTI_UNITY, eight files of a layer (TUTTI_UNITY_FILES) are compiled as one, which takes half the time and less: most of it
+# goes into headers. The sanitizers' builds, which nobody edits in, take a layer at a time. Names in the anonymous namespaces of
+# a layer's files therefore differ. The preset debug compiles each file by itself, which shows an include that is missing.
 
 # TUTTI_LAYERS: top to bottom. TUTTI_LAYERS_APART: those of them that are not part of libtutti; TUTTI_PROGRAM_LAYERS: the programs
 # among these.
@@ -55,7 +55,7 @@ function(tutti_layer name)
     add_library(tutti_${name} STATIC ${LAYER_SOURCES})
     target_link_libraries(tutti_${name} PUBLIC tutti_options ${above} ${LAYER_LIBRARIES})
     if(TUTTI_UNITY AND NOT name STREQUAL "kernel")  # its files include themselves once per instruction set
-      set_target_properties(tutti_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8 UNITY_BUILD_RELOCATABLE ON)
+      set_target_properties(tutti_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${TUTTI_UNITY_FILES} UNITY_BUILD_RELOCATABLE ON)
     endif()
   else()
     add_library(tutti_${name} INTERFACE)
