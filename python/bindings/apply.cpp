@@ -109,7 +109,8 @@ std::shared_ptr<Member> member_of(nb::handle group) {
   if (group.is_none()) return world();
   std::shared_ptr<Member> member;
   if (!nb::try_cast(group, member, false)) {
-    nb::module_::import_("tutti._calls.dispatch").attr("group_or_world")(group);  // raises, and says what to pass instead
+    nb::module_::import_("tutti._calls.dispatch")
+        .attr("group_or_world")(group);  // raises, and says what to pass instead
   }
   static_cast<void>(member->core());  // raises in an empty group
   return member;
