@@ -18,9 +18,9 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from . import _placed
 from ._errors import Error, InvalidArgument, PeerLost
-from ._placed import RankResult
+from ._process import placed
+from ._process.placed import RankResult
 
 __all__ = ["RankResult", "run"]
 
@@ -36,10 +36,10 @@ def run(
     seconds counts as failed. With output the lines that the ranks printed are shown here, as ``[host:rank] line``. results="all" gives
     a RankResult per rank, with its value, error, host and log, and raises for none of them."""
     chosen = _choose(client, ranks, workers)
-    found = _run(client, chosen, _placed.pack(fn, args, dict(kwargs or {})), timeout)
+    found = _run(client, chosen, placed.pack(fn, args, dict(kwargs or {})), timeout)
     if output:
-        _placed.show(found)
-    return list(found) if results == "all" else _placed.values(found)
+        placed.show(found)
+    return list(found) if results == "all" else placed.values(found)
 
 
 def _choose(client: Any, ranks: int | None, workers: Sequence[str] | None) -> list[str]:
@@ -58,21 +58,21 @@ def _choose(client: Any, ranks: int | None, workers: Sequence[str] | None) -> li
 
 def _run(client: Any, chosen: list[str], call: bytes, timeout: float | None) -> list[RankResult]:
     towards = client.scheduler.address.split("://")[-1].rsplit(":", 1)[0].strip("[]")
-    places = client.run(_placed.where, towards, workers=chosen)
+    places = client.run(placed.where, towards, workers=chosen)
     # Ranks of one host one after the other.
     hosts = [places[worker].host for worker in chosen]
     chosen = sorted(chosen, key=lambda worker: (hosts.index(places[worker].host), chosen.index(worker)))
     seats = [places[worker] for worker in chosen]
     if len(set(hosts)) == 1:
-        seats = [_placed.Where(seat.host, "127.0.0.1") for seat in seats]
-    port = client.run(_placed.free_port, seats[0].address, workers=chosen[:1])[chosen[0]]
-    environments = dict(zip(chosen, _placed.environments(seats, port)))
+        seats = [placed.Where(seat.host, "127.0.0.1") for seat in seats]
+    port = client.run(placed.free_port, seats[0].address, workers=chosen[:1])[chosen[0]]
+    environments = dict(zip(chosen, placed.environments(seats, port)))
     answers = client.run(_run_here, call, environments, timeout, workers=chosen, on_error="return")
     found = []
     for rank, (worker, seat) in enumerate(zip(chosen, seats)):
         answer = answers.get(worker)
         if isinstance(answer, bytes):
-            found.append(_placed.read(answer))
+            found.append(placed.read(answer))
         else:
             found.append(RankResult(rank, seat.host, error=_lost(rank, seat.host, worker, answer), died=True))
     return found
@@ -81,11 +81,11 @@ def _run(client: Any, chosen: list[str], call: bytes, timeout: float | None) -> 
 async def _run_here(call: bytes, environments: dict[str, dict[str, str]], timeout: float | None, dask_worker: Any) -> bytes:
     """In the worker, whose event loop has to go on meanwhile."""
     environment = environments[dask_worker.address]
-    rank = asyncio.get_running_loop().run_in_executor(None, _placed.run_rank, call, environment)
+    rank = asyncio.get_running_loop().run_in_executor(None, placed.run_rank, call, environment)
     try:
         return await asyncio.wait_for(asyncio.shield(rank), timeout)
     except asyncio.TimeoutError:
-        return _placed.timed_out(environment, timeout or 0.0)
+        return placed.timed_out(environment, timeout or 0.0)
 
 
 def _lost(rank: int, host: str, worker: str, answer: Any) -> Error:

@@ -24,10 +24,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from . import _lifecycle, checkpoint
+from . import checkpoint
 from ._errors import Aborted, AuthenticationError, Error, InvalidArgument, PeerLost, RendezvousError
 from ._native import Group
-from ._objects import broadcast_object
+from ._objects.verbs import broadcast_object
+from ._process import lifecycle
 
 __all__ = ["Job", "run"]
 
@@ -78,7 +79,7 @@ def run(
     rounds = Rounds.of_this_process()
     while True:
         try:
-            return train(Job(place, _lifecycle.init(timeout=timeout)))
+            return train(Job(place, lifecycle.init(timeout=timeout)))
         except Exception as error:
             if rounds is None or not _is_consequence(error):
                 raise
@@ -106,7 +107,7 @@ def _leave() -> None:
     if (torch := sys.modules.get("torch")) and torch.distributed.is_available() and torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
     try:
-        _lifecycle.finalize()
+        lifecycle.finalize()
     except Error:
         pass
     if jax := sys.modules.get("jax"):

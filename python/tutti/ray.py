@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from . import _placed
 from ._errors import InvalidArgument, PeerLost, Timeout, Unsupported
-from ._placed import RankResult
+from ._process import placed
+from ._process.placed import RankResult
 
 __all__ = ["RankResult", "run"]
 
@@ -39,12 +39,12 @@ def run(
         raise InvalidArgument(f"tutti.ray.run: ranks is {ranks}; at least one is needed")
     job = _Job(_ray(), ranks, dict(resources or {"CPU": 1}), strategy, timeout)
     try:
-        found = job.run(_placed.pack(fn, args, dict(kwargs or {})))
+        found = job.run(placed.pack(fn, args, dict(kwargs or {})))
     finally:
         job.end()
     if output:
-        _placed.show(found)
-    return list(found) if results == "all" else _placed.values(found)
+        placed.show(found)
+    return list(found) if results == "all" else placed.values(found)
 
 
 def _ray() -> Any:
@@ -60,14 +60,14 @@ def _ray() -> Any:
 class _Rank:
     """The actor."""
 
-    def where(self, towards: str = "") -> _placed.Where:
-        return _placed.where(towards)
+    def where(self, towards: str = "") -> placed.Where:
+        return placed.where(towards)
 
     def free_port(self, address: str) -> int:
-        return _placed.free_port(address)
+        return placed.free_port(address)
 
     def run(self, call: bytes, environment: dict[str, str]) -> bytes:
-        return _placed.run_rank(call, environment)
+        return placed.run_rank(call, environment)
 
 
 class _Job:
@@ -92,9 +92,9 @@ class _Job:
         self._actors = [self._actors[index] for index in order]
         places = [places[index] for index in order]
         if len({place.host for place in places}) == 1:
-            places = [_placed.Where(place.host, "127.0.0.1") for place in places]
+            places = [placed.Where(place.host, "127.0.0.1") for place in places]
         port = ray.get(self._actors[0].free_port.remote(places[0].address), timeout=self._timeout)
-        environments = _placed.environments(places, port)
+        environments = placed.environments(places, port)
         running = {actor.run.remote(call, environment): rank
                    for rank, (actor, environment) in enumerate(zip(self._actors, environments))}
         return self._collect(running, places)
@@ -106,7 +106,7 @@ class _Job:
                    "scheduling_strategy": strategy, "max_restarts": 0, "max_concurrency": 1}
         return ray.remote(_Rank).options(**options).remote()
 
-    def _collect(self, running: dict[Any, int], places: list[_placed.Where]) -> list[RankResult]:
+    def _collect(self, running: dict[Any, int], places: list[placed.Where]) -> list[RankResult]:
         """Until all have answered. Ranks that lose another one hear of it by themselves."""
         ray, found = self._ray, []
         while running:
@@ -115,7 +115,7 @@ class _Job:
                 raise Timeout(f"tutti.ray.run: ranks {sorted(running.values())} of {self._ranks} had not returned after {self._timeout} s")
             rank = running.pop(done[0])
             try:
-                found.append(_placed.read(ray.get(done[0])))
+                found.append(placed.read(ray.get(done[0])))
             except Exception as error:  # the actor's process is gone, or Ray's way to it
                 found.append(RankResult(rank, places[rank].host, error=_lost(rank, places[rank].host, error), died=True))
         return sorted(found, key=lambda result: result.rank)

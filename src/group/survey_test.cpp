@@ -7,7 +7,7 @@
 
 #include <numeric>
 
-#include "control/simulated_world.hpp"
+#include "tests/support/simulated_world.hpp"
 
 namespace tutti {
 namespace {

@@ -15,7 +15,7 @@ for worker in 0 1 2; do
     >"$folder/worker$worker.out" 2>&1 &
   started+=($!)
 done
-run dask timeout 200 "$environment/python" "$source_folder/tests/launchers/placed.py" dask "tcp://127.0.0.1:$port"
+run dask timeout 500 "$environment/python" "$source_folder/tests/launchers/placed.py" dask "tcp://127.0.0.1:$port"
 # Workers that lose their scheduler wait for another one.
 for id in $(descendants); do [ "$id" = $$ ] || kill -9 "$id" 2>/dev/null || true; done
 wait 2>/dev/null

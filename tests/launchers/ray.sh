@@ -10,7 +10,7 @@ port=$(free_port)
 "$environment/ray" start --head --port "$port" --num-cpus 3 --num-gpus 0 --node-ip-address 127.0.0.1 --include-dashboard=false \
   --object-store-memory 80000000 --temp-dir "$folder/ray" --disable-usage-stats >"$folder/start.out" 2>&1 || fail "Ray does not start"
 status=0
-timeout 200 "$environment/python" "$source_folder/tests/launchers/placed.py" ray "127.0.0.1:$port" >"$folder/ray.out" 2>"$folder/ray.err" || status=$?
+timeout 500 "$environment/python" "$source_folder/tests/launchers/placed.py" ray "127.0.0.1:$port" >"$folder/ray.out" 2>"$folder/ray.err" || status=$?
 # Not `ray stop`, which ends those of others, too; they end on SIGTERM only when they get to it.
 for id in $(descendants); do [ "$id" = $$ ] || kill -9 "$id" 2>/dev/null || true; done
 wait 2>/dev/null
