@@ -49,6 +49,8 @@ _LATER = {
     "batch_statistics": "_training.statistics",
     "store": "_process.store",
     "Store": "_process.store",
+    "load_ipython_extension": "_process.notebook",
+    "unload_ipython_extension": "_process.notebook",
 }
 _SUBMODULES = ("torch", "jax", "tensorflow", "model_parallel", "checkpoint", "zero")
 # What `from tutti import *` leaves out: a name of Python's own, and modules, which would load frameworks and take the
