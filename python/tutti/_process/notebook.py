@@ -19,9 +19,9 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
+from . import spawn
 from .._errors import Error, InvalidArgument
 from .._native import StoreServer
-from . import spawn
 
 _GUARD = "cat >/dev/null; kill -9 0"  # `kill … 0`: the process group of the caller
 _RANK = "import sys; sys.path[:] = {path!r}; from tutti._process import notebook_rank; notebook_rank.main({channel}, {rank})"

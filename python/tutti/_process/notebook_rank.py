@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection
 from types import ModuleType
 from typing import Any
 
-_PACKAGE = os.path.dirname(__file__) + os.sep
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 def main(fd: int, rank: int) -> None:
     """Until the kernel says None, or is gone."""

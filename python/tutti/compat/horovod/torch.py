@@ -10,10 +10,10 @@ from typing import Any
 import torch
 
 from ..._calls import verbs
-from ..._errors import Error as HorovodInternalError
-from ..._errors import Unsupported
 from ..._objects import verbs as object_verbs
 from ..._process import lifecycle
+from ..._errors import Error as HorovodInternalError
+from ..._errors import Unsupported
 from ..._process.lifecycle import finalize as shutdown
 from ..._process.lifecycle import is_initialized, local_rank, rank, size
 from ...torch.sync_batch_norm import SyncBatchNorm
