@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _native
+from .._dispatch import tell_refusal
 from .._errors import InvalidArgument, Unsupported
 from ..jax import eager, fused, primitive
 
@@ -23,9 +24,11 @@ _NAMES = {"float8_e4m3fn": "float8_e4m3"}
 def apply(call: Any, x: Any, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
     """Runs the call on one array, at once or in the program that is being traced."""
     if out is not None:
-        raise InvalidArgument(
+        error = InvalidArgument(
             f"{call.verb}: JAX arrays cannot be written, so out= cannot be used with them; use the result"
         )
+        tell_refusal(group, call, error)
+        raise error
     if not isinstance(x, jax.core.Tracer):
         return eager.apply(call, x, group, async_op, timeout)
     if async_op:

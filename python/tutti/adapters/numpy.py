@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _native
+from .._dispatch import tell_refusal
 from .._errors import InvalidArgument, Mismatch
 from .._kinds import told
 from .._works import Works
@@ -69,7 +70,9 @@ def apply(call: Any, x: Any, out: Any, group: Any, async_op: bool, timeout: floa
     if wrap is None and (out is None or type(out) is np.ndarray):
         return _native.apply(call, x, out, group, async_op, timeout)
     if out is not None and not isinstance(out, np.ndarray):
-        raise InvalidArgument(f"{call.verb}: out is a {type(out).__qualname__}; NumPy results go into a numpy.ndarray")
+        error = InvalidArgument(f"{call.verb}: out is a {type(out).__qualname__}; NumPy results go into a numpy.ndarray")
+        tell_refusal(group, call, error)
+        raise error
     plain_out = None if out is None else np.asarray(out)
     result = _native.apply(call, _array(x), plain_out, group, async_op, timeout)
 
