@@ -228,10 +228,12 @@ def all_to_all(x, split_axis: int = 0, concat_axis: int = 0, *, split_sizes: Seq
     x: an array, or a tree of arrays.
     split_axis, concat_axis: along which it is cut, and along which the parts that arrive are joined.
     split_sizes: the lengths of the parts, one per rank; without it they are equal.
-    recv_sizes: the lengths of what arrives, which spares asking; required for uneven calls under a compiler.
+    recv_sizes: the lengths of what arrives, if they are known; required for uneven calls under a compiler. Compared with what the
+        others send.
     out: an array for the result.
 
-    Raises InvalidArgument where the length does not divide and split_sizes= is not given.
+    Raises InvalidArgument where the length does not divide and split_sizes= is not given, and Mismatch where recv_sizes= is not what
+    is sent.
 
     Example::
 
@@ -319,7 +321,7 @@ def sendrecv(x, dst: int, src: int, tag: int = 0, *, out=None, group=None, async
         y = tutti.sendrecv(np.array([rank]), dst=(rank + 1) % size, src=(rank - 1) % size)
         assert y[0] == (rank - 1) % size
     """
-    if not (type(dst) is int and type(src) is int and type(tag) is int and 0 <= tag <= _messages.TAG_MAX):
+    if not (type(dst) is int and type(src) is int and type(tag) is int and 0 <= tag <= _messages.TAG_MAX and dst != -1 != src):
         dst, src = _messages.rank_from(dst, "dst", "sendrecv"), _messages.rank_from(src, "src", "sendrecv")
         tag = _messages.tag_from(tag, "sendrecv")
     return apply(_call("sendrecv", dst=dst, src=src, tag=tag), x, out, group, async_op, timeout)

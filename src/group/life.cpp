@@ -58,7 +58,8 @@ ProcessIdentity own_identity() {
   struct stat name_space {};
   const auto status = read_status("/proc/self/stat");
   if (!std::getline(boot, self.machine) || !status || stat("/proc/self/ns/pid", &name_space) != 0) return {};
-  if (status->pid != getpid()) return {};  // /proc is that of another PID namespace: it has other processes under these ids
+  if (status->pid != getpid())
+    return {};  // /proc is that of another PID namespace: it has other processes under these ids
   self.pid_namespace = name_space.st_ino;
   self.pid = getpid();
   self.started_ticks = status->started_ticks;

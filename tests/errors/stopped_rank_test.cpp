@@ -73,7 +73,8 @@ TEST(StoppedRank, ThatHasYetToReadWhatWasSentKeepsNobodyFromLeaving) {
 }
 
 TEST(StoppedRank, WithoutRoomForThatMessagesAreTakenBackKeepsNobodyFromLeaving) {
-  constexpr int count = 40'000;  // announced, once there is no more credit: more than the channel to a peer has room for
+  constexpr int count =
+      40'000;  // announced, once there is no more credit: more than the channel to a peer has room for
   RankProcesses ranks(3);
   ranks.start([&](Group& world) -> std::string {
     const std::vector<char> data(100);

@@ -253,6 +253,19 @@ def test_an_array_on_a_device_that_is_not_supported(size):
     assert tutti.all_reduce(1) == size
 
 
+@pytest.mark.parametrize("verb", [tutti.recv, tutti.irecv, tutti.probe, tutti.iprobe])
+def test_a_source_below_the_first_rank_is_not_taken_for_any(verb, size):
+    for source in (-1, np.int64(-1)):
+        with raises("None takes from any"):
+            verb(source)
+    with raises("not in the group"):
+        tutti.recv(-3, timeout=1)
+    for ends in ((0, -1), (-1, 0)):
+        with raises("tutti.nobody is nobody"):
+            tutti.sendrecv(np.ones(2), *ends)
+    assert tutti.all_reduce(1) == size
+
+
 @pytest.mark.ranks(2)
 def test_a_group_without_this_rank(rank, size):
     others = tutti.Group([r for r in range(size) if r != rank])
