@@ -163,9 +163,25 @@ Handle shrink(const Handle& self, nb::handle timeout) {
   return interruptibly([=] { return enroll(self->group().shrink({.timeout = most})); });
 }
 
-Handle split(const Handle& self, std::optional<int> color, int key, nb::handle timeout) {
-  const Duration most = timeout_from(timeout);
-  return interruptibly([=] { return enroll(self->group().split(color.value_or(-1), key, {.timeout = most})); });
+/// A color or a key, as the core takes it.
+int number_of_split(nb::handle value, const char* name) {
+  int number = 0;
+  if (nb::try_cast<int>(value, number)) return number;
+  throw InvalidArgument(fmt::format("split: {}={} is no integer of 32 bits", name, nb::repr(value).c_str()));
+}
+
+Handle split(const Handle& self, nb::handle color, nb::handle key, nb::handle timeout) {
+  int own_color = -1, own_key = 0;
+  Duration most{};
+  try {
+    if (!color.is_none()) own_color = number_of_split(color, "color");
+    own_key = number_of_split(key, "key");
+    most = timeout_from(timeout);
+  } catch (const InvalidArgument& error) {
+    decline(self, {.verb = Verb::all_gather}, error.what());  // by which the ranks tell each other their colors
+    throw;
+  }
+  return interruptibly([=] { return enroll(self->group().split(own_color, own_key, {.timeout = most})); });
 }
 
 Array memory(const Handle& self, std::int64_t bytes) {

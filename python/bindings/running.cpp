@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings/running.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <list>
 
@@ -215,6 +217,11 @@ void decline(const std::shared_ptr<Member>& called, const Call& call, const std:
   } catch (const Error&) {
     // A group that is broken or left has nobody to tell; the caller hears what it did wrong.
   }
+}
+
+std::string what_was_raised(const nb::python_error& raised) {
+  const auto text = nb::cast<std::string>(nb::str(raised.value()));
+  return fmt::format("{}: {}", nb::cast<std::string>(raised.type().attr("__name__")), text.substr(0, text.find('\n')));
 }
 
 void leave_behind(Started started, nb::object owners) {

@@ -32,5 +32,5 @@ def reduce_by(function: Callable[[Any, Any], Any], x: Any, gather: Callable[[], 
     return out
 
 
-def refuse_async(verb: str) -> None:
-    raise InvalidArgument(f"{verb}: a function given as op= runs in this thread; call it without async_op=True")
+def not_async(verb: str) -> InvalidArgument:
+    return InvalidArgument(f"{verb}: a function given as op= runs in this thread; call it without async_op=True")
