@@ -132,7 +132,7 @@ class Hosts:
         exported = [word for name in environment for word in ("-x", name)]
         line = ["mpirun.openmpi", "--allow-run-as-root", "--host", ",".join(self.names), "-np", str(len(self.names)),
                 "--mca", "plm_rsh_agent", self.agent, "--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
-                "--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0", "--bind-to", "none", *exported, *command]
+                "--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", *exported, *command]
         quoted = " ".join(f"'{word}'" for word in line)
         return subprocess.run([self.agent, self.names[0], quoted], env=os.environ | environment, capture_output=True, text=True, timeout=300,
                               check=False)

@@ -72,7 +72,7 @@ std::unique_ptr<Link> UcxJoining::make_link(const Peers& peers, const Log& log) 
   const int own_node = peers.nodes[static_cast<std::size_t>(rank_)];
   for (std::size_t rank = 0; rank < peers.records.size(); ++rank) {
     if (peers.records[rank][1] != has_address) {
-      log.info("messages between hosts go over tcp, and not over ucx, because {}", why_not(peers, rank));
+      log.info("messages do not go over ucx, because {}", why_not(peers, rank));
       return nullptr;
     }
     setup.addresses.push_back(peers.records[rank].substr(2));

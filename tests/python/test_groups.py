@@ -198,5 +198,7 @@ def test_a_group_may_use_another_backend(world, size):
 
 @pytest.mark.ranks(2)
 def test_members_that_ask_for_different_backends_all_hear_of_it(rank):
+    if rank > 1:
+        return
     with pytest.raises(tutti.Mismatch, match="ask for different backends: rank 0 of the world for"):
         tutti.Group([0, 1], backend="native" if rank == 0 else None).barrier()
