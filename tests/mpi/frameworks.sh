@@ -1,4 +1,4 @@
-# frameworks.sh: JAX, TensorFlow and PyTorch on the backend mpi, with 2 ranks; random programs of all verbs and messages, with 3.
+# frameworks.sh: the tests of PyTorch, torch.distributed, JAX and TensorFlow on the backend mpi, with 2 ranks.
 # SPDX-License-Identifier: Apache-2.0
 source "$(dirname "$0")/mpi_common.sh"
 
@@ -14,7 +14,3 @@ cd "$source_folder"
 # The ranks tell each other how each test went, by these variables.
 as_rank='RANK=${OMPI_COMM_WORLD_RANK:-$PMI_RANK} WORLD_SIZE=${OMPI_COMM_WORLD_SIZE:-$PMI_SIZE} exec "$@"'
 run frameworks "${launch[@]}" -n 2 bash -c "$as_rank" rank "$python" -m pytest -q -p no:cacheprovider "${paths[@]}"
-
-programs=5
-if [ "${TUTTI_SOAK:-0}" = 1 ]; then programs=500; fi
-run programs "${launch[@]}" -n 3 "$python" tests/programs/rank.py --programs "$programs" --first "$TUTTI_SEED"
