@@ -23,9 +23,9 @@ COMMANDS = ("run", "doctor", "explain", "sim", "bench", "tune", "completion")
 
 # Names that are made, or passed on when they are asked for: the file that defines them.
 ELSEWHERE = {
-    "": {"prepare": "_prepare.py", "breakpoint": "_debug.py"},
+    "": {"prepare": "_calls/prepare.py", "breakpoint": "_process/debug.py"},
     "model_parallel": dict.fromkeys(("copy", "reduce", "scatter", "gather"), "model_parallel.py")
-    | dict.fromkeys(("linear", "embedding", "cross_entropy"), "_parallel_layers.py"),
+    | dict.fromkeys(("linear", "embedding", "cross_entropy"), "_training/parallel_layers.py"),
     "tensorflow.training": {"zero": "tensorflow/_zero.py"},
 }
 
