@@ -66,16 +66,22 @@ bool is_simple(const Call& c, const Terms& t) {
 /// Hands `begin` the terms of the call, as the core takes them.
 template <class Begin>
 std::shared_ptr<Operation> begin_call(const Call& call, const Terms& terms, Begin begin) {
+  Request request;
   if (terms.rest != nullptr || is_simple(call, terms)) {
+    const Request* rest = terms.rest;
+    if (rest != nullptr && !call.pairs.empty()) {  // what is kept of a tree is the same whatever the pairs are
+      request = *rest;
+      request.pairs = call.pairs;
+      rest = &request;
+    }
     return begin({.verb = call.verb,
                   .input = terms.input,
                   .output = terms.output,
                   .op = call.op,
                   .root = call.root,
                   .differentiated = terms.differentiated,
-                  .rest = terms.rest});
+                  .rest = rest});
   }
-  Request request;
   make_request(call, terms, request);
   return begin(terms_of(request));
 }

@@ -16,7 +16,6 @@ from .._errors import InvalidArgument
 from .._messages import messages
 from .._messages.verbs import iprobe, irecv, isend, probe, recv, send
 from .._native import Call, Op, apply, apply_plain
-from . import own_op
 from .dispatch import reject
 
 Reduction = str | Op | Callable
@@ -44,18 +43,14 @@ _WRONG = (InvalidArgument, TypeError, ValueError)  # what may be raised where a 
 
 def _by_own_function(error: Exception, verb: str, op, x, root: int, out, group, async_op: bool, timeout):
     """Called where `op` was refused: raises that again unless it is a function."""
+    from . import own_op
+
     if not own_op.is_own(op):
         reject(verb, group, error)
-    if async_op:
-        reject(verb, group, own_op.not_async(verb))
     members = _native.world() if group is None else group
-    if not isinstance(members, _native.Group):
+    if not isinstance(members, _native.Group) or members.rank < 0:
         return all_gather(x, group=group)  # says what is wrong with it
-    if verb == "reduce" and members.rank != root:
-        return gather(x, root, None, group=group, timeout=timeout)
-    ranks = {"scan": members.rank + 1, "exscan": members.rank}.get(verb, members.size)
-    stack = functools.partial(gather, x, root) if verb == "reduce" else functools.partial(all_gather, x)
-    return own_op.reduce_by(op, x, functools.partial(stack, axis=None, group=group, timeout=timeout), ranks, out, verb)
+    return own_op.reduce_by(op, verb, x, root, out, members, async_op, timeout)
 
 
 def all_reduce(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool = False, timeout=None):
@@ -63,7 +58,7 @@ def all_reduce(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool
 
     x: an array, a number, or a tree of arrays; alike on every rank.
     op: sum, mean, product, min, max, band, bor, bxor, or tutti.premul(factor); or a function of two arrays that gives one of the
-        same shape. It is associative and gets its operands in the order of ranks; every rank gets the arrays of all.
+        same shape. It is associative and gets its operands in the order of ranks; of a tree, each pair of arrays.
     out: an array for the result, which may be x itself; not for JAX and TensorFlow, nor under autograd.
 
     Raises InvalidArgument for the mean of integers and where out does not fit.
