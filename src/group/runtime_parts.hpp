@@ -15,6 +15,7 @@
 #include "base/log.hpp"
 #include "base/unique_fd.hpp"
 #include "control/control.hpp"
+#include "group/launcher_news.hpp"
 #include "plan/select.hpp"
 #include "shm/local_peers.hpp"
 #include "shm/memory.hpp"
@@ -34,7 +35,7 @@ struct RuntimeParts {
   bool threaded = true;        // false: the driver polls, and a rank that leaves does not let its calls end
   bool fails_at_exit = false;  // what is found wrong too late to be thrown makes the process fail
   control::ControlOptions control;
-  UniqueFd launcher;                     // the pipe over which it says which processes have ended; none: nobody does
+  LauncherPipe launcher;                 // over which it says which processes have ended; none: nobody does
   std::vector<BackendFactory> backends;  // of the program's own, for every group
   BackendFactory mpi;                    // of a job on MPI; empty: this job has not joined it
   std::shared_ptr<shm::LocalPeers> local_peers;  // who shares memory with this rank; null: nobody does
