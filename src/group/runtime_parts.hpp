@@ -37,6 +37,7 @@ struct RuntimeParts {
   control::ControlOptions control;
   LauncherPipe launcher;                 // over which it says which processes have ended; none: nobody does
   std::vector<BackendFactory> backends;  // of the program's own, for every group
+  BackendFactory mpi;                    // of a job on MPI; empty: this job has not joined it
   std::shared_ptr<shm::LocalPeers> local_peers;  // who shares memory with this rank; null: nobody does
   std::shared_ptr<shm::Memory> memory;           // of this rank's arena; null where there are no local peers
   bool may_read_local_peers = false;  // all ranks of this host may read each other's memory (process_vm_readv)

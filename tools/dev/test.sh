@@ -87,6 +87,7 @@ end_a_fuzzer() {
 run_fuzzers() {  # seconds each
   local program corpus passed=0 failed=0
   [[ -s build/asan/fuzzers.txt ]] || { note "this checkout has no fuzzers"; return "$nothing_to_do"; }
+  mkdir -p build/fuzz
   local -A running=()
   while read -r program corpus; do
     while ((${#running[@]} >= jobs)); do end_a_fuzzer; done
