@@ -183,10 +183,14 @@ std::shared_ptr<Operation> GroupCore::start_tracked(CachedCall& shape, const Cal
   return operation;
 }
 
-std::shared_ptr<Operation> GroupCore::start_message(const Message& message) {
-  const auto guard = runtime().lock();
+std::shared_ptr<Operation> GroupCore::start_message(Entry* entry, const Message& message) {
+  const auto guard = enter(entry, message.verb, message.hook);
   messages_.check(message);
-  if (message.peer != nobody) return messages_.launch(message);
+  if (message.peer != nobody) {
+    auto operation = messages_.launch(message);
+    runtime().see_to(*operation);
+    return operation;
+  }
   auto over = std::make_shared<Operation>();  // from nobody, to nobody
   over->request.verb = message.verb;
   over->peer = nobody;

@@ -17,7 +17,7 @@ namespace tutti {
 namespace {
 
 using namespace std::chrono_literals;
-using waiting::control_nap, waiting::idle_nap, waiting::nap, waiting::polling_nap, waiting::short_nap;
+using waiting::control_nap, waiting::idle_nap, waiting::message_nap, waiting::nap, waiting::polling_nap, waiting::short_nap;
 
 constexpr Duration control_interval = 1ms;
 // Deadlines and stalls are looked at so often at most, and in no more than one part in twenty of the time.
@@ -115,10 +115,8 @@ void ProgressLoop::deactivate() {
 ProgressLoop::Waiting::~Waiting() {
   if (polls) loop.polling_ = false;
   --loop.waiters_;
-  if (loop.operation_count_ > 0 && loop.waiters_ == 0) {  // asynchronous work goes on without this thread
-    loop.service_.notify_one();
-    if (loop.parts_.local_peers && !loop.watches_data_) loop.parts_.transport->wake();
-  }
+  if (loop.operation_count_ == 0 || loop.waiters_ > 0) return;  // asynchronous work goes on without this thread
+  if (!loop.looks_soon_ || !loop.only_messages_run()) loop.wake_service_thread();
 }
 
 void ProgressLoop::stay_while_process_ends(Guard& guard) const {
@@ -151,11 +149,28 @@ void ProgressLoop::run_callbacks(Guard& guard) {
   }
 }
 
+void ProgressLoop::see_to(const Operation& operation) {
+  if (operation.ended() || waiters_ > 0 || !thread_.joinable()) return;
+  if (operation.is_message()) {
+    handed_over_ = true;
+    if (looks_soon_) return;
+  }
+  wake_service_thread();
+}
+
 void ProgressLoop::hand_to_progress_thread(const Operation& operation) {
   const Guard guard(mutex_);
-  if (operation.ended() || waiters_ > 0 || !thread_.joinable()) return;
+  see_to(operation);
+}
+
+void ProgressLoop::wake_service_thread() {
   service_.notify_one();
   if (!watches_data_) parts_.transport->wake();  // it sleeps on the control links only
+}
+
+bool ProgressLoop::only_messages_run() const {
+  return std::ranges::all_of(
+      busy_, [](const GroupCore* group) { return std::as_const(*group).parts().running.collectives().empty(); });
 }
 
 // Operations end, and start others, while we walk: by index.
@@ -262,12 +277,22 @@ void ProgressLoop::sleep(Guard& guard, TimePoint limit) {
   if (--sleepers_ > 0) shm::wake(own);
 }
 
+// While messages are handed over one after the other, it looks again after a moment, so that nobody need wake it. Not so where links
+// carry them: they move on only while somebody listens for them.
+void ProgressLoop::listen_to_links(Guard& guard) {
+  watches_data_ = false;
+  looks_soon_ = std::exchange(handed_over_, false) && parts_.local_peers && !parts_.transport->busy_outside();
+  listens_since_ = clock().now();
+  const TimePoint until = listens_since_ + (looks_soon_ ? message_nap : idle_nap);
+  guard.unlock();
+  parts_.transport->wait(until, Transport::Events::control);
+  guard.lock();
+  looks_soon_ = false;
+}
+
 // Beside a thread that waits, and may sleep on the doorbell: what the links bring is looked at here.
 void ProgressLoop::listen(Guard& guard) {
-  watches_data_ = false;
-  guard.unlock();
-  parts_.transport->wait(clock().now() + idle_nap, Transport::Events::control);
-  guard.lock();
+  listen_to_links(guard);
   if (!stopping_ && poll()) shm::notify(parts_.local_peers->arena().header());
 }
 
@@ -288,13 +313,11 @@ void ProgressLoop::serve() {
       continue;
     }
     poll();
-    const bool outstanding = watches_data_ = operation_count_ > 0;
-    if (outstanding) {
+    watches_data_ = operation_count_ > 0;
+    if (watches_data_) {
       sleep(guard, TimePoint::max());
     } else {
-      guard.unlock();
-      parts_.transport->wait(clock().now() + idle_nap, Transport::Events::control);
-      guard.lock();
+      listen_to_links(guard);
     }
   }
 }
