@@ -218,7 +218,10 @@ Received Group::sendrecv(View data, int to, View out, int from, const MessageOpt
         .verb = Verb::recv, .data = out, .peer = from, .tag = o.tag, .timeout = o.timeout};
     left = core.run_exchange(&sent, &received);
   }
-  // Not entrusted to anyone: this thread waits for both, also if the first goes wrong.
+  // This thread waits for both at once, also if the first goes wrong: between two waits it would have to wake the service thread.
+  const auto has_ended = [](const std::shared_ptr<Operation>& one) { return !one || one->ended(); };
+  const auto both_ended = [&] { return has_ended(left.receiving) && has_ended(left.sending); };
+  if (!both_ended()) core.runtime().drive(both_ended, TimePoint::max());
   Work receiving = left.receiving ? Work(std::move(left.receiving)) : Work();
   Work sending = left.sending ? Work(std::move(left.sending)) : Work();
   if (receiving.valid()) {

@@ -17,7 +17,8 @@ namespace tutti {
 namespace {
 
 using namespace std::chrono_literals;
-using waiting::control_nap, waiting::idle_nap, waiting::message_nap, waiting::nap, waiting::polling_nap, waiting::short_nap;
+using waiting::control_nap, waiting::idle_nap, waiting::message_nap, waiting::nap, waiting::polling_nap,
+    waiting::short_nap;
 
 constexpr Duration control_interval = 1ms;
 // Deadlines and stalls are looked at so often at most, and in no more than one part in twenty of the time.

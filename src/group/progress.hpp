@@ -144,7 +144,7 @@ class ProgressLoop : public std::enable_shared_from_this<ProgressLoop> {
   bool watches_data_ = false;   // the service thread does
   bool looks_soon_ = false;     // … listens to the links for a moment only
   TimePoint listens_since_{};
-  bool handed_over_ = false;    // a message was, since it last began to listen
+  bool handed_over_ = false;  // a message was, since it last began to listen
   bool stopping_ = false;
 };
 

@@ -121,9 +121,7 @@ class WorkList {
                           timeout == nullptr ? TimePoint::max() : deadline_after(runtime->clock().now(), *timeout));
   }
   static bool is_running(const Work& work) { return work.operation_ && work.operation_->group; }
-  static bool has_ended(const Work& work) {
-    return !is_running(work) || is_over(*work.operation_);
-  }
+  static bool has_ended(const Work& work) { return !is_running(work) || is_over(*work.operation_); }
 };
 
 namespace {

@@ -36,8 +36,9 @@ void Cells::lay_out() {
 
 Cells::Cell Cells::named(const CellName& name) const {
   const auto reject = [&] {
-    throw MalformedMessage(fmt::format("a record in shared memory names cell {} of rank {} with {} bytes, which cannot be",
-                                       name.index, name.owner, name.payload_bytes));
+    throw MalformedMessage(
+        fmt::format("a record in shared memory names cell {} of rank {} with {} bytes, which cannot be", name.index,
+                    name.owner, name.payload_bytes));
   };
   if (name.owner >= controls_.size() || name.index >= own_count_ || name.payload_bytes > bytes_) reject();
   const auto owner = static_cast<int>(name.owner);

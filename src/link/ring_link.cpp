@@ -68,15 +68,16 @@ void check(const RingOptions& options) {
 RingOptions ring_options_for(int ranks, bool oversubscribed) {
   RingOptions options;
   if (oversubscribed) return options;
-  constexpr std::uint64_t least = 128 << 10, most = 512 << 10, of_all = 4 << 20;
+  constexpr std::uint64_t least = 128 << 10, most = 1 << 20, of_all = 4 << 20;
   options.ring_bytes = std::clamp(std::bit_floor(of_all / static_cast<std::uint64_t>(ranks)), least, most);
-  options.eager_bytes_max = static_cast<std::int64_t>(options.ring_bytes) / 4;
+  // Asking first costs most where ranks wait for each other in a circle. All of a message has to fit into the ring, though.
+  options.eager_bytes_max = options.ring_bytes > least ? 128 << 10 : 32 << 10;
   options.get_bytes_max = 0;
   // Long pieces: a copy of less does not reach the speed of one of 16 KiB (48 KiB in pieces of 4 KiB take twice the time).
   options.chunk_bytes = 16 << 10;
-  options.fragment_bytes_max = 64 << 10;
-  // So many that a message of 400 KB finds room, and that those of two ranks stay in the caches.
-  options.cells = static_cast<std::size_t>(options.ring_bytes) / options.cell_bytes;
+  options.fragment_bytes_max = static_cast<std::int64_t>(options.ring_bytes) / 8;
+  options.cell_bytes = static_cast<std::size_t>(options.fragment_bytes_max);
+  options.cells = 16;
   return options;
 }
 
@@ -159,8 +160,14 @@ Link::Taken RingLink::send(int rank, FrameOrder order, const Frame& frame, void*
     make_ring(peer);
   const std::size_t bytes = frame.payload.size();
   const bool whole = bytes <= static_cast<std::size_t>(options_.chunk_bytes) || order == FrameOrder::bulk;
-  const bool in_cells = bytes >= cell_payload_bytes_min && cells_.has((bytes + cells_.bytes() - 1) / cells_.bytes());
-  if (!(in_cells ? write_in_cells(peer, frame) : whole ? write(peer, frame) : write_in_chunks(peer, frame)))
+  // Fragments follow each other, so that both sides copy at once in any case. A message on its own is cut, as in the ring.
+  const std::size_t piece_bytes = order == FrameOrder::bulk
+                                      ? cells_.bytes()
+                                      : std::min(cells_.bytes(), static_cast<std::size_t>(options_.chunk_bytes));
+  const bool in_cells = bytes >= cell_payload_bytes_min && cells_.has((bytes + piece_bytes - 1) / piece_bytes);
+  if (!(in_cells ? write_in_cells(peer, frame, piece_bytes)
+        : whole  ? write(peer, frame)
+                 : write_in_chunks(peer, frame)))
     return Taken::no_room;
   shm::notify(*peer.doorbell);
   peer.out.zero_ahead();
@@ -190,13 +197,13 @@ bool RingLink::write_in_chunks(RingPeer& peer, const Frame& frame) {
 }
 
 // The ring carries the names of the cells. All of them or none, as above.
-bool RingLink::write_in_cells(RingPeer& peer, const Frame& frame) {
+bool RingLink::write_in_cells(RingPeer& peer, const Frame& frame, std::size_t piece_bytes) {
   const std::uint64_t total = frame.payload.size();
-  const std::size_t pieces = (frame.payload.size() + cells_.bytes() - 1) / cells_.bytes();
+  const std::size_t pieces = (frame.payload.size() + piece_bytes - 1) / piece_bytes;
   const std::uint64_t record_lines = lines_of(sizeof total + frame.head.size() + sizeof(CellName));
   if (!peer.out.has_room(record_lines * pieces, record_lines)) return false;
-  for (std::size_t at = 0; at < frame.payload.size(); at += cells_.bytes()) {
-    const auto part = frame.payload.subspan(at, std::min(cells_.bytes(), frame.payload.size() - at));
+  for (std::size_t at = 0; at < frame.payload.size(); at += piece_bytes) {
+    const auto part = frame.payload.subspan(at, std::min(piece_bytes, frame.payload.size() - at));
     Cells::Cell cell = cells_.take();
     put(cell.memory, part);
     cell.name.payload_bytes = part.size();
@@ -281,6 +288,8 @@ bool RingLink::read(RingPeer& peer) {
   for (; count < records_per_read && !peer.is_gone; ++count) {
     const Record record = peer.in.next();
     if (record.kind() == RecordKind::none) break;
+    // While its cell is copied, the name of the next one comes closer.
+    if (record.in_cell() && record.kind() != RecordKind::frame) __builtin_prefetch(record.body + line_bytes);
     take(peer, record);
     peer.in.release(record);
   }

@@ -81,7 +81,7 @@ class RingLink final : public Link {
   void make_ring(RingPeer& peer);
   [[nodiscard]] bool write(RingPeer& peer, const Frame& frame);
   [[nodiscard]] bool write_in_chunks(RingPeer& peer, const Frame& frame);
-  [[nodiscard]] bool write_in_cells(RingPeer& peer, const Frame& frame);
+  [[nodiscard]] bool write_in_cells(RingPeer& peer, const Frame& frame, std::size_t piece_bytes);
   // The payload that a record brings behind so many bytes of its body, and the cell that it lies in, if any.
   struct Part {
     std::span<const std::byte> payload{};
