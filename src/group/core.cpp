@@ -137,7 +137,9 @@ std::shared_ptr<Operation> GroupCore::run(Entry& entry, const CallTerms& terms, 
 
 std::shared_ptr<Operation> GroupCore::start(Entry& entry, const CallTerms& terms, Duration timeout) {
   const auto guard = enter(&entry, terms.verb, nullptr);
-  return start_tracked(admit(terms), terms, timeout);
+  auto operation = start_tracked(admit(terms), terms, timeout);
+  runtime().see_to(operation.get());
+  return operation;
 }
 
 std::shared_ptr<CachedCall> GroupCore::prepare(const CallTerms& terms) {
@@ -159,7 +161,9 @@ std::shared_ptr<Operation> GroupCore::start(Entry& entry, CachedCall& shape, con
     parts_.refusals.refuse(text);
     throw InvalidArgument(text);
   }
-  return start_tracked(shape, terms, timeout);
+  auto operation = start_tracked(shape, terms, timeout);
+  runtime().see_to(operation.get());
+  return operation;
 }
 
 std::shared_ptr<Operation> GroupCore::make_operation(CachedCall& shape, const CallTerms& terms, Duration timeout) {
@@ -188,7 +192,7 @@ std::shared_ptr<Operation> GroupCore::start_message(Entry* entry, const Message&
   messages_.check(message);
   if (message.peer != nobody) {
     auto operation = messages_.launch(message);
-    runtime().see_to(*operation);
+    runtime().see_to(operation.get());
     return operation;
   }
   auto over = std::make_shared<Operation>();  // from nobody, to nobody

@@ -117,9 +117,7 @@ void Group::run(Request request, Duration timeout) const {
 Work Group::start(Request request, Duration timeout) const {
   GroupCore& group = entered();
   GroupCore::Entry entry;
-  auto operation = group.start(entry, terms_of(request), timeout);
-  group.runtime().hand_to_progress_thread(*operation);
-  return Work(std::move(operation));
+  return Work(group.start(entry, terms_of(request), timeout));
 }
 
 void Group::all_reduce(View data, const ReduceOptions& o) const {

@@ -109,13 +109,11 @@ std::shared_ptr<Operation> GroupMessages::launch(const MessageTerms& message) {
   }
   address(*operation, message, memory);
   hand_over(operation->transfer, message);
+  write_down(*operation, message);
   if (message.verb == Verb::send && operation->transfer.state == Transfer::State::done) {  // nothing to watch
-    operation->request.verb = Verb::send;
-    operation->peer = message.peer;
     operation->end(nullptr);
     return operation;
   }
-  write_down(*operation, message);
   return follow(std::move(operation), message.timeout);
 }
 

@@ -45,6 +45,11 @@ class Calling {
   ProgressLoop::Guard& guard_;
 };
 
+bool only_messages_run(const std::vector<GroupCore*>& groups) {
+  return std::ranges::all_of(
+      groups, [](const GroupCore* group) { return std::as_const(*group).parts().running.collectives().empty(); });
+}
+
 // A callback, or a coroutine that it resumes, may drop the last handle of the last group. The rank then leaves when the callbacks have
 // returned, on this thread, which thereafter touches nothing of the loop. False: the loop is left, or gone.
 bool serve_callbacks(ProgressLoop& loop, ProgressLoop::Guard& guard) {
@@ -116,8 +121,7 @@ void ProgressLoop::deactivate() {
 ProgressLoop::Waiting::~Waiting() {
   if (polls) loop.polling_ = false;
   --loop.waiters_;
-  if (loop.operation_count_ == 0 || loop.waiters_ > 0) return;  // asynchronous work goes on without this thread
-  if (!loop.looks_soon_ || !loop.only_messages_run()) loop.wake_service_thread();
+  loop.see_to(nullptr);  // asynchronous work goes on without this thread
 }
 
 void ProgressLoop::stay_while_process_ends(Guard& guard) const {
@@ -150,28 +154,14 @@ void ProgressLoop::run_callbacks(Guard& guard) {
   }
 }
 
-void ProgressLoop::see_to(const Operation& operation) {
-  if (operation.ended() || waiters_ > 0 || !thread_.joinable()) return;
-  if (operation.is_message()) {
-    handed_over_ = true;
-    if (looks_soon_) return;
-  }
-  wake_service_thread();
-}
-
-void ProgressLoop::hand_to_progress_thread(const Operation& operation) {
-  const Guard guard(mutex_);
-  see_to(operation);
-}
-
-void ProgressLoop::wake_service_thread() {
+void ProgressLoop::see_to(const Operation* operation) {
+  if (operation_count_ == 0 || waiters_ > 0 || !thread_.joinable() || (operation != nullptr && operation->ended()))
+    return;
+  const bool is_message = operation != nullptr ? operation->is_message() : only_messages_run(busy_);
+  handed_over_ = handed_over_ || is_message;
+  if (is_message && looks_soon_ && !parts_.transport->busy_outside()) return;
   service_.notify_one();
-  if (!watches_data_) parts_.transport->wake();  // it sleeps on the control links only
-}
-
-bool ProgressLoop::only_messages_run() const {
-  return std::ranges::all_of(
-      busy_, [](const GroupCore* group) { return std::as_const(*group).parts().running.collectives().empty(); });
+  if (!watches_data_ && (operation != nullptr || parts_.local_peers)) parts_.transport->wake();
 }
 
 // Operations end, and start others, while we walk: by index.
@@ -278,23 +268,18 @@ void ProgressLoop::sleep(Guard& guard, TimePoint limit) {
   if (--sleepers_ > 0) shm::wake(own);
 }
 
-// While messages are handed over one after the other, it looks again after a moment, so that nobody need wake it. Not so where links
-// carry them: they move on only while somebody listens for them.
-void ProgressLoop::listen_to_links(Guard& guard) {
+// What the links bring is looked at here; beside a thread that waits, and may sleep on the doorbell. While messages are handed over one
+// after the other, it looks again after a moment, so that nobody need wake it. Not so where links carry them: they move on only while
+// somebody listens for them.
+void ProgressLoop::listen(Guard& guard) {
   watches_data_ = false;
   looks_soon_ = std::exchange(handed_over_, false) && parts_.local_peers && !parts_.transport->busy_outside();
-  listens_since_ = clock().now();
-  const TimePoint until = listens_since_ + (looks_soon_ ? message_nap : idle_nap);
+  const TimePoint until = clock().now() + (looks_soon_ ? message_nap : idle_nap);
   guard.unlock();
   parts_.transport->wait(until, Transport::Events::control);
   guard.lock();
   looks_soon_ = false;
-}
-
-// Beside a thread that waits, and may sleep on the doorbell: what the links bring is looked at here.
-void ProgressLoop::listen(Guard& guard) {
-  listen_to_links(guard);
-  if (!stopping_ && poll()) shm::notify(parts_.local_peers->arena().header());
+  if (!stopping_ && poll() && parts_.local_peers) shm::notify(parts_.local_peers->arena().header());
 }
 
 void ProgressLoop::serve() {
@@ -318,7 +303,7 @@ void ProgressLoop::serve() {
     if (watches_data_) {
       sleep(guard, TimePoint::max());
     } else {
-      listen_to_links(guard);
+      listen(guard);
     }
   }
 }

@@ -25,7 +25,6 @@
 #include "base/no_cancellation.hpp"
 #include "control/control.hpp"
 #include "group/runtime_parts.hpp"
-#include "group/waiting.hpp"
 #include "shm/doorbell.hpp"
 #include "shm/rank_lock.hpp"
 
@@ -41,11 +40,6 @@ class ProgressLoop : public std::enable_shared_from_this<ProgressLoop> {
 
   [[nodiscard]] const RuntimeParts& parts() const { return parts_; }
   [[nodiscard]] const Clock& clock() const { return *parts_.clock; }
-  /// Now. Where messages are started one after the other, and their deadlines are far, it may be a little earlier: the clock takes a
-  /// third of the time that starting one does.
-  [[nodiscard]] TimePoint time_of_message(Duration timeout) const {
-    return looks_soon_ && timeout >= waiting::long_timeout ? listens_since_ : clock().now();
-  }
   [[nodiscard]] Transport& transport() const { return *parts_.transport; }
   [[nodiscard]] control::Control& control() { return *control_; }
   template <class... How>
@@ -58,8 +52,6 @@ class ProgressLoop : public std::enable_shared_from_this<ProgressLoop> {
     if (is_forked() || is_leaving()) [[unlikely]]
       refuse_call();
   }
-  /// Whether a thread may leave a call that is over: not in a forked child, and not while the process ends on another thread.
-  [[nodiscard]] bool may_return() const { return !is_forked() && !process_ends_.load(std::memory_order_acquire); }
   [[nodiscard]] bool is_forked() const { return forked_.load(std::memory_order_acquire); }
   [[nodiscard]] bool is_leaving() const { return leaving_.load(std::memory_order_acquire); }
 
@@ -82,11 +74,9 @@ class ProgressLoop : public std::enable_shared_from_this<ProgressLoop> {
   /// When poll() should be called again at the latest: for drivers without a thread.
   [[nodiscard]] TimePoint next_look() const;
 
-  /// Has the service thread see to an operation that no thread waits for yet: at once, or a message within waiting::message_nap where
-  /// many follow each other, because waking a thread costs more than a message does.
-  void see_to(const Operation& operation);
-  /// The same without the lock.
-  void hand_to_progress_thread(const Operation& operation);
+  /// Under the lock: has the service thread see to an operation that no thread waits for yet (null: to all that run): at once, or to
+  /// messages within waiting::message_nap where they follow each other, because to wake a thread takes longer than to start one.
+  void see_to(const Operation* operation);
   /// Without the lock: makes progress until the predicate holds (asked under the lock) or `limit`; returns whether it holds.
   template <class Predicate>
   bool drive(Predicate ended, TimePoint limit);
@@ -109,9 +99,6 @@ class ProgressLoop : public std::enable_shared_from_this<ProgressLoop> {
  private:
   void serve();
   void listen(Guard& guard);
-  void listen_to_links(Guard& guard);
-  void wake_service_thread();
-  [[nodiscard]] bool only_messages_run() const;
   void advance_groups();
   void care_for_groups(TimePoint now);
   void poll_or_sleep(Guard& guard, int& idle_rounds, TimePoint limit);
@@ -143,8 +130,7 @@ class ProgressLoop : public std::enable_shared_from_this<ProgressLoop> {
   std::thread::id calls_back_;  // the thread that runs callbacks now
   bool watches_data_ = false;   // the service thread does
   bool looks_soon_ = false;     // … listens to the links for a moment only
-  TimePoint listens_since_{};
-  bool handed_over_ = false;  // a message was, since it last began to listen
+  bool handed_over_ = false;    // a message was, since it last began to listen
   bool stopping_ = false;
 };
 

@@ -49,9 +49,9 @@ std::shared_ptr<Operation> RunningOperations::take() {
 void RunningOperations::track(const std::shared_ptr<Operation>& operation, std::shared_ptr<GroupCore> group,
                               Duration timeout) {
   Runtime& runtime = *state_.runtime;
+  const TimePoint now = runtime.clock().now();
   operation->group = std::move(group);
   operation->timeout = timeout > Duration::zero() ? timeout : runtime.parts().default_timeout;
-  const TimePoint now = operation->is_message() ? runtime.time_of_message(operation->timeout) : runtime.clock().now();
   operation->started_at = operation->probed_at = now;
   operation->request.deadline = deadline_after(now, operation->timeout);
   earliest_deadline_ = std::min(earliest_deadline_, operation->request.deadline);

@@ -23,7 +23,8 @@ bool is_over(const Operation& operation) { return operation.ended() && operation
 /// Lets go of the group on this thread: its last handle may be this one.
 void drive(Operation& operation, TimePoint limit) {
   if (!operation.group) return;  // waited for before
-  if (is_over(operation) && operation.group->runtime().may_return()) return operation.group.reset();
+  const auto& running = operation.group->runtime();
+  if (is_over(operation) && !running.is_forked() && !running.is_leaving()) return operation.group.reset();
   const auto runtime = operation.group->runtime_handle();
   if (runtime->drive([&] { return is_over(operation); }, limit)) operation.group.reset();
 }
