@@ -168,7 +168,7 @@ bool make_results(const Tree& tree, const Structure& structure, Results& results
   return true;
 }
 
-/// NumPy arrays of the caller, built as the input is. What does not fit is refused by _fuse.py, in words.
+/// NumPy arrays of the caller, built as the input is. What does not fit is refused by _arrays/fuse.py, in words.
 bool take_results(const Tree& tree, nb::handle out, const Structure& structure, Results& results) {
   Tree given;
   if (tree.server != nullptr || !given.take(out) || given.server != nullptr || given.shape != tree.shape) return false;

@@ -16,12 +16,12 @@
 #include "base/environment.hpp"
 #include "cli/picture.hpp"
 #include "cli/table_file.hpp"
-#include "cli/timeline.hpp"
 #include "launch/command.hpp"
 #include "launch/sizes.hpp"
 #include "launch/suggest.hpp"
 #include "plan/catalog.hpp"
 #include "plan/print.hpp"
+#include "sim/timeline.hpp"
 
 namespace tutti::cli {
 
@@ -95,7 +95,8 @@ void run(const Words& words, bool with_steps) {
         fmt::format("--svg: {} ranks could not be told apart in a drawing; at most {}", words.ranks, svg_ranks_max));
   }
   Timeline timeline{.ranks = words.ranks};
-  if (has_picture(words)) timeline = rehearse(answer.spec, static_cast<std::int64_t>(size_of(question.dtype)), table);
+  if (has_picture(words))
+    timeline = sim::rehearse(answer.spec, static_cast<std::int64_t>(size_of(question.dtype)), table);
   if (!words.svg.empty()) {
     write_svg(words.svg, draw_svg(timeline, {.title = headline(question, answer),
                                              .subtitle = fmt::format("{} · {} in virtual time", name_of(answer.shown),

@@ -25,7 +25,7 @@ std::string refusal(const Question& question) {
 }
 
 Timeline timeline_of(const Question& question) {
-  return rehearse(explain(question, {}).spec, static_cast<std::int64_t>(size_of(question.dtype)), {});
+  return sim::rehearse(explain(question, {}).spec, static_cast<std::int64_t>(size_of(question.dtype)), {});
 }
 
 TEST(Explain, TheCheapestIsPickedAndTheReasonNamesTheNext) {
@@ -64,7 +64,7 @@ TEST(Explain, EveryVerbWithPlansOnAnyNumberOfRanks) {
       for (const Candidate& candidate : answer.candidates) {
         Question one = question;
         one.algorithm = candidate.choice.algorithm;
-        const Timeline timeline = rehearse(explain(one, {}).spec, 4, {});
+        const Timeline timeline = sim::rehearse(explain(one, {}).spec, 4, {});
         EXPECT_EQ(timeline.messages.empty(), ranks == 1) << name_of(verb);
         for (const Message& message : timeline.messages) {
           ASSERT_GT(message.end, message.begin) << "every message arrives";

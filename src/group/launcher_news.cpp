@@ -38,7 +38,7 @@ LauncherNews::LauncherNews(UniqueFd pipe, Told told)
 
 LauncherNews::~LauncherNews() {
   const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t bytes = write(stop_.get(), &one, sizeof(one));
+  [[maybe_unused]] const ssize_t bytes = ::write(stop_.get(), &one, sizeof(one));
   thread_.join();
 }
 
@@ -50,7 +50,7 @@ void LauncherNews::listen() {
     if (poll(watched, 2, -1) < 0 && errno != EINTR) return;
     if (watched[1].revents != 0) return;
     if (watched[0].revents == 0) continue;
-    const ssize_t bytes = read(pipe_.get(), buffer.data(), buffer.size());
+    const ssize_t bytes = ::read(pipe_.get(), buffer.data(), buffer.size());
     if (bytes < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (bytes <= 0) return;  // the launcher is gone, and this process will be soon
     text_.append(buffer.data(), static_cast<std::size_t>(bytes));

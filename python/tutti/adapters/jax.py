@@ -10,14 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _native
+from .._arrays.dtypes import OUR_NAMES
 from .._errors import InvalidArgument, Unsupported
 from ..jax import eager, fused, primitive
 
 _native.serve_trees([type(jnp.zeros(()))], allows=fused.may_be_fused, run=fused.run)
 
 overlaps = False  # inside a program its calls come one after the other
-
-_NAMES = {"float8_e4m3fn": "float8_e4m3"}
 
 
 def apply(call: Any, x: Any, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
@@ -69,7 +68,7 @@ def is_traced(x: Any) -> bool:
 def dtype_name(x: Any) -> str:
     """Tutti's name of the elements' type."""
     name = np.dtype(x.dtype).name
-    return _NAMES.get(name, name)
+    return OUR_NAMES.get(name, name)
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
