@@ -13,7 +13,7 @@ import textwrap
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
 PACKAGE = REPOSITORY / "python/tutti"
-MODULES = ("", "model_parallel", "checkpoint", "zero", "torch", "jax.training", "tensorflow.training")
+MODULES = ("", "model_parallel", "checkpoint", "elastic", "ray", "dask", "zero", "torch", "jax.training", "tensorflow.training")
 HEADERS = (
     "init", "group", "verbs", "options", "messages", "work", "prepared", "result", "group_results", "view", "buffer", "dtype", "op",
     "own_op", "error", "mesh", "store", "connector", "shard", "buckets", "optimizer", "model_parallel", "backend", "link",

@@ -191,7 +191,7 @@ nb::object send(nb::handle x, nb::handle dst, nb::handle tag, nb::handle group, 
 nb::object recv(nb::handle src, nb::handle tag, nb::handle like, nb::handle out, nb::handle group, nb::handle timeout) {
   static const nb::handle in_python = function_for_messages("recv"), made = function_for_messages("made");
   MessageTerms message{.verb = Verb::recv, .peer = any_source, .tag = any_tag};
-  const bool is_plain = (src.is_none() || nb::try_cast(src, message.peer)) &&
+  const bool is_plain = (src.is_none() || (nb::try_cast(src, message.peer) && message.peer != any_source)) &&
                         (tag.is_none() || nb::try_cast(tag, message.tag)) && (like.is_none() || out.is_none()) &&
                         (out.is_none() || is_numpy(out)) && (like.is_none() || is_numpy(like));
   if (is_plain && !out.is_none()) message.data = view_of_numpy(out);

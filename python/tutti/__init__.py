@@ -52,7 +52,7 @@ _LATER = {
     "load_ipython_extension": "_process.notebook",
     "unload_ipython_extension": "_process.notebook",
 }
-_SUBMODULES = ("torch", "jax", "tensorflow", "model_parallel", "checkpoint", "zero")
+_SUBMODULES = ("torch", "jax", "tensorflow", "model_parallel", "checkpoint", "zero", "elastic", "ray", "dask")
 # What `from tutti import *` leaves out: a name of Python's own, and modules, which would load frameworks and take the
 # place of `torch` or `jax` in the program that asks for it.
 _NOT_BY_STAR = {"breakpoint", *_SUBMODULES}
@@ -71,8 +71,11 @@ __all__ = [
 
 if TYPE_CHECKING:  # without __getattr__, so that a name that does not exist is an error for checkers
     from . import checkpoint as checkpoint
+    from . import dask as dask
+    from . import elastic as elastic
     from . import jax as jax
     from . import model_parallel as model_parallel
+    from . import ray as ray
     from . import tensorflow as tensorflow
     from . import torch as torch
     from . import zero as zero

@@ -38,6 +38,16 @@ TEST(Explain, TheCheapestIsPickedAndTheReasonNamesTheNext) {
   EXPECT_THAT(answer.absent, ElementsAre(Algorithm::hierarchical));
 }
 
+TEST(Explain, TheBackendThatServesTheCallIsNamed) {
+  const auto served = [](Question question) { return explain(question, {}).served_by; };
+  EXPECT_THAT(served({.ranks = 4}), HasSubstr("shm: all ranks share the memory of one host"));
+  EXPECT_THAT(served({.ranks = 4, .node_of = {0, 0, 1, 1}}), HasSubstr("native, by the plan below, over 2 hosts"));
+  EXPECT_THAT(served({.ranks = 4, .backend = "mpi"}), HasSubstr("mpi: MPI chooses the algorithm"));
+  EXPECT_THAT(served({.ranks = 4, .backend = "ucx"}), HasSubstr("through UCX"));
+  EXPECT_THAT(served({.ranks = 1}), HasSubstr("alone"));
+  EXPECT_THAT(refusal({.backend = "pvm"}), HasSubstr("not a backend; there are auto, native, shm, ucx, mpi"));
+}
+
 TEST(Explain, ARowOfTheTableIsTheReasonWhereItDecides) {
   const Table table{
       .rows = {{.verb = Verb::all_reduce, .ranks_max = 16, .choice = {.algorithm = Algorithm::double_tree}}}};

@@ -286,3 +286,12 @@ def test_of_large_trees_the_part_that_differs_is_shown(world, rank):
         tutti.barrier(group=group, timeout=20)
     assert "['layer0400'] float32(4, 2)" in str(error.value) and "['layer0400'] float32(2, 4)" in str(error.value)
     assert "layer0001" not in str(error.value) and len(str(error.value)) < 1500
+
+
+def test_permute_moves_every_array_of_a_tree(size, rank):
+    tree = {"a": np.full(3, rank), "b": [np.full((2, 2), rank, np.float32), np.full(1, rank)]}
+    for pairs in ([(r, (r + 1) % size) for r in range(size)], [(size - 1, 0)], []):
+        moved = tutti.permute(tree, pairs)
+        came = [source for source, to in pairs if to == rank]
+        for leaf in (moved["a"], *moved["b"]):
+            assert (leaf == (came[0] if came else 0)).all()

@@ -18,7 +18,7 @@ from typing import Any
 from .. import adapters
 from .._calls.dispatch import tell_refusal
 from .._calls.works import Works
-from .._errors import InvalidArgument, Unsupported
+from .._errors import Aborted, InvalidArgument, Unsupported
 from .._native import Call, call_names, plan_fused
 from .tree import Flat, flatten, hash_of
 
@@ -141,16 +141,39 @@ class _TreeCall:
         return self.adapter.unpack(result, [self.flat.leaves[place] for place in places])
 
 
+def _calls_started_together(call: Call, x: Any) -> int:
+    """How many calls other ranks have entered where this one refuses a tree like theirs."""
+    try:
+        flat = flatten(x, call.verb)
+        adapter = adapters.adapter_of(flat.leaves[0]) if flat.leaves else None
+    except (InvalidArgument, Unsupported):
+        return 1
+    return len(flat.leaves) if call.verb not in FUSED_VERBS and getattr(adapter, "overlaps", False) else 1
+
+
+def _start_all(tree: _TreeCall) -> list:
+    """All messages under way. One that fails at its start, here or because another rank has refused it, takes those that follow with
+    it: ranks that had nothing to refuse have started them, and the group stays usable if all have taken the same calls."""
+    started: list = []
+    try:
+        for places in tree.messages:
+            started.append(tree.start(places, True))
+    except (InvalidArgument, Unsupported, Aborted) as error:
+        for _ in tree.messages[len(started) + 1 :]:
+            tell_refusal(tree.group, tree.call, error)
+        raise
+    return started
+
+
 def apply_to_tree(call: Call, x: Any, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
     """Runs a verb on every array of a tree; gives the tree of results, or a Works that will."""
     try:
         tree = _TreeCall(call, x, out, group, timeout)
     except (InvalidArgument, Unsupported) as error:
-        tell_refusal(group, call, error)
+        for _ in range(_calls_started_together(call, x)):
+            tell_refusal(group, call, error)
         raise
-    starts = async_op or tree.starts_together
-    started = [tree.start(places, starts) for places in tree.messages]
-    works = Works(started, tree.finish, call.verb) if starts else None
-    if async_op:
-        return works
-    return tree.finish(started) if works is None else works.complete()
+    if not async_op and not tree.starts_together:
+        return tree.finish([tree.start(places, False) for places in tree.messages])
+    works = Works(_start_all(tree), tree.finish, call.verb)
+    return works if async_op else works.complete()

@@ -17,7 +17,7 @@ from .. import _native
 from .._process import lifecycle
 
 
-def _run(action: Callable[[], None]) -> None:
+def run_logged(action: Callable[[], None]) -> None:
     try:
         action()
     except Exception:  # it has no caller that could be told otherwise
@@ -69,7 +69,7 @@ class Completer:
 
     def _serve(self) -> None:
         while (action := self._listen()) is not None:
-            _run(action)  # may take its time
+            run_logged(action)  # may take its time
             with self._lock:
                 if self._is_listening or self._stopping:
                     break

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import array
-from typing import Any
+import contextlib
+from typing import Any, NoReturn
 
 from .. import _native, adapters
 from .._arrays.kinds import with_kind
-from .._errors import InvalidArgument, Unsupported
+from .._errors import Error, InvalidArgument, Unsupported
 from .._native import Call
 
 
@@ -52,6 +53,15 @@ def tell_refusal(group: _native.Group, call: Call, error: Exception) -> None:
     """Tells the others what this rank refused before the core has seen it, so that they do not wait for it."""
     if group.rank >= 0:
         group.refuse(call, str(error))
+
+
+def reject(verb: str, group: Any, error: Exception) -> NoReturn:
+    """Raises what is wrong with the arguments of a call that could not be made of them, once the others are told: they may
+    have entered it."""
+    wrong = error if isinstance(error, Error) else InvalidArgument(f"{verb}: {error}")
+    with contextlib.suppress(Error):  # before init(), or with what is no group, there are no others
+        tell_refusal(group_or_world(group), Call(verb), wrong)
+    raise wrong from (None if wrong is error else error)
 
 
 def with_sizes(call: Call, x: Any, group: _native.Group) -> Call:

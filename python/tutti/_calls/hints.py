@@ -155,6 +155,10 @@ _GROUP_NAMES = {
     "Abort": "group.abort(reason)",
     "Free": "del group; a group needs no ending",
     "Create_cart": "tutti.Mesh(group, y=2, x=4)",
+    "Neighbor_allgather": "mesh.neighbour_all_gather(x), of a tutti.Mesh(group, …)",
+    "neighbor_allgather": "mesh.neighbour_all_gather(x), of a tutti.Mesh(group, …)",
+    "Neighbor_alltoall": "mesh.neighbour_all_to_all(x), of a tutti.Mesh(group, …)",
+    "neighbor_alltoall": "mesh.neighbour_all_to_all(x), of a tutti.Mesh(group, …)",
 }
 _INIT_ARGUMENTS = {
     "world_size": "size",

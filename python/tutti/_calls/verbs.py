@@ -16,7 +16,7 @@ from .._errors import InvalidArgument
 from .._messages import messages
 from .._messages.verbs import iprobe, irecv, isend, probe, recv, send
 from .._native import Call, Op, apply, apply_plain
-from . import own_op
+from .dispatch import reject
 
 Reduction = str | Op | Callable
 
@@ -38,20 +38,19 @@ def _sizes(sizes: Sequence[int] | None) -> tuple[int, ...] | None:
     return None if sizes is None else tuple(sizes)
 
 
-def _by_own_function(verb: str, op, x, root: int, out, group, async_op: bool, timeout):
+_WRONG = (InvalidArgument, TypeError, ValueError)  # what may be raised where a call is made of its arguments
+
+
+def _by_own_function(error: Exception, verb: str, op, x, root: int, out, group, async_op: bool, timeout):
     """Called where `op` was refused: raises that again unless it is a function."""
+    from . import own_op
+
     if not own_op.is_own(op):
-        raise  # noqa: PLE0704: what the caller is handling
-    if async_op:
-        own_op.refuse_async(verb)
+        reject(verb, group, error)
     members = _native.world() if group is None else group
-    if not isinstance(members, _native.Group):
+    if not isinstance(members, _native.Group) or members.rank < 0:
         return all_gather(x, group=group)  # says what is wrong with it
-    if verb == "reduce" and members.rank != root:
-        return gather(x, root, None, group=group, timeout=timeout)
-    ranks = {"scan": members.rank + 1, "exscan": members.rank}.get(verb, members.size)
-    stack = functools.partial(gather, x, root) if verb == "reduce" else functools.partial(all_gather, x)
-    return own_op.reduce_by(op, x, functools.partial(stack, axis=None, group=group, timeout=timeout), ranks, out, verb)
+    return own_op.reduce_by(op, verb, x, root, out, members, async_op, timeout)
 
 
 def all_reduce(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool = False, timeout=None):
@@ -59,7 +58,7 @@ def all_reduce(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool
 
     x: an array, a number, or a tree of arrays; alike on every rank.
     op: sum, mean, product, min, max, band, bor, bxor, or tutti.premul(factor); or a function of two arrays that gives one of the
-        same shape. It is associative and gets its operands in the order of ranks; every rank gets the arrays of all.
+        same shape. It is associative and gets its operands in the order of ranks; of a tree, each pair of arrays.
     out: an array for the result, which may be x itself; not for JAX and TensorFlow, nor under autograd.
 
     Raises InvalidArgument for the mean of integers and where out does not fit.
@@ -75,8 +74,8 @@ def all_reduce(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool
     """
     try:
         call = _all_reduce_calls[op]
-    except InvalidArgument:
-        return _by_own_function("all_reduce", op, x, 0, out, group, async_op, timeout)
+    except _WRONG as error:
+        return _by_own_function(error, "all_reduce", op, x, 0, out, group, async_op, timeout)
     if x is not None and out is None and group is None and timeout is None and not async_op:
         return apply_plain(call, x)
     return apply(call, x, out, group, async_op, timeout)
@@ -99,8 +98,8 @@ def reduce(x, root: int = 0, op: Reduction = "sum", *, out=None, group=None, asy
     """
     try:
         call = _call("reduce", root=root, op=op)
-    except InvalidArgument:
-        return _by_own_function("reduce", op, x, root, out, group, async_op, timeout)
+    except _WRONG as error:
+        return _by_own_function(error, "reduce", op, x, root, out, group, async_op, timeout)
     return apply(call, x, out, group, async_op, timeout)
 
 
@@ -119,7 +118,11 @@ def broadcast(x, root: int = 0, *, out=None, group=None, async_op: bool = False,
         x = tutti.broadcast(np.arange(3) if rank == 0 else None)
         assert x.tolist() == [0, 1, 2]
     """
-    return apply(_call("broadcast", root=root), x, out, group, async_op, timeout)
+    try:
+        call = _call("broadcast", root=root)
+    except _WRONG as error:
+        reject("broadcast", group, error)
+    return apply(call, x, out, group, async_op, timeout)
 
 
 def all_gather(x, axis: int | None = 0, *, uneven: bool = False, sizes: Sequence[int] | None = None, out=None, group=None,
@@ -141,7 +144,10 @@ def all_gather(x, axis: int | None = 0, *, uneven: bool = False, sizes: Sequence
         parts = tutti.all_gather(np.full(rank + 1, rank), uneven=True)
         assert len(parts) == size * (size + 1) // 2
     """
-    call = _call("all_gather", axis=axis, uneven=uneven, sizes=_sizes(sizes))
+    try:
+        call = _call("all_gather", axis=axis, uneven=uneven, sizes=_sizes(sizes))
+    except _WRONG as error:
+        reject("all_gather", group, error)
     return apply(call, x, out, group, async_op, timeout)
 
 
@@ -159,7 +165,10 @@ def gather(x, root: int = 0, axis: int | None = 0, *, uneven: bool = False, size
         rows = tutti.gather(np.full((1, 2), rank), root=0)
         assert rows.shape == ((size, 2) if rank == 0 else (1, 2))
     """
-    call = _call("gather", root=root, axis=axis, uneven=uneven, sizes=_sizes(sizes))
+    try:
+        call = _call("gather", root=root, axis=axis, uneven=uneven, sizes=_sizes(sizes))
+    except _WRONG as error:
+        reject("gather", group, error)
     return apply(call, x, out, group, async_op, timeout)
 
 
@@ -180,7 +189,10 @@ def reduce_scatter(x, op: Reduction = "sum", axis: int | None = 0, *, sizes: Seq
         part = tutti.reduce_scatter(np.arange(2 * size))
         assert part.tolist() == [2 * rank * size, (2 * rank + 1) * size]
     """
-    call = _call("reduce_scatter", op=op, axis=axis, sizes=_sizes(sizes))
+    try:
+        call = _call("reduce_scatter", op=op, axis=axis, sizes=_sizes(sizes))
+    except _WRONG as error:
+        reject("reduce_scatter", group, error)
     return apply(call, x, out, group, async_op, timeout)
 
 
@@ -199,7 +211,10 @@ def scatter(x, root: int = 0, axis: int | None = 0, *, sizes: Sequence[int] | No
         part = tutti.scatter(np.arange(3 * size) if rank == 0 else None)
         assert part.tolist() == [3 * rank, 3 * rank + 1, 3 * rank + 2]
     """
-    call = _call("scatter", root=root, axis=axis, sizes=_sizes(sizes))
+    try:
+        call = _call("scatter", root=root, axis=axis, sizes=_sizes(sizes))
+    except _WRONG as error:
+        reject("scatter", group, error)
     return apply(call, x, out, group, async_op, timeout)
 
 
@@ -210,17 +225,22 @@ def all_to_all(x, split_axis: int = 0, concat_axis: int = 0, *, split_sizes: Seq
     x: an array, or a tree of arrays.
     split_axis, concat_axis: along which it is cut, and along which the parts that arrive are joined.
     split_sizes: the lengths of the parts, one per rank; without it they are equal.
-    recv_sizes: the lengths of what arrives, which spares asking; required for uneven calls under a compiler.
+    recv_sizes: the lengths of what arrives, if they are known; required for uneven calls under a compiler. Compared with what the
+        others send.
     out: an array for the result.
 
-    Raises InvalidArgument where the length does not divide and split_sizes= is not given.
+    Raises InvalidArgument where the length does not divide and split_sizes= is not given, and Mismatch where recv_sizes= is not what
+    is sent.
 
     Example::
 
         y = tutti.all_to_all(np.arange(size) + 10 * rank)
         assert y.tolist() == [rank + 10 * other for other in range(size)]
     """
-    call = _call("all_to_all", axis=split_axis, concat_axis=concat_axis, sizes=_sizes(split_sizes), recv_sizes=_sizes(recv_sizes))
+    try:
+        call = _call("all_to_all", axis=split_axis, concat_axis=concat_axis, sizes=_sizes(split_sizes), recv_sizes=_sizes(recv_sizes))
+    except _WRONG as error:
+        reject("all_to_all", group, error)
     return apply(call, x, out, group, async_op, timeout)
 
 
@@ -237,8 +257,8 @@ def scan(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool = Fal
     """
     try:
         call = _call("scan", op=op)
-    except InvalidArgument:
-        return _by_own_function("scan", op, x, 0, out, group, async_op, timeout)
+    except _WRONG as error:
+        return _by_own_function(error, "scan", op, x, 0, out, group, async_op, timeout)
     return apply(call, x, out, group, async_op, timeout)
 
 
@@ -256,8 +276,8 @@ def exscan(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool = F
     """
     try:
         call = _call("exscan", op=op)
-    except InvalidArgument:
-        return _by_own_function("exscan", op, x, 0, out, group, async_op, timeout)
+    except _WRONG as error:
+        return _by_own_function(error, "exscan", op, x, 0, out, group, async_op, timeout)
     return apply(call, x, out, group, async_op, timeout)
 
 
@@ -276,7 +296,10 @@ def permute(x, pairs: Sequence[tuple[int, int]], *, out=None, group=None, async_
         y = tutti.permute(np.array([rank]), right)
         assert y[0] == (rank - 1) % size
     """
-    call = _call("permute", pairs=tuple((int(source), int(destination)) for source, destination in pairs))
+    try:
+        call = _call("permute", pairs=tuple((int(source), int(destination)) for source, destination in pairs))
+    except _WRONG as error:
+        reject("permute", group, error)
     return apply(call, x, out, group, async_op, timeout)
 
 
@@ -295,7 +318,7 @@ def sendrecv(x, dst: int, src: int, tag: int = 0, *, out=None, group=None, async
         y = tutti.sendrecv(np.array([rank]), dst=(rank + 1) % size, src=(rank - 1) % size)
         assert y[0] == (rank - 1) % size
     """
-    if not (type(dst) is int and type(src) is int and type(tag) is int and 0 <= tag <= messages.TAG_MAX):
+    if not (type(dst) is int and type(src) is int and type(tag) is int and 0 <= tag <= messages.TAG_MAX and dst != -1 != src):
         dst, src = messages.rank_from(dst, "dst", "sendrecv"), messages.rank_from(src, "src", "sendrecv")
         tag = messages.tag_from(tag, "sendrecv")
     return apply(_call("sendrecv", dst=dst, src=src, tag=tag), x, out, group, async_op, timeout)

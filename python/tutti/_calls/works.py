@@ -102,11 +102,11 @@ class Work(abc.ABC, Generic[Result]):
     def add_done_callback(self: Self, callback: Callable[[Self], object]) -> None:
         """Calls ``callback(work)`` once the call has ended, well or not, on a thread of the library's; at once, on this
         thread, if it has ended already. What the callback raises is logged."""
-        if self.test():
-            callback(self)
-            return
-        from .completer import completer
+        from .completer import completer, run_logged
 
+        if self.test():
+            run_logged(lambda: callback(self))
+            return
         completer.watch(parts_of(self), lambda: callback(self))
 
     def __await__(self) -> Generator[Any, None, Result]:

@@ -48,9 +48,14 @@ def barrier(group: Any, async_op: bool, timeout: Any) -> Any:
 def rank_from(rank: Any, name: str, verb: str) -> int:
     """A rank as the core takes it; raises for what is none."""
     try:
-        return rank.__index__()
+        number = rank.__index__()
     except (AttributeError, TypeError):
         pass
+    else:
+        if number == -1:  # rank - 1 on the first rank, most likely; the core would take it for any
+            any_rank = "" if verb in ("send", "isend", "sendrecv") else "None takes from any, "
+            raise InvalidArgument(f"{verb}: {name}=-1 is no rank in the group; {any_rank}tutti.nobody is nobody")
+        return number
     if verb in ("recv", "irecv") and adapters.kind_of(rank) not in (None, adapters.NOTHING, adapters.TEXT):
         raise InvalidArgument(
             f"{verb}: src is the rank that sends, not a {type(rank).__qualname__}; an array to receive into is out=, one"

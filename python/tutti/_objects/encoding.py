@@ -39,8 +39,8 @@ DTYPES = re.compile(
 )
 
 
-def encode(value: Any, name: str = "the object", allow_pickle: bool = False) -> list[bytes]:
-    """The pieces of the encoding. Raises InvalidArgument that names the place inside the object which has none."""
+def encode(value: Any, name: str = "the object", allow_pickle: bool = False) -> list[bytes | memoryview]:
+    """The pieces of the encoding, of which those of arrays are the arrays' own memory: join them at once. Raises InvalidArgument that names the place inside the object which has none."""
     encoder = _Encoder(allow_pickle)
     encoder.put(value, name, 0)
     return encoder.pieces
@@ -54,7 +54,7 @@ def dtype_text(dtype: np.dtype) -> str | None:
 
 class _Encoder:
     def __init__(self, allow_pickle: bool):
-        self.pieces: list[bytes] = []
+        self.pieces: list[bytes | memoryview] = []
         self._allow_pickle = allow_pickle
 
     def put(self, value: Any, path: str, depth: int) -> None:
@@ -80,7 +80,8 @@ class _Encoder:
 
     def _put_elements(self, mark: bytes, dtype: str, array: np.ndarray) -> None:
         head = struct.pack(f"<BB{array.ndim}Q", len(dtype), array.ndim, *array.shape)
-        self.pieces += [mark, head, dtype.encode(), array.tobytes()]
+        elements = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data  # copied when the pieces are joined
+        self.pieces += [mark, head, dtype.encode(), elements]
 
     def _put_framework(self, value: Any, kind: str, path: str) -> None:
         try:

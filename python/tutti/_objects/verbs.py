@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import _native
 from .._arrays.tree import hash_of
-from .._calls.dispatch import group_or_world
+from .._calls.dispatch import group_or_world, reject
 from .._errors import Error, InvalidArgument
 from .decoding import decode
 from .encoding import encode
@@ -95,7 +95,14 @@ def broadcast_object(
     def finish(data: memoryview) -> Any:
         return _take_frame(data, _name(root, group), "broadcast_object", allow_pickle)[0]
 
-    return _run(group, _native.Call("broadcast", root=root), frame, finish, async_op, timeout)
+    return _run(group, _call("broadcast", group, root=root), frame, finish, async_op, timeout)
+
+
+def _call(verb: str, group: Any, **options: Any) -> _native.Call:
+    try:
+        return _native.Call(verb, **options)
+    except InvalidArgument as error:
+        reject(verb, group, error)
 
 
 def _take_all(data: memoryview, group: Any, verb: str, allow_pickle: bool) -> list:
@@ -157,7 +164,7 @@ def gather_object(
         assert names == ([f"rank {r}" for r in range(size)] if rank == 0 else None)
     """
     group = group_or_world(group)
-    call = _native.Call("gather", root=root, uneven=True, structure=_STRUCTURE)
+    call = _call("gather", group, root=root, uneven=True, structure=_STRUCTURE)
     frame = _frame(value, "the object", allow_pickle)
 
     def finish(data: memoryview) -> list | None:
@@ -203,7 +210,7 @@ def scatter_object(
         assert part == [rank] * rank
     """
     group = group_or_world(group)
-    call, frame = _native.Call("scatter", root=root), None
+    call, frame = _call("scatter", group, root=root), None
     if group.rank == root:
         frames = _frames_to_scatter(values, group, allow_pickle)
         call, frame = call.replace(sizes=[len(part) for part in frames]), b"".join(frames)

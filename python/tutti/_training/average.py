@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from .. import _native
 from .._arrays.operations import array_ops_of
 from .._arrays.tree import flatten
+from .._calls.dispatch import reject
 from .._errors import InvalidArgument
 
 Tree = TypeVar("Tree")
@@ -41,9 +42,20 @@ def average(
 
 
 def _averaged(tree: Any, weight: Any, group: Any, timeout: Any) -> Any:
-    flat = flatten(tree, "average")
+    try:
+        flat, own = _checked(tree, weight)
+    except (InvalidArgument, TypeError, ValueError) as error:
+        reject("all_reduce", group, error)
     if not flat.leaves:
         return tree
+    if own is None:
+        return _reduced(_MEAN, flat.rebuild(flat.leaves), flat, group, timeout)
+    return _weighted(flat, own, group, timeout)
+
+
+def _checked(tree: Any, weight: Any) -> tuple[Any, Any]:
+    """The leaves, and the weight as an array of their kind; None without one."""
+    flat = flatten(tree, "average")
     if any(type(leaf).__name__ == "IndexedSlices" for leaf in flat.leaves):  # TensorFlow's, as an embedding's gradient
         from ..tensorflow.training import dense
 
@@ -53,22 +65,24 @@ def _averaged(tree: Any, weight: Any, group: Any, timeout: Any) -> Any:
         if not array_ops_of(leaf, "average").is_floating(leaf):
             place = f" at {path}" if path else ""
             raise InvalidArgument(f"average: the array{place} holds integers, and their mean is none; cast it")
-    if weight is None:
-        return _reduced(_MEAN, tree, flat, group, timeout)
-    return _weighted(flat, weight, group, timeout)
+    return flat, None if weight is None or not flat.leaves else _checked_weight(flat, weight)
 
 
 average.autograph_info__ = {}  # type: ignore[attr-defined]  # inside tf.function: TensorFlow is to call it as it is, not to rewrite it
 
 
-def _weighted(flat: Any, weight: Any, group: Any, timeout: float | None) -> Any:
-    ops = array_ops_of(flat.leaves[0], "average")
-    own = ops.scalar(weight)
+def _checked_weight(flat: Any, weight: Any) -> Any:
+    own = array_ops_of(flat.leaves[0], "average").scalar(weight)
     if len(own.shape) != 0:
         raise InvalidArgument(f"average: the weight is one number, not an array of shape {tuple(own.shape)}")
     own_number = _number(own)
     if own_number is not None and not own_number >= 0:
         raise InvalidArgument(f"average: a weight of {own_number} is less than none")
+    return own
+
+
+def _weighted(flat: Any, own: Any, group: Any, timeout: float | None) -> Any:
+    ops = array_ops_of(flat.leaves[0], "average")
     # The total comes first, so that the factor is at most 1: weight × gradient could leave the range of float16.
     total = _native.apply(_SUM, own, None, group, False, timeout)
     if _number(total) == 0:

@@ -17,7 +17,7 @@ def exchange(mesh: Any, x: Any, halo: list[int], axes: list[int], out: Any, time
     ops = array_ops_of(x, "exchange")
     if out is not None and out is not x:
         raise InvalidArgument("exchange: out is the array itself, whose margins are filled, or left out")
-    if _is_plain(x):
+    if is_plain(x):
         result = ops.copy(x) if out is None else out
         memory = adapters.adapter_of(result, verb="exchange").memory(result, True)
         mesh._grid.exchange(mesh.group, memory, halo, axes, timeout)
@@ -27,7 +27,8 @@ def exchange(mesh: Any, x: Any, halo: list[int], axes: list[int], out: Any, time
     return _composed(mesh, ops, x, _checked(mesh, x, halo, axes), timeout)
 
 
-def _is_plain(x: Any) -> bool:
+def is_plain(x: Any) -> bool:
+    """A NumPy array, or a tensor without a graph."""
     kind = adapters.kind_of(x)
     if kind != "torch":
         return kind == "numpy"
@@ -60,3 +61,42 @@ def _composed(mesh: Any, ops: Any, x: Any, found: list[tuple[int, int]], timeout
         below = moved(length - 2 * halo, upper, lower, tag + 1, 0)
         x = ops.concat([below, ops.slice(x, axis, halo, length - 2 * halo), above], axis)
     return x
+
+
+# Tags of neighbour collectives follow those of halos, as in src/parallel/halo.cpp.
+_PARTS_TAG = TAG_MAX + 1 + 2 * (1 << 16)
+
+
+def exchange_parts(mesh: Any, x: Any, sends_all: bool, timeout: Any) -> Any:
+    """neighbour_all_gather (`sends_all`) and neighbour_all_to_all."""
+    verb = "neighbour_all_gather" if sends_all else "neighbour_all_to_all"
+    ops = array_ops_of(x, verb)
+    neighbours = [mesh.neighbour(axis, distance) for axis in mesh.axes for distance in (-1, 1)]
+    rows = 1 if sends_all else _rows_of(x, len(neighbours), verb)
+    if not is_plain(x):
+        return _parts_composed(mesh, ops, x[None] if sends_all else x, neighbours, rows, sends_all, timeout)
+    result = ops.concat([x[None]] * len(neighbours), 0) if sends_all else ops.copy(x)
+    for part, neighbour in enumerate(neighbours):
+        if neighbour == nobody:
+            result[part * rows : (part + 1) * rows] = 0
+    memory = [adapters.adapter_of(array, verb=verb).memory(array, writes) for array, writes in ((x, False), (result, True))]
+    mesh._grid.exchange_parts(mesh.group, *memory, sends_all, timeout)
+    return result
+
+
+def _rows_of(x: Any, parts: int, verb: str) -> int:
+    length = int(x.shape[0]) if len(x.shape) else 0
+    if length == 0 or length % parts:
+        raise InvalidArgument(f"{verb}: the first axis has length {length}; it holds a part for each of {parts} neighbours")
+    return length // parts
+
+
+def _parts_composed(mesh: Any, ops: Any, x: Any, neighbours: list[int], rows: int, sends_all: bool, timeout: Any) -> Any:
+    """Of sendrecv, whose gradients the frameworks know: first everything goes down, then up."""
+    parts: list[Any] = [None] * len(neighbours)
+    for sent, peer in enumerate(neighbours):
+        got = sent ^ 1  # what goes to the lower neighbour comes from the upper one
+        data = x if sends_all else ops.slice(x, 0, sent * rows, rows)
+        call = _native.Call("sendrecv", dst=peer, src=neighbours[got], tag=_PARTS_TAG + sent)
+        parts[got] = _native.apply(call, data, None, mesh.group, False, timeout)
+    return ops.concat(parts, 0)

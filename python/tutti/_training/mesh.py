@@ -134,6 +134,36 @@ class Mesh:
         widths = [halo] if isinstance(halo, int) else [int(width) for width in halo]
         return exchange(self, x, widths, [] if axes is None else [int(axis) for axis in axes], out, timeout)
 
+    def neighbour_all_gather(self, x: T, *, timeout: float | None = None) -> T:
+        """What the neighbours pass, stacked on a new first axis: for each axis of the mesh the lower neighbour's, then the upper one's.
+
+        x: an array of NumPy, PyTorch, JAX or TensorFlow, of the same shape on all neighbours.
+
+        Where nobody is, beyond an open edge, are zeros. With gradients.
+
+        Example::
+
+            line = tutti.Mesh(x=-1)
+            both = line.neighbour_all_gather(np.array([rank + 1.0]))
+            assert both.shape == (2, 1) and both[0] == rank
+        """
+        from .halo import exchange_parts
+
+        return exchange_parts(self, x, True, timeout)
+
+    def neighbour_all_to_all(self, x: T, *, timeout: float | None = None) -> T:
+        """Each neighbour gets its own part of the first axis, and gives one: two parts for each axis of the mesh, as in neighbour_all_gather.
+
+        Example::
+
+            line = tutti.Mesh(x=-1)
+            below, above = line.neighbour_all_to_all(np.array([10.0 * rank, 10.0 * rank + 1]))
+            assert below == (10 * (rank - 1) + 1 if rank > 0 else 0)
+        """
+        from .halo import exchange_parts
+
+        return exchange_parts(self, x, False, timeout)
+
     def __contains__(self, axis: Any) -> bool:
         return axis in self.axes
 

@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from .. import _native, adapters
 from .._arrays.tree import flatten
-from .._calls.dispatch import dispatch, group_or_world
+from .._calls.dispatch import dispatch, group_or_world, tell_refusal
 from .._errors import InvalidArgument
 
 P = ParamSpec("P")
@@ -99,9 +99,14 @@ def share_work(
     """This rank's part of one call, and everybody's results. torch.compile has one of its own (compiling_layers.py)."""
     members = group_or_world(group)
     split = _Split(members.rank, members.size)
-    parts = [split.cut(x, axis, f"argument {i}") for i, (x, axis) in enumerate(zip(args, axes, strict=True))]
-    named = {name: split.cut(x, named_axes.get(name), name) for name, x in kwargs.items()}
-    return _gather(fn(*parts, **named), out_axes, split, members)
+    try:
+        parts = [split.cut(x, axis, f"argument {i}") for i, (x, axis) in enumerate(zip(args, axes, strict=True))]
+        named = {name: split.cut(x, named_axes.get(name), name) for name, x in kwargs.items()}
+        result = fn(*parts, **named)
+    except Exception as error:  # the others need not wait for this rank's part
+        tell_refusal(members, _native.Call("all_gather"), error)
+        raise
+    return _gather(result, out_axes, split, members)
 
 
 def pmap(

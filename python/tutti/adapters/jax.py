@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import _native
 from .._arrays.dtypes import OUR_NAMES
+from .._calls.dispatch import tell_refusal
 from .._errors import InvalidArgument, Unsupported
 from ..jax import eager, fused, primitive
 
@@ -22,9 +23,11 @@ overlaps = False  # inside a program its calls come one after the other
 def apply(call: Any, x: Any, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
     """Runs the call on one array, at once or in the program that is being traced."""
     if out is not None:
-        raise InvalidArgument(
+        error = InvalidArgument(
             f"{call.verb}: JAX arrays cannot be written, so out= cannot be used with them; use the result"
         )
+        tell_refusal(group, call, error)
+        raise error
     if not isinstance(x, jax.core.Tracer):
         return eager.apply(call, x, group, async_op, timeout)
     if async_op:

@@ -11,6 +11,7 @@ import numpy as np
 from .. import _native
 from .._arrays.dtypes import OUR_NAMES, numpy_dtype
 from .._arrays.kinds import told
+from .._calls.dispatch import tell_refusal
 from .._calls.works import Works
 from .._errors import InvalidArgument, Mismatch
 
@@ -69,7 +70,9 @@ def apply(call: Any, x: Any, out: Any, group: Any, async_op: bool, timeout: floa
     if wrap is None and (out is None or type(out) is np.ndarray):
         return _native.apply(call, x, out, group, async_op, timeout)
     if out is not None and not isinstance(out, np.ndarray):
-        raise InvalidArgument(f"{call.verb}: out is a {type(out).__qualname__}; NumPy results go into a numpy.ndarray")
+        error = InvalidArgument(f"{call.verb}: out is a {type(out).__qualname__}; NumPy results go into a numpy.ndarray")
+        tell_refusal(group, call, error)
+        raise error
     plain_out = None if out is None else np.asarray(out)
     result = _native.apply(call, _array(x), plain_out, group, async_op, timeout)
 
