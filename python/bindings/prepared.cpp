@@ -73,7 +73,6 @@ class PreparedArrays {
       GroupCore& core = member_->core();
       GroupCore::Entry entry;
       auto operation = core.start(entry, *shape_, terms_of(request), timeout_);
-      core.runtime().hand_to_progress_thread(*operation);
       started_ = {.member = member_, .operations = {std::move(operation)}};
       is_awaited_ = true;
     }

@@ -151,7 +151,6 @@ Started start_call(const std::shared_ptr<Member>& called, const Call& call, cons
   GroupCore::Entry entry;
   auto operation =
       begin_call(call, terms, [&](const CallTerms& made) { return core.start(entry, made, terms.timeout); });
-  core.runtime().hand_to_progress_thread(*operation);
   return {.member = member, .operations = {std::move(operation)}};
 }
 

@@ -88,8 +88,10 @@ void GroupMessages::check(const MessageTerms& message) const {
 }
 
 void GroupMessages::write_down(Operation& operation, const MessageTerms& message) const {
+  const bool sends = message.verb == Verb::send;
   operation.request.verb = message.verb;
-  (message.verb == Verb::send ? operation.request.input : operation.request.output) = message.data;
+  operation.request.input = sends ? message.data : View();
+  operation.request.output = sends ? View() : message.data;
   operation.request.signature = signature_of(message);
   operation.peer = message.peer;
   operation.from_anyone = message.peer == any_source;
@@ -100,7 +102,6 @@ void GroupMessages::write_down(Operation& operation, const MessageTerms& message
 
 std::shared_ptr<Operation> GroupMessages::launch(const MessageTerms& message) {
   auto operation = running_.take();
-  write_down(*operation, message);
   auto* memory = static_cast<std::byte*>(message.data.data());
   if (!message.data.is_contiguous()) {
     memory = operation->packed.reserve(static_cast<std::size_t>(message.data.bytes()));
@@ -108,6 +109,11 @@ std::shared_ptr<Operation> GroupMessages::launch(const MessageTerms& message) {
   }
   address(*operation, message, memory);
   hand_over(operation->transfer, message);
+  write_down(*operation, message);
+  if (message.verb == Verb::send && operation->transfer.state == Transfer::State::done) {  // nothing to watch
+    operation->end(nullptr);
+    return operation;
+  }
   return follow(std::move(operation), message.timeout);
 }
 
