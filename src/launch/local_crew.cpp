@@ -34,12 +34,17 @@ rlimit make_room_for_pipes(int ranks) {
 }
 
 LocalCrew::LocalCrew(LocalPlan plan)
-    : plan_(std::move(plan)), pipes_(plan_.ranks), news_(plan_.ranks), cgroup_(Cgroup::below_own(plan_.id)) {}
+    : plan_(std::move(plan)),
+      pipes_(plan_.ranks),
+      news_(plan_.ranks),
+      rounds_(plan_.hears_rounds ? plan_.ranks : 0),
+      cgroup_(Cgroup::below_own(plan_.id)) {}
 
 void LocalCrew::start() {
   guard_.emplace(start_guard());
   pipes_.close_writers();
   news_.close_readers();
+  rounds_.close_readers();
 }
 
 Guard LocalCrew::start_guard() const {
@@ -48,12 +53,15 @@ Guard LocalCrew::start_guard() const {
   words.push_back(nullptr);
   const std::vector<char*> common = pointers_to(plan_.common_environment);
   std::vector<std::vector<char*>> environments;
-  std::vector<std::string> news;  // not moved any more once it is pointed to
-  for (int rank = 0; rank < plan_.ranks; ++rank)
+  std::vector<std::string> news, rounds;  // not moved any more once they are pointed to
+  for (int rank = 0; rank < plan_.ranks; ++rank) {
     news.push_back(fmt::format("TUTTI_LAUNCHER_FD={}", news_.reader(rank)));
+    if (plan_.hears_rounds) rounds.push_back(fmt::format("TUTTI_ROUNDS_FD={}", rounds_.reader(rank)));
+  }
   for (std::size_t rank = 0; rank < plan_.own_environment.size(); ++rank) {
     std::vector<char*>& environment = environments.emplace_back(pointers_to(plan_.own_environment[rank]));
     if (news_.reader(static_cast<int>(rank)) >= 0) environment.push_back(news[rank].data());
+    if (plan_.hears_rounds) environment.push_back(rounds[rank].data());
     environment.insert(environment.end(), common.begin(), common.end());
     environment.push_back(nullptr);
   }
@@ -69,6 +77,7 @@ Guard LocalCrew::start_guard() const {
                            .output = pipes_.writer(rank, Stream::output),
                            .error = pipes_.writer(rank, Stream::error),
                            .news = news_.reader(rank),
+                           .rounds = plan_.hears_rounds ? rounds_.reader(rank) : -1,
                            .signals = plan_.signals,
                            .descriptors = plan_.descriptors});
     if (!plan_.processors.empty()) guard.ranks.back().processors = plan_.processors[index];

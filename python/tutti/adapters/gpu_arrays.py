@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import _native
-from .._dispatch import with_sizes
+from .._calls.dispatch import with_sizes
 from .._errors import InvalidArgument, Unsupported
 
 

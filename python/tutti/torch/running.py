@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.autograd.graph import increment_version
 
-from .._dispatch import tell_refusal, with_sizes
+from .._calls.dispatch import tell_refusal, with_sizes
 from .._errors import InvalidArgument
 from .gpu import is_on_gpu, seen
 from .memory import from_array, new_result, refusal, resolved
