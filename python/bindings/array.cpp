@@ -123,8 +123,9 @@ Array array_over(std::uintptr_t pointer, std::string_view dtype, const Lengths& 
   void* const data = reinterpret_cast<void*>(pointer);  // NOLINT: an address is what frameworks give
   const Lengths steps = strides.value_or(Lengths());
   const Device device = gpu ? Device{.kind = Device::Kind::cuda, .index = *gpu} : Device{};
-  return {.view = read_only ? View::read_only(data, type, shape, steps, device) : View(data, type, shape, steps, device),
-          .owner = std::move(owner)};
+  return {
+      .view = read_only ? View::read_only(data, type, shape, steps, device) : View(data, type, shape, steps, device),
+      .owner = std::move(owner)};
 }
 
 void require_cpu(const View& view) {

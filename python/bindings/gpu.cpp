@@ -20,8 +20,7 @@ void bind_gpu(nb::module_& m) {
       nb::arg("array"), nb::arg("gpu"), nb::arg("stream"), nb::call_guard<nb::gil_scoped_release>(),
       "The next call that has an array at this address begins behind what the stream has now.");
   m.def(
-      "gpu_problem", [] { return cuda::find_driver().problem; },
-      "Why this process can use no GPU; empty: it can.");
+      "gpu_problem", [] { return cuda::find_driver().problem; }, "Why this process can use no GPU; empty: it can.");
 }
 
 }  // namespace tutti::python

@@ -34,7 +34,8 @@ std::optional<std::string> CudaBackend::refuses(const Request& request) const {
   if (!any.present() || any.device().kind != Device::Kind::cuda) return "the cuda backend works on memory of GPUs";
   const cuda::FoundDriver& found = cuda::find_driver();
   if (found.driver == nullptr)
-    return "the array is on a GPU, which this process cannot use: " + found.problem + "; copy it to the CPU's memory first";
+    return "the array is on a GPU, which this process cannot use: " + found.problem +
+           "; copy it to the CPU's memory first";
   return std::nullopt;
 }
 

@@ -22,8 +22,8 @@ namespace tutti {
 class CudaBackend final : public Backend {
  public:
   struct Parts {
-    const GroupFacts* facts = nullptr;      // outlives the backend
-    std::shared_ptr<Executor> executor{};   // on memory of the CPU, for all members
+    const GroupFacts* facts = nullptr;     // outlives the backend
+    std::shared_ptr<Executor> executor{};  // on memory of the CPU, for all members
     bool is_one_host = false;
   };
   explicit CudaBackend(Parts parts);

@@ -17,8 +17,8 @@ int device_of(const Request& request) {
       return view.device().kind == Device::Kind::cuda ? fmt::format("GPU {}", view.device().index)
                                                       : std::string("the CPU's memory");
     };
-    throw InvalidArgument(fmt::format("the input lies on {}, the array for the result on {}; pass two on the same device",
-                                      words(in), words(out)));
+    throw InvalidArgument(fmt::format(
+        "the input lies on {}, the array for the result on {}; pass two on the same device", words(in), words(out)));
   }
   return (in.present() ? in : out).device().index;
 }

@@ -43,7 +43,8 @@ ExecutionSpec host_phase(const GroupFacts& facts, const Request& request, Verb v
   return what;
 }
 
-void launch_kernel(cuda::Function kernel, unsigned blocks, unsigned block_threads, cuda::Stream stream, void* argument) {
+void launch_kernel(cuda::Function kernel, unsigned blocks, unsigned block_threads, cuda::Stream stream,
+                   void* argument) {
   void* arguments[] = {argument};
   cuda::check(cuda::driver().launch(kernel, blocks, 1, 1, block_threads, 1, 1, 0, stream, arguments, nullptr),
               "cuLaunchKernel");
@@ -56,8 +57,8 @@ unsigned blocks_for(const cuda::Batch& batch, std::int64_t element_bytes, int mu
     const std::int64_t bytes = batch.job[j].count * element_bytes;
     longest = std::max(longest, batch.job[j].is_aligned ? bytes / vector : batch.job[j].count);
   }
-  return static_cast<unsigned>(
-      std::clamp<std::int64_t>((longest + kernel_threads - 1) / kernel_threads, 1, blocks_per_multiprocessor * multiprocessors));
+  return static_cast<unsigned>(std::clamp<std::int64_t>((longest + kernel_threads - 1) / kernel_threads, 1,
+                                                        blocks_per_multiprocessor * multiprocessors));
 }
 
 }  // namespace
@@ -81,8 +82,8 @@ CudaDirectCall::CudaDirectCall(const Parts& parts, const Request& request)
   records_.resize(static_cast<std::size_t>(facts().size));
   const View &in = request.input, &out = request.output;
   if (in.present()) {
-    input_is_packed_ = layout_.input_in_blocks ? Slices{in, layout_.input_axis, layout_.input_sizes}.adjacent()
-                                               : in.is_contiguous();
+    input_is_packed_ =
+        layout_.input_in_blocks ? Slices{in, layout_.input_axis, layout_.input_sizes}.adjacent() : in.is_contiguous();
   }
   if (out.present()) {
     output_is_packed_ = layout_.output_in_blocks ? Slices{out, layout_.output_axis, layout_.output_sizes}.adjacent()
@@ -111,16 +112,19 @@ void CudaDirectCall::prepare_arrays() {
           .gpu = device().uuid()};
   if (own_.can_share == 0) return;
   const View &in = request_.input, &out = request_.output;
-  const bool is_apart = !in.present() || !out.present() || in.data() != out.data() || !needs_separate_output(request_.verb);
+  const bool is_apart =
+      !in.present() || !out.present() || in.data() != out.data() || !needs_separate_output(request_.verb);
   if (in.present() && in.count() > 0) {
     std::byte* const lent = lend(in, input_is_packed_ && is_apart, input_block_, own_.input);
     if (lent != in.data()) {
       const Slices blocks{in, layout_.input_axis, layout_.input_sizes};
-      for_each_block(in, layout_.input_in_blocks ? &blocks : nullptr, facts().size, lent,
-                     [&](const View& own, const View& packed) { cuda::copy_view(device(), work_.stream(), packed, own); });
+      for_each_block(
+          in, layout_.input_in_blocks ? &blocks : nullptr, facts().size, lent,
+          [&](const View& own, const View& packed) { cuda::copy_view(device(), work_.stream(), packed, own); });
     }
   }
-  if (layout_.has_output && out.present() && out.count() > 0) (void)lend(out, output_is_packed_, output_block_, own_.output);
+  if (layout_.has_output && out.present() && out.count() > 0)
+    (void)lend(out, output_is_packed_, output_block_, own_.output);
   const auto mailbox = parts_.sharing->place_of(parts_.sharing->mailbox(device()));
   if (mailbox) own_.mailbox = *mailbox;
   else own_.can_share = 0;
@@ -168,9 +172,9 @@ bool CudaDirectCall::advance() {
 
 bool CudaDirectCall::start_records() {
   stage_ = Stage::records;
-  if (!exchange_->start({.input = reinterpret_cast<const std::byte*>(&own_),
-                         .output = reinterpret_cast<std::byte*>(records_.data())},
-                        signature_))
+  if (!exchange_->start(
+          {.input = reinterpret_cast<const std::byte*>(&own_), .output = reinterpret_cast<std::byte*>(records_.data())},
+          signature_))
     return false;
   std::atomic_thread_fence(std::memory_order_seq_cst);
   exchange_->wake_peers();
@@ -223,7 +227,8 @@ void CudaDirectCall::launch(int leader) {
   cuda::Function const function = device().kernel(kernel.name);
   for (cuda::Batch& batch : batches) {
     batch.is_permitted = entrance.is_permitted;
-    launch_kernel(function, blocks_for(batch, element_bytes, device().multiprocessors()), kernel_threads, work_.stream(), &batch);
+    launch_kernel(function, blocks_for(batch, element_bytes, device().multiprocessors()), kernel_threads,
+                  work_.stream(), &batch);
   }
   if (entrance.mailboxes > 0) launch_kernel(device().kernel("tutti_leave"), 1, 1, work_.stream(), &entrance);
   work_.mark();
@@ -243,8 +248,9 @@ bool CudaDirectCall::deliver() {
   const View& out = request_.output;
   if (output_block_ && layout_.has_output) {
     const Slices blocks{out, layout_.output_axis, layout_.output_sizes};
-    for_each_block(out, layout_.output_in_blocks ? &blocks : nullptr, facts().size, output_block_.memory,
-                   [&](const View& own, const View& packed) { cuda::copy_view(device(), work_.stream(), own, packed); });
+    for_each_block(
+        out, layout_.output_in_blocks ? &blocks : nullptr, facts().size, output_block_.memory,
+        [&](const View& own, const View& packed) { cuda::copy_view(device(), work_.stream(), own, packed); });
     work_.mark();
   }
   if (!work_.is_over()) return false;

@@ -40,8 +40,9 @@ View contiguous_like(const View& view, std::byte* memory) {
 
 void copy_bytes(void* to, const void* from, std::size_t bytes, cuda::Stream stream) {
   if (bytes == 0) return;
-  cuda::check(cuda::driver().copy(reinterpret_cast<cuda::Address>(to), reinterpret_cast<cuda::Address>(from), bytes, stream),
-              "cuMemcpyAsync");
+  cuda::check(
+      cuda::driver().copy(reinterpret_cast<cuda::Address>(to), reinterpret_cast<cuda::Address>(from), bytes, stream),
+      "cuMemcpyAsync");
 }
 
 }  // namespace
@@ -107,9 +108,8 @@ bool CudaHostCall::poll() {
 bool CudaHostCall::start_collective() {
   stage_ = Stage::collective;
   const bool learns = !asked_.output.present() && caller_allocates_;
-  const Buffers buffers{.input = host_input_.memory,
-                        .output = host_output_.memory,
-                        .allocate = learns ? &host_allocates_ : nullptr};
+  const Buffers buffers{
+      .input = host_input_.memory, .output = host_output_.memory, .allocate = learns ? &host_allocates_ : nullptr};
   if (!inner_->start(buffers, signature_)) return false;
   std::atomic_thread_fence(std::memory_order_seq_cst);
   inner_->wake_peers();

@@ -60,7 +60,8 @@ class JobList {
       job.destinations.pop_back();
       job.sources.pop_back();
     }
-    if (job.count > 0 && !job.destinations.empty()) jobs_.push_back(std::move(job));  // the places of the null ones count
+    if (job.count > 0 && !job.destinations.empty())
+      jobs_.push_back(std::move(job));  // the places of the null ones count
   }
   std::vector<GpuJob> take() { return std::move(jobs_); }
 
@@ -93,7 +94,8 @@ void add_blocks(JobList& list, const Spec& spec) {
       case Verb::scatter: list.move(list.input(spec.root, begin), list.output(rank), count); break;
       case Verb::reduce_scatter: list.add({list.all_inputs(begin), {list.output(rank)}, count}); break;
       default:
-        for (int peer = 0; peer < spec.size; ++peer) list.move(list.input(peer, begin), list.output(rank, peer * count), count);
+        for (int peer = 0; peer < spec.size; ++peer)
+          list.move(list.input(peer, begin), list.output(rank, peer * count), count);
     }
   }
 }
@@ -115,9 +117,7 @@ std::string_view order_free_name(Op::Kind op) {
   }
 }
 
-std::string_view bit_name(Op::Kind op) {
-  return op == Op::Kind::band ? "and" : op == Op::Kind::bor ? "or" : "xor";
-}
+std::string_view bit_name(Op::Kind op) { return op == Op::Kind::band ? "and" : op == Op::Kind::bor ? "or" : "xor"; }
 
 bool is_bitwise(Op::Kind op) { return op == Op::Kind::band || op == Op::Kind::bor || op == Op::Kind::bxor; }
 
@@ -154,7 +154,9 @@ void set_scalars(const ExecutionSpec& what, const GpuKernel& kernel, Batch& batc
 
 bool is_aligned(const GpuJob& job) {
   constexpr std::uintptr_t vector = 16;
-  const auto is_on_line = [](const std::byte* memory) { return reinterpret_cast<std::uintptr_t>(memory) % vector == 0; };
+  const auto is_on_line = [](const std::byte* memory) {
+    return reinterpret_cast<std::uintptr_t>(memory) % vector == 0;
+  };
   return std::ranges::all_of(job.sources, is_on_line) && std::ranges::all_of(job.destinations, is_on_line);
 }
 

@@ -41,6 +41,7 @@ struct GpuKernel {
 GpuKernel gpu_kernel(const ExecutionSpec& what);
 
 /// As few launches as possible.
-std::vector<cuda::Batch> gpu_batches(const ExecutionSpec& what, const GpuKernel& kernel, const std::vector<GpuJob>& jobs);
+std::vector<cuda::Batch> gpu_batches(const ExecutionSpec& what, const GpuKernel& kernel,
+                                     const std::vector<GpuJob>& jobs);
 
 }  // namespace tutti

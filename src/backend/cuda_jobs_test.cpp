@@ -76,7 +76,8 @@ TEST(CudaJobs, Move) {
   EXPECT_EQ(results(spec_of(Verb::all_gather, 2, 2), 2, 4), (std::vector<Values>(2, {100, 101, 200, 201})));
   EXPECT_EQ(results(spec_of(Verb::gather, 2, 2), 2, 4)[1], (Values{100, 101, 200, 201}));
   EXPECT_EQ(results(spec_of(Verb::scatter, 2, 2), 4, 2), (std::vector<Values>{{200, 201}, {202, 203}}));
-  EXPECT_EQ(results(spec_of(Verb::all_to_all, 2, 2), 4, 4), (std::vector<Values>{{100, 101, 200, 201}, {102, 103, 202, 203}}));
+  EXPECT_EQ(results(spec_of(Verb::all_to_all, 2, 2), 4, 4),
+            (std::vector<Values>{{100, 101, 200, 201}, {102, 103, 202, 203}}));
   ExecutionSpec uneven = spec_of(Verb::all_gather, 2, 0);
   uneven.spec.counts = {1, 3};
   EXPECT_EQ(results(uneven, 3, 4)[0], (Values{100, 200, 201, 202}));
@@ -89,7 +90,8 @@ TEST(CudaJobs, PermuteGivesZerosWhereNothingArrives) {
 }
 
 TEST(CudaJobs, OnlyForTheRanksOfOneGpu) {
-  EXPECT_EQ(results(spec_of(Verb::all_reduce, 3, 1), 1, 1, {true, false, true}), (std::vector<Values>{{600}, {-1}, {600}}));
+  EXPECT_EQ(results(spec_of(Verb::all_reduce, 3, 1), 1, 1, {true, false, true}),
+            (std::vector<Values>{{600}, {-1}, {600}}));
   EXPECT_EQ(results(spec_of(Verb::scan, 3, 1), 1, 1, {false, true, false}), (std::vector<Values>{{-1}, {300}, {-1}}));
 }
 

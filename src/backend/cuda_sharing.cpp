@@ -124,8 +124,10 @@ void CudaSharing::revoke(std::uint64_t ticket) {
                finish();
   do {
     copy.busy = 0;
-    works = works && driver().copy(field(copy.busy), mailbox + offsetof(cuda::Mailbox, busy), sizeof copy.busy, stream) ==
-                         cuda::success && finish();
+    works = works &&
+            driver().copy(field(copy.busy), mailbox + offsetof(cuda::Mailbox, busy), sizeof copy.busy, stream) ==
+                cuda::success &&
+            finish();
     if (works && copy.busy != 0) std::this_thread::sleep_for(100us);
   } while (works && copy.busy != 0 && std::chrono::steady_clock::now() < until);
   device_->give_back(event);

@@ -23,8 +23,8 @@ struct GpuPlace {
 
 /// What every rank tells of itself and its arrays at the beginning of a call.
 struct GpuRecord {
-  std::uint64_t process = 0;      // random
-  std::uint64_t can_share = 0;    // its memory can be mapped, and it has kernels
+  std::uint64_t process = 0;    // random
+  std::uint64_t can_share = 0;  // its memory can be mapped, and it has kernels
   std::uint64_t device_index = 0;
   cuda::Uuid gpu{};
   GpuPlace input{}, output{}, mailbox{};

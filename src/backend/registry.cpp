@@ -60,8 +60,8 @@ std::unique_ptr<Backend> make_native(const BackendParts& parts) {
 // The last one: host arrays never come here, and what it says of an array on a GPU is the reason that is reported.
 std::unique_ptr<Backend> make_cuda(const BackendParts& parts) {
   const bool is_alone = parts.facts->size == 1;
-  const bool is_one_host = is_alone || (shares_memory(parts) &&
-                                        parts.local_peers->members().size() == parts.facts->world_of.size());
+  const bool is_one_host =
+      is_alone || (shares_memory(parts) && parts.local_peers->members().size() == parts.facts->world_of.size());
   std::shared_ptr<Executor> executor;
   if (is_alone) executor = std::make_shared<AloneExecutor>(*parts.facts);
   else if (is_one_host) executor = parts.local_peers;
@@ -70,11 +70,8 @@ std::unique_ptr<Backend> make_cuda(const BackendParts& parts) {
       CudaBackend::Parts{.facts = parts.facts, .executor = std::move(executor), .is_one_host = is_one_host});
 }
 
-constexpr BackendRow rows[] = {{"alone", make_alone},
-                               {"mpi", make_mpi},
-                               {"shm", make_intranode},
-                               {"native", make_native},
-                               {"cuda", make_cuda}};
+constexpr BackendRow rows[] = {
+    {"alone", make_alone}, {"mpi", make_mpi}, {"shm", make_intranode}, {"native", make_native}, {"cuda", make_cuda}};
 
 }  // namespace
 

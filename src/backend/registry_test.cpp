@@ -78,7 +78,8 @@ TEST_F(Registry, MemoryThatNoBackendReachesIsRefusedWithTheReason) {
     static_cast<void>(backends.choose({.verb = Verb::all_reduce, .input = on_device, .output = on_device}));
     FAIL() << "it was not refused";
   } catch (const Unsupported& error) {
-    EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("on a GPU"), testing::HasSubstr("copy it to the CPU's memory")));
+    EXPECT_THAT(error.what(),
+                testing::AllOf(testing::HasSubstr("on a GPU"), testing::HasSubstr("copy it to the CPU's memory")));
   }
 }
 

@@ -57,9 +57,10 @@ BackendFacts through_ucx(const Facts&, const Environment&) {
 BackendFacts on_gpus(const Facts&, const Environment&) {
   const cuda::FoundDriver& found = cuda::find_driver();
   const std::string_view kernels =
-      cuda::kernel_image() != nullptr ? "kernels for them are part of this build"
-                                      : "this build has no kernels for them (no nvcc when it was built), so calls go by "
-                                        "way of the host, and arrays have to be contiguous";
+      cuda::kernel_image() != nullptr
+          ? "kernels for them are part of this build"
+          : "this build has no kernels for them (no nvcc when it was built), so calls go by "
+            "way of the host, and arrays have to be contiguous";
   if (found.driver == nullptr) return {.detail = fmt::format("{}; {}", found.problem, kernels)};
   return {.available = true,
           .detail = fmt::format("{} GPU{}, CUDA {}.{} ({}); {}", found.device_count, found.device_count == 1 ? "" : "s",

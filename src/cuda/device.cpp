@@ -21,8 +21,8 @@ Device& Device::get(int index) {
   static_cast<void>(driver());
   const int count = find_driver().device_count;
   if (index < 0 || index >= std::min(count, devices_max)) {
-    throw Unsupported(fmt::format("the array is on GPU {}, but this process sees {} GPU{}", index, count,
-                                  count == 1 ? "" : "s"));
+    throw Unsupported(
+        fmt::format("the array is on GPU {}, but this process sees {} GPU{}", index, count, count == 1 ? "" : "s"));
   }
   const std::lock_guard guard(mutex);
   Device*& device = devices[static_cast<std::size_t>(index)];

@@ -92,8 +92,8 @@ const FoundDriver& find_driver() {
 const Driver& driver() {
   const FoundDriver& found = find_driver();
   if (found.driver != nullptr) return *found.driver;
-  throw Unsupported(fmt::format("arrays on a GPU cannot be used here: {}; copy the array to the CPU's memory first",
-                                found.problem));
+  throw Unsupported(
+      fmt::format("arrays on a GPU cannot be used here: {}; copy the array to the CPU's memory first", found.problem));
 }
 
 std::string describe(const Driver& driver, Result result) {
@@ -107,9 +107,9 @@ void check(Result result, std::string_view what) {
   if (result == success) return;
   const FoundDriver& found = find_driver();
   const std::string why = found.driver != nullptr ? describe(*found.driver, result) : fmt::format("{}", result);
-  throw Error(fmt::format("CUDA: {}: {}{}", what, why,
-                          result == out_of_memory ? "; the GPU is full, and its memory is shared by all its processes"
-                                                  : ""));
+  throw Error(
+      fmt::format("CUDA: {}: {}{}", what, why,
+                  result == out_of_memory ? "; the GPU is full, and its memory is shared by all its processes" : ""));
 }
 
 }  // namespace tutti::cuda

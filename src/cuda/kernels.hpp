@@ -15,11 +15,11 @@ const void* kernel_image();
 
 /// Combines arrays element by element, in the order of the sources, and writes the result to every destination.
 struct Job {
-  std::int64_t count = 0;       // elements
-  std::uint16_t sources = 0;    // none: zeros
+  std::int64_t count = 0;     // elements
+  std::uint16_t sources = 0;  // none: zeros
   std::uint16_t destinations = 0;
-  std::uint16_t first = 0;      // of its pointers: the sources, then the destinations
-  std::uint16_t is_aligned = 0; // all of them to 16 bytes
+  std::uint16_t first = 0;       // of its pointers: the sources, then the destinations
+  std::uint16_t is_aligned = 0;  // all of them to 16 bytes
 };
 
 /// The jobs of one launch. 4096 bytes are what every driver takes as arguments.
@@ -28,8 +28,8 @@ struct Batch {
   /// What a destination gets: the result of all sources, or that of those up to (or before) the source of its own place.
   static constexpr int everything = 0, up_to_own = 1, before_own = 2;
 
-  double factor = 1;   // times every source, if is_scaled
-  double divisor = 1;  // of the result, if is_divided
+  double factor = 1;                       // times every source, if is_scaled
+  double divisor = 1;                      // of the result, if is_divided
   const unsigned* is_permitted = nullptr;  // zero there: write nothing
   std::uint64_t identity[2] = {0, 0};      // an element's bytes: what comes before the first source
   int mode = everything;

@@ -21,7 +21,8 @@ Notes& notes() {
   return *all;
 }
 
-constexpr std::size_t notes_max = 4096;  // of calls that were rejected before they began: their notes are of no use to anyone
+constexpr std::size_t notes_max =
+    4096;  // of calls that were rejected before they began: their notes are of no use to anyone
 
 }  // namespace
 

@@ -39,7 +39,8 @@ std::vector<Axis> coalesced(const View& to, const View& from) {
 
 bool divides(std::int64_t unit, const StridedMove& move) {
   const auto is_multiple = [&](std::int64_t value) { return value % unit == 0; };
-  return is_multiple(reinterpret_cast<std::intptr_t>(move.to)) && is_multiple(reinterpret_cast<std::intptr_t>(move.from)) &&
+  return is_multiple(reinterpret_cast<std::intptr_t>(move.to)) &&
+         is_multiple(reinterpret_cast<std::intptr_t>(move.from)) &&
          std::all_of(move.to_stride, move.to_stride + move.axes, is_multiple) &&
          std::all_of(move.from_stride, move.from_stride + move.axes, is_multiple);
 }
@@ -84,8 +85,9 @@ void copy_view(Device& device, Stream stream, const View& to, const View& from) 
   }
   Function const kernel = device.kernel("tutti_move_strided");
   if (kernel == nullptr) {
-    throw Unsupported(fmt::format("an array on the GPU that is not contiguous cannot be packed: {}; pass x.contiguous()",
-                                  device.kernel_problem()));
+    throw Unsupported(
+        fmt::format("an array on the GPU that is not contiguous cannot be packed: {}; pass x.contiguous()",
+                    device.kernel_problem()));
   }
   StridedMove move = plan_move(to, from);
   const auto blocks = static_cast<unsigned>(

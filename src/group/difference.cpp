@@ -87,18 +87,20 @@ control::Cause difference_between(CallOf own, CallOf theirs) {
                                                : "";
   const std::string devices =
       ((a.flags ^ b.flags) & on_gpu_flag) != 0
-          ? fmt::format(" (the array of rank {} is on a GPU, that of rank {} in the CPU's memory; give all ranks the same "
-                        "kind of array)",
-                        (a.flags & on_gpu_flag) != 0 ? own.rank : theirs.rank,
-                        (a.flags & on_gpu_flag) != 0 ? theirs.rank : own.rank)
+          ? fmt::format(
+                " (the array of rank {} is on a GPU, that of rank {} in the CPU's memory; give all ranks the same "
+                "kind of array)",
+                (a.flags & on_gpu_flag) != 0 ? own.rank : theirs.rank,
+                (a.flags & on_gpu_flag) != 0 ? theirs.rank : own.rank)
           : "";
   if (own.rank > theirs.rank) std::swap(own, theirs);
-  return {.kind = control::Cause::Kind::mismatch,
-          .culprits = {},
-          .sequence = sequence,
-          .text = fmt::format("rank {} called {}, but rank {} called {}{}{}{}; every rank of a group must make the "
-                              "same calls in the same order",
-                              own.rank, described(own), theirs.rank, described(theirs), hint, differentiation, devices)};
+  return {
+      .kind = control::Cause::Kind::mismatch,
+      .culprits = {},
+      .sequence = sequence,
+      .text = fmt::format("rank {} called {}, but rank {} called {}{}{}{}; every rank of a group must make the "
+                          "same calls in the same order",
+                          own.rank, described(own), theirs.rank, described(theirs), hint, differentiation, devices)};
 }
 
 control::Cause numbers_differ(CallCount left, CallCount ends) {
