@@ -27,7 +27,7 @@ struct Arrays {
 };
 
 Arrays hold_both(nb::handle x, nb::handle out) {
-  Held input = hold(x, Use::read), output = hold(out, Use::write);
+  Held input = hold(x, Use::read, Memory::any), output = hold(out, Use::write, Memory::any);
   return {.input = input.view,
           .output = output.view,
           .owners = nb::make_tuple(std::move(input.owner), std::move(output.owner))};

@@ -12,6 +12,7 @@
 #include "bindings/gil.hpp"
 #include "bindings/gil_while_brief.hpp"
 #include "bindings/site.hpp"
+#include "cuda/strided.hpp"
 #include "group/core.hpp"
 #include "group/operation.hpp"
 #include "group/runtime.hpp"
@@ -116,6 +117,7 @@ Allocate allocate_as(std::shared_ptr<Array> result) {
 
 void copy_elements(const View& from, const View& to) {
   if (from.data() == to.data() || from.count() == 0) return;
+  if (from.device().kind == Device::Kind::cuda) return cuda::copy_now(to, from);
   AlignedBuffer packed;
   std::byte* const bytes = packed.reserve(std::size_t(from.bytes()));
   kernel::pack(from, bytes);
