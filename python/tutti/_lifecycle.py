@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from . import _native
+from . import _native, _watch
 from ._errors import InvalidArgument
 
 Value = TypeVar("Value")
@@ -58,6 +58,7 @@ def init(
     world = _native.init(backend, init_method, rank, size, timeout, None if comm is None else _handle_of(comm))
     if _context is None:
         _context, _joined_with = Context(world), given
+        _watch.start_answering()
     return world
 
 

@@ -23,6 +23,8 @@ void drive(Operation& operation, TimePoint limit) {
   if (!operation.group) return;  // waited for before
   const auto runtime = operation.group->runtime_handle();
   const auto is_over = [&] { return operation.ended() && operation.is_called_back(); };
+  const record::Waiting waiting(limit == TimePoint::min() ? nullptr : runtime->parts().recorder.get(),
+                                operation.recorded);
   if (runtime->drive(is_over, limit)) operation.group.reset();
 }
 

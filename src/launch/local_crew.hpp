@@ -15,6 +15,7 @@
 #include "launch/program.hpp"
 #include "launch/rank_news.hpp"
 #include "launch/rank_pipes.hpp"
+#include "launch/rank_records.hpp"
 
 namespace tutti::launch {
 
@@ -46,6 +47,10 @@ class LocalCrew final : public Crew {
   [[nodiscard]] bool is_gone() const override { return is_guard_gone_; }
   [[nodiscard]] bool is_drained() const { return pipes_.is_drained(); }
 
+  [[nodiscard]] std::string last_call(int rank) const override;
+  void dump_calls(const std::string& folder) const override { records_.dump(folder, plan_.first_rank); }
+  // What the ranks have written down of their calls.
+  [[nodiscard]] const RankRecords& records() const { return records_; }
   void tell_ranks(int rank, const std::string& how) override { news_.tell(rank, how); }
   void signal_ranks(int signal) override;
   void signal_all(int signal) override;
@@ -61,6 +66,7 @@ class LocalCrew final : public Crew {
   LocalPlan plan_;
   RankPipes pipes_;
   RankNews news_;
+  RankRecords records_;
   Cgroup cgroup_;  // for the case that the guard is lost
   std::optional<Guard> guard_;
   bool is_guard_gone_ = false;

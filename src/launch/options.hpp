@@ -38,11 +38,13 @@ struct RunOptions {
   bool is_never_python = false;                                     // a .py file is executed as it is
   std::string python = {};                                          // empty: that of the active environment
   std::string log_folder = {};
+  std::string dump_folder = {};  // where the ranks' latest calls are written if the job fails
   bool tees = false;
   bool is_quiet = false;
   bool has_prefix = true;
   bool is_dry_run = false;
   std::optional<Duration> timeout = {};
+  std::optional<int> metrics_port = {};  // where counts of the ranks are served; 0: a free one
   Duration grace = std::chrono::seconds(1);
   bool keeps_going = false;  // a rank that fails, or a host that is lost, does not end the others
   std::string program = {};

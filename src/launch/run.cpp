@@ -28,6 +28,7 @@
 #include "launch/job.hpp"
 #include "launch/local_crew.hpp"
 #include "launch/master_port.hpp"
+#include "launch/metrics_server.hpp"
 #include "launch/mpirun.hpp"
 #include "launch/options.hpp"
 #include "launch/program.hpp"
@@ -108,6 +109,11 @@ int start_on_hosts(std::string_view name, const RunOptions& options, const Envir
     throw UsageError(
         "-B mpi: the ranks are started by mpirun, which takes hosts itself; start them by mpirun or srun, with "
         "TUTTI_BACKEND=mpi");
+  if (!options.dump_folder.empty())
+    throw UsageError("--dump writes the calls of this host's ranks; it does not go with -H; --trace does");
+  if (options.metrics_port)
+    throw UsageError(
+        "--metrics serves the ranks of this host; it does not go with -H; start tuttirun on each host (--nnodes) for that");
   if (options.is_dry_run) {
     fmt::print("{}", describe_hosts(options));
     return 0;
@@ -180,6 +186,11 @@ int start(std::string_view name, const RunOptions& options, std::span<char* cons
     local.own_environment.push_back(to_block(own_variables(placement, rank)));
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   LocalCrew crew(std::move(local));
+  std::optional<MetricsServer> metrics;
+  if (options.metrics_port) {
+    metrics.emplace(*options.metrics_port, [&crew] { return crew.records().metrics(); });
+    fmt::print(stderr, "{}: metrics at http://127.0.0.1:{}/metrics\n", name, metrics->port());
+  }
   return run_job({.name = std::string(name),
                   .options = options,
                   .ranks = placement.ranks_here,
