@@ -14,7 +14,7 @@ options = digits.options()
 weights = {name: jnp.asarray(value) for name, value in digits.weights().items()}
 optimizer = optax.sgd(digits.RATE, digits.MOMENTUM)
 state = optimizer.init(weights)
-progress = digits.Progress(world.rank, options.epochs, options.curve)
+progress = digits.Progress(world.rank, options)
 
 
 def logits_of(weights, x):
@@ -50,6 +50,7 @@ for epoch in range(options.epochs):
         loss, gradients = progress.timed(lambda: jax.block_until_ready(average(found, samples)))
         weights, state = apply(weights, state, gradients)
         losses.append(loss)
+        progress.step()
     accuracy = (logits_of(weights, test_x).argmax(-1) == test_y).mean()
     progress.epoch(epoch, [float(loss) for loss in losses], accuracy)
 

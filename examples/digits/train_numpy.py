@@ -10,7 +10,7 @@ options = digits.options()
 (x, y), (test_x, test_y) = digits.images()
 weights = digits.weights()
 velocity = {name: np.zeros_like(value) for name, value in weights.items()}
-progress = digits.Progress(world.rank, options.epochs, options.curve)
+progress = digits.Progress(world.rank, options)
 
 
 def forward(x):
@@ -41,6 +41,7 @@ for epoch in range(options.epochs):
             velocity[name] = digits.MOMENTUM * velocity[name] + gradients[name]
             value -= digits.RATE * velocity[name]
         losses.append(loss)
+        progress.step()
     progress.epoch(epoch, losses, (forward(test_x)[1].argmax(-1) == test_y).mean())
 
 progress.finish()

@@ -10,7 +10,7 @@ options = digits.options()
 (x, y), (test_x, test_y) = digits.images()
 weights = {name: tf.Variable(value) for name, value in digits.weights().items()}
 velocity = {name: tf.Variable(tf.zeros_like(value)) for name, value in weights.items()}
-progress = digits.Progress(world.rank, options.epochs, options.curve)
+progress = digits.Progress(world.rank, options)
 
 
 def logits_of(x):
@@ -46,6 +46,7 @@ for epoch in range(options.epochs):
         loss, gradients = progress.timed(average, *loss_and_gradients(batch_x, batch_y), samples)
         apply(gradients)
         losses.append(loss)
+        progress.step()
     progress.epoch(epoch, [float(loss) for loss in losses], (logits_of(test_x).numpy().argmax(-1) == test_y).mean())
 
 progress.finish()

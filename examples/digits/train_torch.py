@@ -17,7 +17,7 @@ network = nn.Sequential(nn.Linear(digits.PIXELS, digits.HIDDEN), nn.Tanh(), nn.L
 network.load_state_dict({"0.weight": first["w1"].T, "0.bias": first["b1"], "2.weight": first["w2"].T, "2.bias": first["b2"]})
 model = tutti.torch.DataParallel(network)
 optimizer = torch.optim.SGD(model.parameters(), digits.RATE, digits.MOMENTUM)
-progress = digits.Progress(world.rank, options.epochs, options.curve)
+progress = digits.Progress(world.rank, options)
 
 for epoch in range(options.epochs):
     losses = []
@@ -29,9 +29,10 @@ for epoch in range(options.epochs):
         loss.backward()
         optimizer.step()
         losses.append((float(loss.detach()), len(batch_y)))
+        progress.step()
+        progress.waiting += model.timeline.waited  # for the others' gradients: communication goes on under backward
     own, counts = np.array(losses).T
-    sums = progress.timed(tutti.all_reduce, np.stack([own * counts, counts]))
-    progress.communication = model.timeline.waited_in_all
+    sums = tutti.all_reduce(np.stack([own * counts, counts]))
     with torch.no_grad():
         progress.epoch(epoch, sums[0] / sums[1], (model(test_x).argmax(-1) == test_y).float().mean())
 

@@ -48,6 +48,8 @@ _LATER = {
     "batch_statistics": "_statistics",
     "store": "_store",
     "Store": "_store",
+    "load_ipython_extension": "_notebook",
+    "unload_ipython_extension": "_notebook",
 }
 _SUBMODULES = ("torch", "jax", "tensorflow", "model_parallel", "checkpoint", "zero")
 # What `from tutti import *` leaves out: a name of Python's own, and modules, which would load frameworks and take the

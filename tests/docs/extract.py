@@ -14,10 +14,16 @@ def programs_in(text, language):
     return [block for block in blocks if block.startswith(("import ", "from "))]
 
 
+def name_of(page):
+    """Of pages in folders of docs/ with the folder: tutorial_3_ring."""
+    folder = page.parent.name
+    return f"{folder}_{page.stem}".lower() if folder in ("tutorial", "guides") else page.stem.lower()
+
+
 def main(folder, *pages):
     for page in map(pathlib.Path, pages):
         for number, program in enumerate(programs_in(page.read_text(), "cpp"), start=1):
-            source = pathlib.Path(folder) / f"{page.stem.lower()}_{number}.cpp"
+            source = pathlib.Path(folder) / f"{name_of(page)}_{number}.cpp"
             if not source.exists() or source.read_text() != program:
                 source.write_text(program)
             print(source)

@@ -7,8 +7,8 @@
 
 core_packages=(g++ cmake ninja-build ccache pkg-config python3 libhwy-dev libfmt-dev libssl-dev libhwloc-dev
                libcli11-dev nlohmann-json3-dev libgtest-dev libgmock-dev)
-pieces=(clang eigen openmpi mpich impi ucx pmix slurm iperf3 iproute2 sshd python torch jax tensorflow mpi4py types ivy chromium)
-python_pieces=(python torch jax tensorflow mpi4py types ivy)  # sections of requirements/test.txt; the others stand on the first
+pieces=(clang eigen openmpi mpich impi ucx pmix slurm iperf3 iproute2 sshd python torch jax tensorflow mpi4py types ivy notebook chromium)
+python_pieces=(python torch jax tensorflow mpi4py types ivy notebook)  # sections of requirements/test.txt; the others stand on the first
 declare -A piece_packages=(
   [clang]="clang clang-format clang-tidy libclang-rt-14-dev lld"
   [eigen]="libeigen3-dev"
@@ -22,7 +22,7 @@ declare -A piece_packages=(
   [iproute2]="iproute2"
   [chromium]="chromium"
   [sshd]="openssh-server openssh-client"
-  [python]="python3-venv python3-dev" [torch]="" [jax]="" [tensorflow]="" [mpi4py]="openmpi-bin" [types]="" [ivy]=""
+  [python]="python3-venv python3-dev" [torch]="" [jax]="" [tensorflow]="" [mpi4py]="openmpi-bin" [types]="" [ivy]="" [notebook]=""
 )
 requirements=requirements/test.txt
 carried=$PWD/build/carry  # what tools/carry_dependencies brought from another machine

@@ -15,6 +15,15 @@ set_up_site() {
   touch "$stamp"
 }
 
+site_targets=(tuttirun tutti_program)  # say what their options are
+
+# The reference, written from the sources; a page whose program is not that of examples/ is an error.
+write_reference() {
+  python3 tools/docs_pages.py
+  python3 tools/docs_reference.py docs/reference --build build/release
+  python3 tools/docs_figures.py --build build/release
+}
+
 # Strict: a page that is in no menu and a link or an anchor that leads nowhere are errors. Needs no network.
 build_site() {
   NO_MKDOCS_2_WARNING=1 "$site_environment/bin/mkdocs" build --strict
@@ -24,5 +33,8 @@ build_site() {
 
 verb_site() {
   stage "set up site" set_up_site || return 1
+  stage "configure release" configure release || return 1
+  stage "build ${site_targets[*]}" build_target release "${site_targets[@]}" || return 1
+  stage "write reference" write_reference || return 1
   stage site build_site
 }

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 FOLDER = "examples/digits"
-# What the bar tells on each line: loss, accuracy, share of the time in communication.
-PROGRESS = r"epoch +\d+/\d+ [█·]+ loss ([\d.]+)  accuracy +([\d.]+) %.* ([\d.]+) % in communication"
+# What the bar tells on each line: loss, accuracy, shares of the time.
+PROGRESS = r"epoch +\d+/\d+ [█·]+ loss ([\d.]+)  accuracy +([\d.]+) %.* ([\d.]+) % in communication, +([\d.]+) % waiting"
+EPOCHS, STEPS = 12, 26
 
 
 def curve(file):
@@ -45,20 +46,20 @@ def one_process(tuttirun, repository, tmp_path_factory):
     run = subprocess.run(command, check=True, capture_output=True, text=True, timeout=90,
                          env={**os.environ, "PYTHONPATH": str(repository / "python"), "OMP_NUM_THREADS": "1"})
     lines = re.findall(PROGRESS, run.stdout)
-    assert len(lines) == 15 and float(lines[-1][2]) < 100, run.stdout
+    assert len(lines) == EPOCHS and float(lines[-1][2]) + float(lines[-1][3]) < 50, run.stdout
     return curve(out)
 
 
 def test_digits_are_learned(one_process):
     losses, accuracy = one_process
-    assert accuracy > 0.95 and len(losses) == 15 * 23
-    assert losses[-23:].mean() < losses[:23].mean() / 10
+    assert accuracy > 0.95 and len(losses) == EPOCHS * STEPS
+    assert losses[-STEPS:].mean() < losses[:STEPS].mean() / 8
 
 
 @pytest.mark.parametrize("ranks", (2, 3, pytest.param(4, marks=pytest.mark.soak)))
 def test_more_ranks_give_the_same_curve_and_the_same_bits_again(ranks, one_process, run_ranks, repository, tmp_path):
     is_long = ranks == 3 or "TUTTI_SOAK" in os.environ
-    found, accuracy = run_python(run_ranks, repository, tmp_path, "numpy", ranks, 15 if is_long else 4)
+    found, accuracy = run_python(run_ranks, repository, tmp_path, "numpy", ranks, EPOCHS if is_long else 4)
     np.testing.assert_allclose(found, one_process[0][: len(found)], rtol=1e-3, atol=2e-6)
     assert accuracy > (0.95 if is_long else 0.9)
     if is_long:
@@ -78,7 +79,7 @@ def test_other_frameworks_give_the_same_curve(language, ranks, one_process, run_
 @pytest.mark.parametrize("ranks", (1, 2, 3, 4))
 @pytest.mark.parametrize("language", ("torch", "jax", "tensorflow"))
 def test_all_frameworks_on_all_numbers_of_ranks(language, ranks, one_process, run_ranks, repository, tmp_path):
-    found, accuracy = run_python(run_ranks, repository, tmp_path, language, ranks, 15)
+    found, accuracy = run_python(run_ranks, repository, tmp_path, language, ranks, EPOCHS)
     np.testing.assert_allclose(found, one_process[0], rtol=1e-3, atol=2e-6)
     assert accuracy > 0.95
     again, _ = run_python(run_ranks, repository, tmp_path, language, ranks, 2)
@@ -87,10 +88,10 @@ def test_all_frameworks_on_all_numbers_of_ranks(language, ranks, one_process, ru
 
 @pytest.mark.parametrize("ranks", (1, pytest.param(2, marks=pytest.mark.soak), 3, pytest.param(4, marks=pytest.mark.soak)))
 def test_cpp_gives_the_same_curve(ranks, one_process, repository, tuttirun, tmp_path):
-    found, accuracy = run_cpp(repository, tuttirun, tmp_path, ranks, 15)
+    found, accuracy = run_cpp(repository, tuttirun, tmp_path, ranks, EPOCHS)
     np.testing.assert_allclose(found, one_process[0], rtol=1e-3, atol=3e-6)
     assert accuracy > 0.95
-    again, _ = run_cpp(repository, tuttirun, tmp_path, ranks, 15)
+    again, _ = run_cpp(repository, tuttirun, tmp_path, ranks, EPOCHS)
     assert (found == again).all()
 
 

@@ -16,11 +16,12 @@ def programs():
     location = importlib.util.spec_from_file_location("extract", REPOSITORY / "tests/docs/extract.py")
     extract = importlib.util.module_from_spec(location)
     location.loader.exec_module(extract)
-    for page in [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]:
+    docs = REPOSITORY / "docs"
+    for page in [REPOSITORY / "README.md", *sorted((*docs.glob("*.md"), *docs.glob("tutorial/*.md"), *docs.glob("guides/*.md")))]:
         if page.name in OWN_TEST:
             continue
         for number, program in enumerate(extract.programs_in(page.read_text(), "python"), start=1):
-            yield pytest.param(program, id=f"{page.stem.lower()}_{number}")
+            yield pytest.param(program, id=f"{extract.name_of(page)}_{number}")
 
 
 @pytest.mark.parametrize("program", list(programs()))

@@ -1,7 +1,7 @@
 # torch.py: the names of horovod.torch: ``import tutti.compat.horovod.torch as hvd``.
 # SPDX-License-Identifier: Apache-2.0
 """Ranks make the same calls in the same order: names of tensors, by which Horovod pairs calls, are taken and not used. A rank
-that makes another call raises tutti.Mismatch. Not there: join, Adasum, the elastic API and the timeline."""
+that makes another call raises tutti.Mismatch. Not there: join, Adasum, sparse_allreduce_async, the elastic API and the timeline."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,6 +10,8 @@ from typing import Any
 import torch
 
 from ... import _lifecycle, _objects, _verbs
+from ..._errors import Error as HorovodInternalError
+from ..._errors import Unsupported
 from ..._lifecycle import is_initialized, local_rank, rank, size
 from ..._lifecycle import finalize as shutdown
 from ...torch.sync_batch_norm import SyncBatchNorm
@@ -18,12 +20,14 @@ from ._reductions import Average, Compression, Max, Min, Product, ReduceOp, Sum,
 from ._process_sets import ProcessSet, add_process_set, global_process_set, group_of, remove_process_set
 
 __all__ = [
-    "Average", "Compression", "DistributedOptimizer", "Max", "Min", "ProcessSet", "Product", "ReduceOp", "Sum", "SyncBatchNorm",
-    "add_process_set", "allgather", "allgather_async", "allgather_object", "allreduce", "allreduce_", "allreduce_async",
-    "allreduce_async_", "alltoall", "barrier", "broadcast", "broadcast_", "broadcast_async", "broadcast_async_", "broadcast_object",
-    "broadcast_optimizer_state", "broadcast_parameters", "cross_rank", "cross_size", "global_process_set", "grouped_allreduce",
-    "grouped_allreduce_", "init", "is_homogeneous", "is_initialized", "local_rank", "local_size", "poll", "rank", "reducescatter",
-    "remove_process_set", "shutdown", "size", "synchronize",
+    "Average", "Compression", "DistributedOptimizer", "HorovodInternalError", "Max", "Min", "ProcessSet", "Product", "ReduceOp", "Sum",
+    "SyncBatchNorm", "add_process_set", "allgather", "allgather_async", "allgather_object", "allreduce", "allreduce_", "allreduce_async",
+    "allreduce_async_", "alltoall", "alltoall_async", "barrier", "broadcast", "broadcast_", "broadcast_async", "broadcast_async_",
+    "broadcast_object", "broadcast_optimizer_state", "broadcast_parameters", "cross_rank", "cross_size", "global_process_set",
+    "grouped_allgather", "grouped_allgather_async", "grouped_allreduce", "grouped_allreduce_", "grouped_allreduce_async",
+    "grouped_allreduce_async_", "grouped_reducescatter", "grouped_reducescatter_async", "init", "is_homogeneous", "is_initialized", "join",
+    "local_rank", "local_size", "poll", "rank", "reducescatter", "reducescatter_async", "remove_process_set", "shutdown", "size",
+    "start_timeline", "stop_timeline", "synchronize",
 ]
 
 
@@ -137,6 +141,22 @@ def grouped_allreduce_(
     return _reduced(list(tensors), average, op, Compression.none, (1.0, 1.0), process_set, True, False)
 
 
+def grouped_allreduce_async(
+    tensors: Sequence[torch.Tensor], average: bool | None = None, name: str | None = None, op: Any = None,
+    process_set: ProcessSet = global_process_set,
+) -> Any:
+    """The same in the background."""
+    return _reduced(list(tensors), average, op, Compression.none, (1.0, 1.0), process_set, False, True)
+
+
+def grouped_allreduce_async_(
+    tensors: Sequence[torch.Tensor], average: bool | None = None, name: str | None = None, op: Any = None,
+    process_set: ProcessSet = global_process_set,
+) -> Any:
+    """The same in the background and in place."""
+    return _reduced(list(tensors), average, op, Compression.none, (1.0, 1.0), process_set, True, True)
+
+
 def allgather_async(tensor: torch.Tensor, name: str | None = None, process_set: ProcessSet = global_process_set) -> Any:
     rows = tensor.reshape(1) if tensor.dim() == 0 else tensor
     return _verbs.all_gather(rows, uneven=True, group=group_of(process_set), async_op=True)
@@ -146,6 +166,32 @@ def allgather(tensor: torch.Tensor, name: str | None = None, process_set: Proces
     """All ranks' tensors joined along the first axis, of which they may have different lengths; with gradients."""
     rows = tensor.reshape(1) if tensor.dim() == 0 else tensor
     return _verbs.all_gather(rows, uneven=True, group=group_of(process_set))
+
+
+class _Several:
+    """The handles of several calls as one."""
+
+    def __init__(self, works: list[Any]) -> None:
+        self.works = works
+
+    def test(self) -> bool:
+        return all(work.test() for work in self.works)
+
+    def wait(self) -> list[Any]:
+        return [work.wait() for work in self.works]
+
+
+def grouped_allgather_async(
+    tensors: Sequence[torch.Tensor], name: str | None = None, process_set: ProcessSet = global_process_set
+) -> Any:
+    return _Several([allgather_async(each, process_set=process_set) for each in tensors])
+
+
+def grouped_allgather(
+    tensors: Sequence[torch.Tensor], name: str | None = None, process_set: ProcessSet = global_process_set
+) -> list[torch.Tensor]:
+    """allgather of several tensors."""
+    return [allgather(each, process_set=process_set) for each in tensors]
 
 
 def broadcast(
@@ -186,22 +232,88 @@ def alltoall(
     tensor: torch.Tensor, splits: Any = None, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> Any:
     """Exchanges parts of the first axis. With `splits`, how many rows go to which rank, also how many came from whom."""
+    return _alltoall(tensor, splits, process_set)
+
+
+def _alltoall(tensor: torch.Tensor, splits: Any, process_set: ProcessSet, async_op: bool = False) -> Any:
     group = group_of(process_set)
     if splits is None:
-        return _verbs.all_to_all(tensor, group=group)
+        return _verbs.all_to_all(tensor, group=group, async_op=async_op)
     splits = torch.as_tensor(splits, dtype=torch.int64)
     received = _verbs.all_to_all(splits, group=group)
-    return _verbs.all_to_all(tensor, split_sizes=splits.tolist(), recv_sizes=received.tolist(), group=group), received
+    result = _verbs.all_to_all(
+        tensor, split_sizes=splits.tolist(), recv_sizes=received.tolist(), group=group, async_op=async_op
+    )
+    return _WithSizes(result, received) if async_op else (result, received)
 
 
-def reducescatter(
-    tensor: torch.Tensor, op: Any = None, name: str | None = None, process_set: ProcessSet = global_process_set
-) -> torch.Tensor:
-    """This rank's part, along the first axis, of the reduction: the mean unless `op` says otherwise."""
+class _WithSizes:
+    """The handle of an uneven alltoall."""
+
+    def __init__(self, work: Any, received: torch.Tensor) -> None:
+        self.test, self.wait = work.test, lambda: (work.wait(), received)
+
+
+def alltoall_async(
+    tensor: torch.Tensor, splits: Any = None, name: str | None = None, process_set: ProcessSet = global_process_set
+) -> Any:
+    """The same in the background; the numbers of rows are exchanged at once."""
+    return _alltoall(tensor, splits, process_set, async_op=True)
+
+
+def _scattered(tensor: torch.Tensor, op: Any, process_set: ProcessSet, async_op: bool) -> Any:
     group = group_of(process_set)
     rows = tensor.shape[0]
     sizes = [rows // group.size + (each < rows % group.size) for each in range(group.size)]
-    return _verbs.reduce_scatter(tensor, op=reduction_of(None, op), sizes=sizes, group=group)
+    return _verbs.reduce_scatter(tensor, op=reduction_of(None, op), sizes=sizes, group=group, async_op=async_op)
+
+
+def reducescatter(
+    tensor: torch.Tensor, name: str | None = None, compression: Any = Compression.none, op: Any = None,
+    process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
+) -> torch.Tensor:
+    """This rank's part, along the first axis, of the reduction: the mean unless `op` says otherwise."""
+    small, context = compression.compress(tensor * prescale_factor if prescale_factor != 1.0 else tensor)
+    part = compression.decompress(_scattered(small, op, process_set, False), context)
+    return part * postscale_factor if postscale_factor != 1.0 else part
+
+
+def reducescatter_async(
+    tensor: torch.Tensor, name: str | None = None, op: Any = None, process_set: ProcessSet = global_process_set
+) -> Any:
+    """The same in the background."""
+    return _scattered(tensor, op, process_set, True)
+
+
+def grouped_reducescatter(
+    tensors: Sequence[torch.Tensor], name: str | None = None, compression: Any = Compression.none, op: Any = None,
+    process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
+) -> list[torch.Tensor]:
+    """reducescatter of several tensors."""
+    return [reducescatter(each, None, compression, op, process_set, prescale_factor, postscale_factor) for each in tensors]
+
+
+def grouped_reducescatter_async(
+    tensors: Sequence[torch.Tensor], name: str | None = None, op: Any = None, process_set: ProcessSet = global_process_set
+) -> Any:
+    return _Several([reducescatter_async(each, None, op, process_set) for each in tensors])
+
+
+def join(device: int = -1) -> int:
+    """Not there: every rank makes the same calls."""
+    raise Unsupported(
+        "horovod: join() is not there; give all ranks as many batches (tutti.batches), or train with tutti.torch.DataParallel, "
+        "whose join() is for ranks with fewer"
+    )
+
+
+def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
+    """Not there: Tutti's own tools show what a job does."""
+    raise Unsupported("horovod: the timeline is not there; print(model.timeline) of tutti.torch.DataParallel shows a step")
+
+
+def stop_timeline() -> None:
+    start_timeline("")
 
 
 def barrier(process_set: ProcessSet = global_process_set) -> None:
@@ -251,4 +363,4 @@ def _not_built() -> bool:
     return False
 
 
-mpi_threads_supported = mpi_enabled = mpi_built = gloo_enabled = gloo_built = nccl_built = cuda_built = rocm_built = _not_built
+mpi_threads_supported = mpi_enabled = mpi_built = gloo_enabled = gloo_built = nccl_built = ddl_built = ccl_built = cuda_built = rocm_built = _not_built

@@ -70,6 +70,20 @@ assert in_place.tolist() == [1.0] * 3
 rows, received = hvd.alltoall(torch.arange(3) + 10 * rank, splits=[1, 2] if rank == 0 else [2, 1])
 assert rows.tolist() == ([0, 10, 11] if rank == 0 else [1, 2, 12]) and received.tolist() == ([1, 2] if rank == 0 else [2, 1])
 assert hvd.reducescatter(torch.arange(3.0), op=hvd.Sum).tolist() == ([0.0, 2.0] if rank == 0 else [4.0])
+grouped = [hvd.grouped_allreduce_async([x, x * 2], op=hvd.Sum), hvd.grouped_allreduce_async_([x.clone()], op=hvd.Sum)]
+assert [[each.tolist() for each in hvd.synchronize(handle)] for handle in grouped] == [[[3.0] * 3, [6.0] * 3], [[3.0] * 3]]
+gathered = hvd.grouped_allgather([torch.arange(rank + 1), torch.ones(1)])
+assert [each.tolist() for each in gathered] == [[0, 0, 1], [1.0, 1.0]]
+assert [len(each) for each in hvd.synchronize(hvd.grouped_allgather_async([torch.arange(rank + 1)]))] == [3]
+rows, received = hvd.synchronize(hvd.alltoall_async(torch.arange(3) + 10 * rank, splits=[1, 2] if rank == 0 else [2, 1]))
+assert len(rows) == 3 and received.tolist() == ([1, 2] if rank == 0 else [2, 1])
+assert hvd.synchronize(hvd.reducescatter_async(torch.arange(4.0), op=hvd.Sum)).tolist() == ([0.0, 2.0] if rank == 0 else [4.0, 6.0])
+assert [each.tolist() for each in hvd.grouped_reducescatter([torch.ones(2), torch.ones(2)], op=hvd.Sum)] == [[2.0], [2.0]]
+assert [len(each) for each in hvd.synchronize(hvd.grouped_reducescatter_async([torch.ones(2)]))] == [1]
+try:
+    hvd.join()
+except hvd.HorovodInternalError:
+    pass
 assert hvd.broadcast_object({"epoch": 3} if rank == 0 else None, root_rank=0) == {"epoch": 3}
 assert hvd.allgather_object(rank) == [0, 1]
 only = hvd.add_process_set([rank])
