@@ -51,7 +51,10 @@ class LocalCrew final : public Crew {
   void dump_calls(const std::string& folder) const override { records_.dump(folder, plan_.first_rank); }
   // What the ranks have written down of their calls.
   [[nodiscard]] const RankRecords& records() const { return records_; }
-  void tell_ranks(int rank, const std::string& how) override { news_.tell(rank, how); }
+  void tell_ranks(int rank, const std::string& how) override {
+    records_.note_ending(rank - plan_.first_rank, how);
+    news_.tell(rank, how);
+  }
   void signal_ranks(int signal) override;
   void signal_all(int signal) override;
   void end(int signal, Duration grace) override;

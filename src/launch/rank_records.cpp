@@ -27,6 +27,12 @@ std::string RankRecords::variable(int rank) const {
   return said.empty() ? said : fmt::format("{}={}", record::descriptor_variable, said);
 }
 
+// A rank of another host, or a process that was none.
+void RankRecords::note_ending(int rank, const std::string& how) const {
+  const auto index = static_cast<std::size_t>(rank);
+  if (index < files_.size() && files_[index]) record::note_ending(files_[index].get(), how);
+}
+
 void RankRecords::dump(const std::string& folder, int first_rank) const {
   mkdir(folder.c_str(), 0700);
   for (int rank = 0; rank < std::ssize(files_); ++rank) {

@@ -20,6 +20,8 @@ class RankRecords {
   [[nodiscard]] int file(int rank) const { return files_[static_cast<std::size_t>(rank)].get(); }
   /// "TUTTI_RECORD_FD=7:4711"; empty: there is none.
   [[nodiscard]] std::string variable(int rank) const;
+  /// Its process has ended; `how` is a clause.
+  void note_ending(int rank, const std::string& how) const;
   /// Writes "rank-3.json" and so on. Throws Error.
   void dump(const std::string& folder, int first_rank) const;
   /// Those of all ranks that have joined, as Prometheus reads them. Any thread.

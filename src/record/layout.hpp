@@ -107,7 +107,8 @@ struct Fixed {
   Half answers;                   // somebody does
   Half stack_bytes;
   alignas(64) Stall stall;
-  Text<1024> error;  // the latest
+  Text<1024> error;      // the latest
+  Text<192> ending;      // how its process ended, written by its launcher
   std::array<GroupRow, groups_max> groups;
   std::array<std::array<Counters, verb_count>, groups_max> counters;
   std::array<Name, names_max> names;

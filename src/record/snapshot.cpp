@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstring>
 #include <ctime>
 #include <memory>
@@ -160,6 +161,7 @@ std::optional<Snapshot> read(const Source& source, Alive alive, bool with_calls)
                     .read_ns = clock.end_ns(),
                     .written = fixed->written.load(),
                     .error = text_of(fixed->error),
+                    .ending = text_of(fixed->ending),
                     .answers = fixed->answers.load() != 0};
   const std::size_t stack_bytes = std::min<std::size_t>(fixed->stack_bytes.load(), stack_bytes_max);
   snapshot.stack = printable_text({fixed->stack.data(), stack_bytes}, "\n");
@@ -175,6 +177,12 @@ std::optional<Snapshot> read(const Source& source, Alive alive, bool with_calls)
 }
 
 }  // namespace
+
+void note_ending(int file, std::string_view how) {
+  Text<sizeof(Fixed::ending)> text{};
+  std::memcpy(text.data(), how.data(), std::min(how.size(), text.size() - 1));
+  [[maybe_unused]] const ssize_t written = pwrite(file, text.data(), text.size(), offsetof(Fixed, ending));
+}
 
 const CallRecord* Snapshot::find(std::uint64_t number) const {
   const auto found = std::ranges::lower_bound(calls, number, {}, &CallRecord::number);

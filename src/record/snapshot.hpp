@@ -65,6 +65,7 @@ struct Snapshot {
   std::vector<GroupRecord> groups{};       // by place; without id: free
   StallRecord stall{};
   std::string error{}, stack{};
+  std::string ending{};  // how its process ended, "its process 4711 was killed by signal 9, …"; empty: not known
   bool answers = false;  // to requests for its stack
 
   [[nodiscard]] const CallRecord* find(std::uint64_t number) const;
@@ -78,6 +79,8 @@ enum class Alive : bool { no, yes };
 std::optional<Snapshot> read_snapshot(int file, Alive alive);
 /// The same without calls: quick.
 std::optional<Snapshot> read_counts(int file, Alive alive);
+/// Writes down how a rank's process ended, for whoever reads its records.
+void note_ending(int file, std::string_view how);
 /// Those of this process.
 std::optional<Snapshot> read_own(const Recorder& recorder);
 

@@ -64,6 +64,7 @@ std::string to_json(const Snapshot& snapshot) {
             {"read_ns", snapshot.read_ns},
             {"calls_made", snapshot.written},
             {"error", snapshot.error},
+            {"ending", snapshot.ending},
             {"waits", snapshot.stall.text},
             {"stack", snapshot.stack},
             {"groups", groups_of(snapshot)}};

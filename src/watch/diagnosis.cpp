@@ -70,19 +70,23 @@ std::string last_call(const RankView& rank) {
   return call == nullptr ? "it had made no call" : fmt::format("its last call was {}{}", describe(*call), at(*call));
 }
 
+// tuttirun ends all ranks when one fails: those of which it says how they ended were the first.
 std::vector<Finding> gone_ranks(const Timeline& timeline) {
+  const auto is_told = [](const RankView& rank) { return !rank.snapshot.ending.empty(); };
+  const bool some_are_told = std::ranges::any_of(timeline.ranks(), is_told);
   std::vector<Finding> findings;
   for (const RankView& rank : timeline.ranks()) {
-    if (rank.seen != Seen::gone) continue;
+    if (rank.seen != Seen::gone || (some_are_told && !is_told(rank))) continue;
+    const std::string how = is_told(rank) ? rank.snapshot.ending : "it crashed or was killed";
     findings.push_back({.kind = Finding::Kind::gone,
-                        .text = fmt::format("Rank {} (process {} on {}) has ended without leaving the job; {}.",
-                                            rank.snapshot.rank, rank.snapshot.process, rank.snapshot.host, last_call(rank)),
+                        .text = fmt::format("Rank {} (process {} on {}) has ended without leaving the job: {}; {}.",
+                                            rank.snapshot.rank, rank.snapshot.process, rank.snapshot.host, how,
+                                            last_call(rank)),
                         .ranks = {rank.snapshot.rank}});
   }
   return findings;
 }
 
-// Ranks in a file that ended long before the others and never left.
 std::string where_missing(const RankView& rank) {
   if (rank.seen == Seen::gone) return "it has ended";
   if (rank.seen == Seen::left) return "it has left the job";

@@ -17,13 +17,12 @@ namespace tutti::watch {
 enum class Seen : std::uint8_t {
   running,  // its process lives
   left,     // it left the job in order
-  gone,     // its process has ended, and it had not left
-  recorded  // read from a file of a job that is over, where nothing says how it ended
+  gone      // its process has ended, and it had not left
 };
 
 struct RankView {
   record::Snapshot snapshot{};
-  Seen seen = Seen::recorded;
+  Seen seen = Seen::running;
   record::Offset offset{};  // of its host's clock against that of rank 0; already in all times
 };
 

@@ -151,7 +151,7 @@ def test_where_names_the_rank_that_was_killed_and_its_last_call(job, tutti_progr
     process = job(KILLED, options=["--keep-going"])
     found = finding(tutti_program, process, "gone")
     assert found["ranks"] == [3]
-    assert re.search(r"Rank 3 \(process \d+ on \S+\) has ended without leaving the job; its last call was all_reduce #4", found["text"])
+    assert re.search(r"Rank 3 \(process \d+ on \S+\) has ended without leaving the job: its process \d+ was killed by signal 9, .*; its last call was all_reduce #4", found["text"])
 
 
 def test_tuttirun_says_what_a_killed_rank_did_last_and_dumps_all_calls(job, tmp_path):
