@@ -60,7 +60,8 @@ class Answers {
 
 void bind_records(nb::module_& m) {
   m.def("stats", stats_by_group);
-  m.def("dump_calls", [](const std::string& path) { dump_calls(world()->group(), path); }, nb::arg("path"));
+  m.def(
+      "dump_calls", [](const std::string& path) { dump_calls(world()->group(), path); }, nb::arg("path"));
   nb::class_<Answers>(m, "Answers")
       .def(nb::init<>())
       .def("wait", &Answers::wait)

@@ -97,13 +97,18 @@ std::string cut(const std::string& line, std::size_t width) {
 class TopPage {
  public:
   std::string text(const FoundJob& job, const Style& style) {
-    TextTable table({{.title = "rank", .side = Side::right}, {.title = "calls/s", .side = Side::right},
-                     {.title = "bytes/s", .side = Side::right}, {.title = "waiting", .side = Side::right},
-                     {.title = "memory", .side = Side::right}, {.title = "cpu", .side = Side::right}, {.title = "in"}});
+    TextTable table({{.title = "rank", .side = Side::right},
+                     {.title = "calls/s", .side = Side::right},
+                     {.title = "bytes/s", .side = Side::right},
+                     {.title = "waiting", .side = Side::right},
+                     {.title = "memory", .side = Side::right},
+                     {.title = "cpu", .side = Side::right},
+                     {.title = "in"}});
     for (const FoundRecord& rank : job.ranks) add_row(rank, table);
-    return fmt::format("{}\n\n{}", style.paint(Tone::bold, fmt::format("tutti top  job {}  {} ranks  {}", job.id, job.size,
-                                                                         job.command)),
-                       table.text(style));
+    return fmt::format(
+        "{}\n\n{}",
+        style.paint(Tone::bold, fmt::format("tutti top  job {}  {} ranks  {}", job.id, job.size, job.command)),
+        table.text(style));
   }
 
  private:
@@ -116,7 +121,8 @@ class TopPage {
     double waiting = rate(now.waited_ns - then.waited_ns) * 1e-7;
     // A wait counts when it is over; one that lasts is seen by its call.
     const record::CallRecord* const call = rank.snapshot.oldest_under_way();
-    if (call != nullptr && seconds > 0 && rank.snapshot.read_ns - call->started_ns > static_cast<std::int64_t>(seconds * 1e9))
+    if (call != nullptr && seconds > 0 &&
+        rank.snapshot.read_ns - call->started_ns > static_cast<std::int64_t>(seconds * 1e9))
       waiting = 100;
     table.add({std::to_string(rank.snapshot.rank), watch::say_count(rate(now.calls - then.calls)),
                watch::say_bytes(rate(now.bytes - then.bytes)), fmt::format("{:.0f} %", std::min(waiting, 100.0)),

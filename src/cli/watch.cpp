@@ -41,7 +41,8 @@ using watch::Timeline;
 void ask_those_outside(FoundJob& job) {
   std::vector<FoundRecord*> outside;
   for (FoundRecord& rank : job.ranks) {
-    if (rank.snapshot.oldest_under_way() == nullptr && rank.snapshot.life == record::Life::joined) outside.push_back(&rank);
+    if (rank.snapshot.oldest_under_way() == nullptr && rank.snapshot.life == record::Life::joined)
+      outside.push_back(&rank);
     rank.snapshot.stack.clear();
   }
   record::ask_for_stacks(outside, 2s);
@@ -71,11 +72,14 @@ std::string where_text(const FoundJob& job, const Style& style) {
     const bool is_outside = rank.seen == watch::Seen::running && rank.snapshot.oldest_under_way() == nullptr;
     if (is_outside && !rank.snapshot.stack.empty()) text += style.paint(Tone::dim, indented(rank.snapshot.stack));
     if (is_outside && rank.snapshot.stack.empty() && rank.snapshot.answers)
-      text += indented("its Python does not answer: it is in native code that keeps the interpreter's lock (gdb or py-spy show more)");
+      text += indented(
+          "its Python does not answer: it is in native code that keeps the interpreter's lock (gdb or py-spy show "
+          "more)");
   }
   const int elsewhere = job.size - static_cast<int>(timeline.ranks().size());
   if (elsewhere > 0)
-    text += fmt::format("{} rank{} not on this machine, or not in the job yet\n", elsewhere, elsewhere == 1 ? " is" : "s are");
+    text += fmt::format("{} rank{} not on this machine, or not in the job yet\n", elsewhere,
+                        elsewhere == 1 ? " is" : "s are");
   const auto findings = watch::diagnose(timeline);
   for (const watch::Finding& finding : findings)
     text += fmt::format("\n{} {}\n", style.paint(Tone::red, fmt::format("{}:", name_of(finding.kind))), finding.text);
@@ -94,8 +98,8 @@ std::string where_json(const FoundJob& job) {
   }
   for (const watch::Finding& finding : watch::diagnose(timeline))
     findings.push_back({{"kind", name_of(finding.kind)}, {"text", finding.text}, {"ranks", finding.ranks}});
-  const nlohmann::ordered_json all{{"job", job.id}, {"size", job.size}, {"launcher", job.launcher},
-                                   {"findings", findings}, {"ranks", ranks}};
+  const nlohmann::ordered_json all{
+      {"job", job.id}, {"size", job.size}, {"launcher", job.launcher}, {"findings", findings}, {"ranks", ranks}};
   return all.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -105,7 +109,10 @@ void list_jobs(const Style& style) {
     fmt::print("No job of this user runs on this machine.\n");
     return;
   }
-  TextTable table({{.title = "job"}, {.title = "ranks", .side = Side::right}, {.title = "tuttirun", .side = Side::right}, {.title = "command"}});
+  TextTable table({{.title = "job"},
+                   {.title = "ranks", .side = Side::right},
+                   {.title = "tuttirun", .side = Side::right},
+                   {.title = "command"}});
   for (const FoundJob& job : jobs)
     table.add({job.id, std::to_string(job.size), job.launcher < 0 ? "–" : std::to_string(job.launcher), job.command});
   fmt::print("{}\n`tutti where JOB` says where its ranks are.\n", table.text(style));
@@ -138,7 +145,8 @@ struct FileOptions {
 
 void add_where(CLI::App& tutti) {
   const auto options = std::make_shared<WhereOptions>();
-  CLI::App* command = tutti.add_subcommand("where", "Which ranks of a running job are in which call, and who is missing");
+  CLI::App* command =
+      tutti.add_subcommand("where", "Which ranks of a running job are in which call, and who is missing");
   command->add_option("job", options->job, "The job, or a process of it; without one the jobs of this user are listed");
   command->add_flag("--json", options->json, "One JSON object, with the latest calls of each rank");
   command->footer(launch::examples({{"tutti where", "the jobs of this user on this machine"},
@@ -150,11 +158,13 @@ void add_where(CLI::App& tutti) {
 
 void add_top(CLI::App& tutti) {
   const auto options = std::make_shared<TopOptions>();
-  CLI::App* command = tutti.add_subcommand("top", "A running job, rank by rank: calls, bytes, waiting, memory, processor");
+  CLI::App* command =
+      tutti.add_subcommand("top", "A running job, rank by rank: calls, bytes, waiting, memory, processor");
   command->add_option("job", options->job, "The job, or a process of it; not needed where there is only one");
   command->add_option("--every", options->seconds, "Seconds between two pages (1)")->check(CLI::Range(0.1, 3600.0));
   command->add_option("--times", options->times, "Pages to show (0: until q is typed)")->check(CLI::Range(0, 1000000));
-  command->footer(launch::examples({{"tutti top", "the only job; q leaves"}, {"tutti top 3f0a --times 2 | cat", "two pages, as text"}}));
+  command->footer(launch::examples(
+      {{"tutti top", "the only job; q leaves"}, {"tutti top 3f0a --times 2 | cat", "two pages, as text"}}));
   command->callback([options] { run_top(*options); });
 }
 
@@ -173,7 +183,8 @@ void add_trace(CLI::App& tutti) {
 
 void add_report(CLI::App& tutti) {
   const auto options = std::make_shared<FileOptions>(FileOptions{.what = "", .output = "report.html"});
-  CLI::App* command = tutti.add_subcommand("report", "What a job did and what is the matter, as one page for a browser");
+  CLI::App* command =
+      tutti.add_subcommand("report", "What a job did and what is the matter, as one page for a browser");
   command->add_option("what", options->what, "A folder that tuttirun --trace wrote, or a running job")->required();
   command->add_option("-o,--output", options->output, "The file (report.html)");
   command->footer(launch::examples({{"tuttirun -n 4 --trace calls train.py", "writes every call down"},

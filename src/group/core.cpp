@@ -188,8 +188,8 @@ std::shared_ptr<Operation> GroupCore::start_tracked(CachedCall& shape, const Cal
   if (collectives.empty()) parts_.state.calls.note_ended(parts_.state.calls.next());
   const std::uint64_t sequence = shape.number(parts_.state.calls).sequence;
   record::Recorder* const recorder = parts_.state.records.recorder();
-  auto operation = make_operation(shape, terms, timeout,
-                                  recorder == nullptr ? 0 : recorder->begin(shape.recorded, sequence, site));
+  auto operation =
+      make_operation(shape, terms, timeout, recorder == nullptr ? 0 : recorder->begin(shape.recorded, sequence, site));
   operation->waits_for_turn = parts_.running.must_wait(collectives.end() - 1);
   parts_.agreement.compare_new_call(operation->request.signature);
   parts_.refusals.apply_to(*operation);

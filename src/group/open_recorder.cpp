@@ -16,7 +16,8 @@ std::shared_ptr<record::Recorder> open_recorder(const Environment& environment, 
   using record::Recorder;
   const std::string folder = environment.get("TUTTI_TRACE").value_or("");
   UniqueFd file = record::inherited_segment(environment);
-  if (!file && !folder.empty()) file = record::make_segment_file(folder, place.rank, record::traced_entries(environment));
+  if (!file && !folder.empty())
+    file = record::make_segment_file(folder, place.rank, record::traced_entries(environment));
   if (!file) file = record::make_segment(record::entry_count_usual);
   const std::string job = environment.get("TUTTI_JOB").value_or("");
   return std::make_shared<Recorder>(std::move(file),

@@ -39,9 +39,9 @@ struct RuntimeParts {
   std::vector<BackendFactory> backends;  // of the program's own, for every group
   std::shared_ptr<shm::LocalPeers> local_peers;  // who shares memory with this rank; null: nobody does
   std::shared_ptr<shm::Memory> memory;           // of this rank's arena; null where there are no local peers
-  bool may_read_local_peers = false;  // all ranks of this host may read each other's memory (process_vm_readv)
-  bool may_share_memory = false;      // the same on all ranks: some of them may
-  std::shared_ptr<record::Recorder> recorder;    // of this rank's calls; null: they are not written down
+  bool may_read_local_peers = false;           // all ranks of this host may read each other's memory (process_vm_readv)
+  bool may_share_memory = false;               // the same on all ranks: some of them may
+  std::shared_ptr<record::Recorder> recorder;  // of this rank's calls; null: they are not written down
   Log log;
 };
 

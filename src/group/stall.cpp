@@ -268,10 +268,9 @@ std::string StallMap::describe(int rank, std::uint64_t sequence, TimePoint now, 
   if (found == answers_.end()) return "does not answer";
   const auto& [answer, at, delay] = found->second;
   if (now - at > stale) return fmt::format("last answered {} ago", format_duration(now - at));
-  const std::string elsewhere =
-      !answer.elsewhere.empty() ? fmt::format("waits in {}", answer.elsewhere)
-      : answer.at.empty()       ? "is in no call"
-                                : fmt::format("is in no call: its program is at {}", answer.at);
+  const std::string elsewhere = !answer.elsewhere.empty() ? fmt::format("waits in {}", answer.elsewhere)
+                                : answer.at.empty()       ? "is in no call"
+                                                    : fmt::format("is in no call: its program is at {}", answer.at);
   if (sequence == StallProbe::message_call) return elsewhere;
   switch (answer.state) {
     case StallAnswer::State::unknown_group: return "does not know this group";

@@ -26,7 +26,8 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
 // The variable is that of the ranks, whoever set it.
 std::string value_of(const std::vector<std::string>& environment, std::string_view name) {
   for (const std::string& variable : environment) {
-    if (variable.starts_with(name) && variable.substr(name.size()).starts_with('=')) return variable.substr(name.size() + 1);
+    if (variable.starts_with(name) && variable.substr(name.size()).starts_with('='))
+      return variable.substr(name.size() + 1);
   }
   return {};
 }

@@ -60,8 +60,10 @@ void send_all(int connection, std::string_view text) {
 }
 
 std::string response(std::string_view status, std::string_view body) {
-  return fmt::format("HTTP/1.1 {}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {}\r\n"
-                     "Connection: close\r\n\r\n{}", status, body.size(), body);
+  return fmt::format(
+      "HTTP/1.1 {}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {}\r\n"
+      "Connection: close\r\n\r\n{}",
+      status, body.size(), body);
 }
 
 }  // namespace
@@ -92,8 +94,8 @@ MetricsServer::~MetricsServer() {
 }
 
 void MetricsServer::serve() {
-  std::array<pollfd, 2> watched = {{{.fd = listener_.get(), .events = POLLIN, .revents = 0},
-                                    {.fd = stop_.get(), .events = POLLIN, .revents = 0}}};
+  std::array<pollfd, 2> watched = {
+      {{.fd = listener_.get(), .events = POLLIN, .revents = 0}, {.fd = stop_.get(), .events = POLLIN, .revents = 0}}};
   while (true) {
     if (poll(watched.data(), watched.size(), -1) < 0 && errno != EINTR) return;
     if (watched[1].revents != 0) return;

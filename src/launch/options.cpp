@@ -84,9 +84,9 @@ Binding binding(const std::string& text) {
 }
 
 std::pair<std::string, std::string> variable(const std::string& text) {
-  constexpr std::array ours = {"RANK",          "WORLD_SIZE",       "LOCAL_RANK", "LOCAL_WORLD_SIZE",
-                               "GROUP_RANK",    "GROUP_WORLD_SIZE", "NODE_RANK",  "MASTER_ADDR",
-                               "MASTER_PORT",   "TUTTI_STORE",      "TUTTI_JOB",  "TUTTI_SECRET",
+  constexpr std::array ours = {"RANK",          "WORLD_SIZE",        "LOCAL_RANK",     "LOCAL_WORLD_SIZE",
+                               "GROUP_RANK",    "GROUP_WORLD_SIZE",  "NODE_RANK",      "MASTER_ADDR",
+                               "MASTER_PORT",   "TUTTI_STORE",       "TUTTI_JOB",      "TUTTI_SECRET",
                                "TUTTI_BACKEND", "TUTTI_LAUNCHER_FD", "TUTTI_RECORD_FD"};
   const std::size_t equals = text.find('=');
   const std::string name = text.substr(0, equals);

@@ -15,7 +15,7 @@ constexpr std::array thread_variables = {"OMP_NUM_THREADS", "NPROC", "TF_NUM_INT
                                          "TF_NUM_INTEROP_THREADS"};
 
 constexpr std::array<std::string_view, 5> own_names = {"RANK", "LOCAL_RANK", "TUTTI_STORE", "TUTTI_LAUNCHER_FD",
-                                                        "TUTTI_RECORD_FD"};
+                                                       "TUTTI_RECORD_FD"};
 
 }  // namespace
 

@@ -62,7 +62,9 @@ std::string describe_last_call(const record::Snapshot& snapshot) {
   const std::string group = snapshot.group_of(*call).members;
   const std::string in = group == "world" || group.empty() ? "" : " in a group of " + group;
   return fmt::format("its last call was {}{}{}, {}", record::describe(*call), in, where,
-                     call->is_under_way() ? "which was under way" : "which had " + std::string(call->state == record::State::failed ? "failed" : "ended"));
+                     call->is_under_way()
+                         ? "which was under way"
+                         : "which had " + std::string(call->state == record::State::failed ? "failed" : "ended"));
 }
 
 }  // namespace tutti::launch

@@ -113,7 +113,8 @@ int start_on_hosts(std::string_view name, const RunOptions& options, const Envir
     throw UsageError("--dump writes the calls of this host's ranks; it does not go with -H; --trace does");
   if (options.metrics_port)
     throw UsageError(
-        "--metrics serves the ranks of this host; it does not go with -H; start tuttirun on each host (--nnodes) for that");
+        "--metrics serves the ranks of this host; it does not go with -H; start tuttirun on each host (--nnodes) for "
+        "that");
   if (options.is_dry_run) {
     fmt::print("{}", describe_hosts(options));
     return 0;

@@ -39,7 +39,8 @@ Offset offset_between(std::span<const Stay> first, std::span<const Stay> other) 
   }
   if (!any) return {.ns = 0, .within = -1};
   // Clocks that drift leave no offset that fits all calls: the middle is as good as any.
-  return {.ns = lowest + (highest - lowest) / 2, .within = std::max<std::int64_t>((highest - lowest) / 2, (lowest - highest) / 2)};
+  return {.ns = lowest + (highest - lowest) / 2,
+          .within = std::max<std::int64_t>((highest - lowest) / 2, (lowest - highest) / 2)};
 }
 
 }  // namespace tutti::record

@@ -38,7 +38,7 @@ struct Stay {
 };
 
 struct Offset {
-  std::int64_t ns = 0;     // to be added to the other clock's times
+  std::int64_t ns = 0;      // to be added to the other clock's times
   std::int64_t within = 0;  // the true one differs by so much at most; −1: they share no call, and nothing is known
 };
 /// Of another clock against the first one's. Both in any order.

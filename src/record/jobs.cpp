@@ -85,7 +85,8 @@ void find_launcher(FoundJob& job) {
       const bool is_rank = std::ranges::any_of(
           job.ranks, [&](const FoundRecord& other) { return other.is_alive && other.snapshot.process == holder; });
       const std::string command = command_of(holder);
-      const bool launches = command.find("tuttirun") != std::string::npos || command.find("tutti run") != std::string::npos;
+      const bool launches =
+          command.find("tuttirun") != std::string::npos || command.find("tutti run") != std::string::npos;
       if (!is_rank && launches && (job.launcher < 0 || holder < job.launcher)) job.launcher = holder;
     }
   }
@@ -177,7 +178,8 @@ std::vector<FoundJob> find_jobs(Read what) {
   std::map<std::string, FoundJob> jobs;
   for (auto& [id, found] : records) {
     auto head = read_counts(found.file.get(), Alive::no);
-    if (!head || head->size < 1 || head->rank < 0 || head->rank >= head->size) continue;  // it has not joined its job yet
+    if (!head || head->size < 1 || head->rank < 0 || head->rank >= head->size)
+      continue;  // it has not joined its job yet
     found.snapshot = std::move(*head);
     refresh(found, what);
     FoundJob& job = jobs[found.snapshot.job];

@@ -26,9 +26,9 @@ struct FoundRecord {
 
 struct FoundJob {
   std::string id{};
-  int size = 0;                     // ranks, on all hosts
-  std::int64_t launcher = -1;       // the process that started the ranks; −1: not tuttirun
-  std::string command{};            // of the launcher, or of a rank
+  int size = 0;                      // ranks, on all hosts
+  std::int64_t launcher = -1;        // the process that started the ranks; −1: not tuttirun
+  std::string command{};             // of the launcher, or of a rank
   std::vector<FoundRecord> ranks{};  // of this machine, by rank
 };
 

@@ -42,7 +42,7 @@ static_assert(sizeof(CallShape) == 24);
 enum class State : std::uint32_t { under_way = 0, at_once = 1, ended = 2, failed = 3 };
 
 struct alignas(64) Entry {
-  Word number;  // 1, 2, … since the start; 0: it is being written
+  Word number;          // 1, 2, … since the start; 0: it is being written
   Word started, ended;  // ticks
   Word sequence;        // collectives: the call's number in its group
   CallShape shape;
@@ -64,7 +64,7 @@ using Text = std::array<char, Bytes>;  // ends with a zero
 struct GroupRow {
   Word id;  // 0: never used
   Half size, rank;
-  Half gone;             // its handle is; the row is used again when there is no other left
+  Half gone;          // its handle is; the row is used again when there is no other left
   Text<112> members;  // "world", "ranks 0, 3-7"
 };
 struct Name {
@@ -94,9 +94,9 @@ enum class Life : std::uint32_t { starting = 0, joined = 1, left = 2 };
 struct Fixed {
   Word magic;
   Half version;
-  Half life;            // Life
-  Word entry_count;     // a power of two
-  Word fixed_bytes;     // where the ring begins
+  Half life;         // Life
+  Word entry_count;  // a power of two
+  Word fixed_bytes;  // where the ring begins
   Text<64> job, host;
   Half rank, size, node;
   Word process, process_started;  // field 22 of /proc/PID/stat: another process of the same number is told apart
@@ -104,11 +104,11 @@ struct Fixed {
   alignas(64) Word written;       // entries that were begun
   alignas(64) Half asked;         // a tool increments it, wakes who sleeps on it, and waits for `answered`
   Half answered;
-  Half answers;                   // somebody does
+  Half answers;  // somebody does
   Half stack_bytes;
   alignas(64) Stall stall;
-  Text<1024> error;      // the latest
-  Text<192> ending;      // how its process ended, written by its launcher
+  Text<1024> error;  // the latest
+  Text<192> ending;  // how its process ended, written by its launcher
   std::array<GroupRow, groups_max> groups;
   std::array<std::array<Counters, verb_count>, groups_max> counters;
   std::array<Name, names_max> names;

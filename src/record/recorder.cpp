@@ -111,7 +111,8 @@ std::uint16_t Recorder::add_group(std::uint64_t id, int rank, int size, std::str
   GroupRow& row = fixed_->groups[place];
   if (place < groups_max - 1) {
     for (Counters& counters : fixed_->counters[place]) {
-      for (Word* word : {&counters.calls, &counters.bytes, &counters.failed, &counters.busy, &counters.polled, &counters.waited})
+      for (Word* word :
+           {&counters.calls, &counters.bytes, &counters.failed, &counters.busy, &counters.polled, &counters.waited})
         word->store(0);
     }
   }

@@ -118,7 +118,9 @@ class Recorder {
   void abandon();
 
  private:
-  [[nodiscard]] Counters& counters_of(const CallShape& shape) const { return fixed_->counters[shape.group][shape.verb]; }
+  [[nodiscard]] Counters& counters_of(const CallShape& shape) const {
+    return fixed_->counters[shape.group][shape.verb];
+  }
   static void add(Word& word, std::uint64_t more) {
     word.store(word.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
   }

@@ -104,7 +104,8 @@ TEST(Recorder, RecordsOutliveARankThatIsKilled) {
   ASSERT_EQ(pipe(ready.data()), 0);
   const pid_t child = fork();
   if (child == 0) {
-    Recorder recorder(UniqueFd(dup(kept.get())), {.rank = 2, .size = 3, .job = "killed"}, Recorder::Ends::timed_if_late);
+    Recorder recorder(UniqueFd(dup(kept.get())), {.rank = 2, .size = 3, .job = "killed"},
+                      Recorder::Ends::timed_if_late);
     recorder.add_group(1, 2, 3, "world");
     recorder.begin(all_reduce_of_8, 41, recorder.site("train.py:9"));
     [[maybe_unused]] const ssize_t told = write(ready[1], "x", 1);

@@ -64,7 +64,7 @@ UniqueFd inherited_segment(const Environment& environment) {
   int number = -1;
   std::from_chars(said->data(), said->data() + said->size(), number);
   if (number < 0 || describe_descriptor(number) != *said) return UniqueFd();
-  fcntl(number, F_SETFD, FD_CLOEXEC);  // programs that this rank starts are no ranks
+  fcntl(number, F_SETFD, FD_CLOEXEC);                  // programs that this rank starts are no ranks
   return UniqueFd(fcntl(number, F_DUPFD_CLOEXEC, 3));  // a process may leave its job, and join it again
 }
 

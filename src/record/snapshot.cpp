@@ -128,7 +128,8 @@ CallRecord call_from(const Entry& entry, const Fixed& fixed, const TickClock& cl
 
 void read_calls(const Source& source, const Fixed& fixed, const TickClock& clock, Snapshot& into) {
   const std::uint64_t count = fixed.entry_count.load();
-  if (!std::has_single_bit(count) || count > source.bytes / sizeof(Entry) || segment_bytes(count) > source.bytes) return;
+  if (!std::has_single_bit(count) || count > source.bytes / sizeof(Entry) || segment_bytes(count) > source.bytes)
+    return;
   const auto ring = std::make_unique<Entry[]>(count);
   if (!read_at(source, ring.get(), count * sizeof(Entry), fixed_bytes())) return;
   // Those that were overwritten while they were copied are newer than what was written before: left out.
@@ -195,7 +196,7 @@ const CallRecord* Snapshot::oldest_under_way() const {
 }
 
 std::string_view name_of_op(std::uint8_t kind) {
-  static constexpr std::array<std::string_view, 10> names = {"sum",  "mean", "product", "min",   "max",
+  static constexpr std::array<std::string_view, 10> names = {"sum",  "mean", "product", "min",    "max",
                                                              "band", "bor",  "bxor",    "premul", "own"};
   return kind < names.size() ? names[kind] : "unknown";
 }

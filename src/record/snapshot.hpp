@@ -43,7 +43,7 @@ struct VerbCount {
 struct GroupRecord {
   std::uint64_t id = 0;
   int size = 0, rank = 0;
-  std::string members{};  // "world", "ranks 0, 3-7"
+  std::string members{};            // "world", "ranks 0, 3-7"
   std::vector<VerbCount> counts{};  // verbs that were called
 };
 
@@ -59,10 +59,11 @@ struct Snapshot {
   std::int64_t process = 0;
   std::uint64_t process_started = 0;
   Life life = Life::starting;
-  std::int64_t begin_ns = 0, read_ns = 0;  // when the rank joined; when this was read, or for an old file, the last sign of life
-  std::uint64_t written = 0;               // calls since the start
-  std::vector<CallRecord> calls{};         // the latest, oldest first
-  std::vector<GroupRecord> groups{};       // by place; without id: free
+  std::int64_t begin_ns = 0,
+               read_ns = 0;   // when the rank joined; when this was read, or for an old file, the last sign of life
+  std::uint64_t written = 0;  // calls since the start
+  std::vector<CallRecord> calls{};    // the latest, oldest first
+  std::vector<GroupRecord> groups{};  // by place; without id: free
   StallRecord stall{};
   std::string error{}, stack{};
   std::string ending{};  // how its process ended, "its process 4711 was killed by signal 9, …"; empty: not known

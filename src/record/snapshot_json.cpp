@@ -54,20 +54,11 @@ Json call_of(const Snapshot& snapshot, const CallRecord& call) {
 }  // namespace
 
 std::string to_json(const Snapshot& snapshot) {
-  Json json{{"job", snapshot.job},
-            {"rank", snapshot.rank},
-            {"size", snapshot.size},
-            {"host", snapshot.host},
-            {"process", snapshot.process},
-            {"left", snapshot.life == Life::left},
-            {"begin_ns", snapshot.begin_ns},
-            {"read_ns", snapshot.read_ns},
-            {"calls_made", snapshot.written},
-            {"error", snapshot.error},
-            {"ending", snapshot.ending},
-            {"waits", snapshot.stall.text},
-            {"stack", snapshot.stack},
-            {"groups", groups_of(snapshot)}};
+  Json json{{"job", snapshot.job},           {"rank", snapshot.rank},        {"size", snapshot.size},
+            {"host", snapshot.host},         {"process", snapshot.process},  {"left", snapshot.life == Life::left},
+            {"begin_ns", snapshot.begin_ns}, {"read_ns", snapshot.read_ns},  {"calls_made", snapshot.written},
+            {"error", snapshot.error},       {"ending", snapshot.ending},    {"waits", snapshot.stall.text},
+            {"stack", snapshot.stack},       {"groups", groups_of(snapshot)}};
   Json calls = Json::array();
   for (const CallRecord& call : snapshot.calls) calls.push_back(call_of(snapshot, call));
   json["calls"] = std::move(calls);

@@ -51,7 +51,8 @@ bool is_same_call(const CallRecord& a, const CallRecord& b) {
 std::vector<Finding> mismatches(const Calls& calls) {
   for (const auto& [key, those] : calls) {
     const InCall& first = those.front();
-    const auto other = std::ranges::find_if(those, [&](const InCall& in) { return !is_same_call(*first.call, *in.call); });
+    const auto other =
+        std::ranges::find_if(those, [&](const InCall& in) { return !is_same_call(*first.call, *in.call); });
     if (other == those.end()) continue;
     // Later calls differ because this one did.
     return {{.kind = Finding::Kind::mismatch,
@@ -78,11 +79,11 @@ std::vector<Finding> gone_ranks(const Timeline& timeline) {
   for (const RankView& rank : timeline.ranks()) {
     if (rank.seen != Seen::gone || (some_are_told && !is_told(rank))) continue;
     const std::string how = is_told(rank) ? rank.snapshot.ending : "it crashed or was killed";
-    findings.push_back({.kind = Finding::Kind::gone,
-                        .text = fmt::format("Rank {} (process {} on {}) has ended without leaving the job: {}; {}.",
-                                            rank.snapshot.rank, rank.snapshot.process, rank.snapshot.host, how,
-                                            last_call(rank)),
-                        .ranks = {rank.snapshot.rank}});
+    findings.push_back(
+        {.kind = Finding::Kind::gone,
+         .text = fmt::format("Rank {} (process {} on {}) has ended without leaving the job: {}; {}.",
+                             rank.snapshot.rank, rank.snapshot.process, rank.snapshot.host, how, last_call(rank)),
+         .ranks = {rank.snapshot.rank}});
   }
   return findings;
 }
@@ -110,7 +111,8 @@ std::vector<const RankView*> missing_from(const Timeline& timeline, const Key& k
     const auto later = [&](const CallRecord& call) {
       return !call.is_message() && rank.snapshot.group_of(call).id == key.first && call.sequence > key.second;
     };
-    if (!is_there && std::ranges::any_of(rank.snapshot.groups, is_group) && std::ranges::none_of(rank.snapshot.calls, later))
+    if (!is_there && std::ranges::any_of(rank.snapshot.groups, is_group) &&
+        std::ranges::none_of(rank.snapshot.calls, later))
       missing.push_back(&rank);
   }
   return missing;
@@ -186,11 +188,12 @@ std::vector<Finding> slow_ranks(const Timeline& timeline) {
   const Lateness& worst = *std::ranges::max_element(late, {}, &Lateness::late_ns);
   const std::int64_t span = timeline.end_ns() - timeline.begin_ns();
   if (worst.calls < calls_min || worst.times_last * 10 < worst.calls * 7 || worst.late_ns * 10 < span) return {};
-  return {{.kind = Finding::Kind::slow,
-           .text = fmt::format("Rank {} is slow: it came last into {} of {} calls that wait for all, and the others waited "
-                               "{} of {} for it.",
-                               worst.rank, worst.times_last, worst.calls, say_time(worst.late_ns), say_time(span)),
-           .ranks = {worst.rank}}};
+  return {
+      {.kind = Finding::Kind::slow,
+       .text = fmt::format("Rank {} is slow: it came last into {} of {} calls that wait for all, and the others waited "
+                           "{} of {} for it.",
+                           worst.rank, worst.times_last, worst.calls, say_time(worst.late_ns), say_time(span)),
+       .ranks = {worst.rank}}};
 }
 
 }  // namespace
@@ -233,7 +236,8 @@ std::vector<Lateness> lateness_of(const Timeline& timeline) {
   std::map<int, Lateness> by_rank;
   for (const RankView& rank : timeline.ranks()) by_rank[rank.snapshot.rank].rank = rank.snapshot.rank;
   for (const auto& [key, those] : collectives_of(timeline)) {
-    const bool all_are_there = static_cast<int>(those.size()) == those.front().rank->snapshot.group_of(*those.front().call).size;
+    const bool all_are_there =
+        static_cast<int>(those.size()) == those.front().rank->snapshot.group_of(*those.front().call).size;
     if (!all_are_there || those.size() < 2 || !synchronises(those.front().call->verb)) continue;
     std::vector<std::pair<std::int64_t, int>> entered;
     for (const InCall& in : those) entered.emplace_back(in.call->started_ns, in.rank->snapshot.rank);

@@ -24,7 +24,13 @@ constexpr std::int64_t ms = 1'000'000;
 
 RankView rank_of(int rank, int size) {
   RankView view{.seen = Seen::running};
-  view.snapshot = {.job = "made-up", .host = "a", .rank = rank, .size = size, .process = 100 + rank, .begin_ns = 0, .read_ns = 5000 * ms};
+  view.snapshot = {.job = "made-up",
+                   .host = "a",
+                   .rank = rank,
+                   .size = size,
+                   .process = 100 + rank,
+                   .begin_ns = 0,
+                   .read_ns = 5000 * ms};
   view.snapshot.life = record::Life::joined;
   view.snapshot.groups.push_back({.id = 77, .size = size, .rank = rank, .members = "world"});
   return view;
@@ -84,7 +90,8 @@ TEST(Diagnosis, ADifferentCallUnderTheSameNumberIsAMismatch) {
   const auto findings = diagnose(Timeline(ranks));
   ASSERT_FALSE(findings.empty());
   EXPECT_EQ(findings[0].kind, Finding::Kind::mismatch);
-  EXPECT_THAT(findings[0].text, AllOf(HasSubstr("rank 0 made all_reduce #3"), HasSubstr("rank 1 made barrier #3 at eval.py:7")));
+  EXPECT_THAT(findings[0].text,
+              AllOf(HasSubstr("rank 0 made all_reduce #3"), HasSubstr("rank 1 made barrier #3 at eval.py:7")));
 }
 
 TEST(Diagnosis, ARankThatHasEndedIsNamedWithItsLastCall) {
@@ -136,12 +143,14 @@ TEST(Perfetto, HasASliceForEachCallAndAnArrowForEachMessage) {
 TEST(Metrics, ArePrometheusText) {
   RankView rank = rank_of(1, 2);
   rank.snapshot.host = "a \"host\"";
-  rank.snapshot.groups[0].counts.push_back({.verb = Verb::all_reduce, .calls = 3, .bytes = 24, .waited_ns = 1'500'000'000});
+  rank.snapshot.groups[0].counts.push_back(
+      {.verb = Verb::all_reduce, .calls = 3, .bytes = 24, .waited_ns = 1'500'000'000});
   const std::string text = to_prometheus(std::vector{rank.snapshot});
-  EXPECT_THAT(text, AllOf(HasSubstr("# TYPE tutti_calls_total counter"),
-                          HasSubstr("tutti_calls_total{job=\"made-up\",rank=\"1\",host=\"a \\\"host\\\"\",group=\"world\","
-                                    "verb=\"all_reduce\"} 3\n"),
-                          HasSubstr("tutti_waiting_seconds_total"), HasSubstr("} 1.5\n")));
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("# TYPE tutti_calls_total counter"),
+                    HasSubstr("tutti_calls_total{job=\"made-up\",rank=\"1\",host=\"a \\\"host\\\"\",group=\"world\","
+                              "verb=\"all_reduce\"} 3\n"),
+                    HasSubstr("tutti_waiting_seconds_total"), HasSubstr("} 1.5\n")));
 }
 
 }  // namespace

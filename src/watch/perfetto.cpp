@@ -78,15 +78,26 @@ std::string to_perfetto(const Timeline& timeline) {
   }
   int id = 0;
   for (const Arrow& arrow : timeline.arrows()) {
-    const Json from{{"ph", "s"}, {"id", ++id}, {"name", "message"}, {"cat", "message"}, {"pid", arrow.from},
-                    {"tid", lane_of[arrow.sent]}, {"ts", microseconds(arrow.sent->started_ns - zero)}};
-    const Json to{{"ph", "f"}, {"bp", "e"}, {"id", id}, {"name", "message"}, {"cat", "message"}, {"pid", arrow.to},
+    const Json from{{"ph", "s"},
+                    {"id", ++id},
+                    {"name", "message"},
+                    {"cat", "message"},
+                    {"pid", arrow.from},
+                    {"tid", lane_of[arrow.sent]},
+                    {"ts", microseconds(arrow.sent->started_ns - zero)}};
+    const Json to{{"ph", "f"},
+                  {"bp", "e"},
+                  {"id", id},
+                  {"name", "message"},
+                  {"cat", "message"},
+                  {"pid", arrow.to},
                   {"tid", lane_of[arrow.received]},
                   {"ts", microseconds(std::max(arrow.received->ended_ns, arrow.received->started_ns + 1) - zero)}};
     events.push_back(from);
     events.push_back(to);
   }
-  const Json all{{"displayTimeUnit", "ns"}, {"otherData", {{"job", timeline.job()}}}, {"traceEvents", std::move(events)}};
+  const Json all{
+      {"displayTimeUnit", "ns"}, {"otherData", {{"job", timeline.job()}}}, {"traceEvents", std::move(events)}};
   return all.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -111,7 +111,8 @@ RankTime time_of(const RankView& rank) {
       busy += count.busy_ns;
     }
   }
-  if (busy > time.waited_ns && busy > 0) time.overlap = 1 - static_cast<double>(time.waited_ns) / static_cast<double>(busy);
+  if (busy > time.waited_ns && busy > 0)
+    time.overlap = 1 - static_cast<double>(time.waited_ns) / static_cast<double>(busy);
   return time;
 }
 
@@ -119,23 +120,30 @@ std::vector<std::string> advice_for(const ReportData& data) {
   std::vector<std::string> advice;
   for (const Finding& finding : data.findings) {
     if (finding.kind == Finding::Kind::slow)
-      advice.push_back(fmt::format("Give {} less work, or look at what else runs on its cores: the others wait for it. "
-                                   "tutti doctor, run there, shows the cores and their share.", say_ranks(finding.ranks)));
+      advice.push_back(
+          fmt::format("Give {} less work, or look at what else runs on its cores: the others wait for it. "
+                      "tutti doctor, run there, shows the cores and their share.",
+                      say_ranks(finding.ranks)));
     if (finding.kind == Finding::Kind::mismatch)
-      advice.push_back("Let every rank of a group make the same calls in the same order: an if on the rank around a "
-                       "collective is the usual cause.");
+      advice.push_back(
+          "Let every rank of a group make the same calls in the same order: an if on the rank around a "
+          "collective is the usual cause.");
     if (finding.kind == Finding::Kind::missing)
       advice.push_back(fmt::format("Look at the line where {} is; tutti where shows its stack while the job runs.",
                                    say_ranks(finding.ranks)));
     if (finding.kind == Finding::Kind::gone)
-      advice.push_back(fmt::format("Look at the last output of {}; a kill by signal 9 without a word is often the "
-                                   "kernel's, for want of memory (dmesg).", say_ranks(finding.ranks)));
+      advice.push_back(
+          fmt::format("Look at the last output of {}; a kill by signal 9 without a word is often the "
+                      "kernel's, for want of memory (dmesg).",
+                      say_ranks(finding.ranks)));
   }
   constexpr std::size_t many = 200;
   for (const SizeRow& row : data.sizes) {
     if (row.verb == Verb::all_reduce && row.bytes_max > 0 && row.bytes_max <= 4096 && row.calls > many)
-      advice.push_back(fmt::format("{} calls of all_reduce have at most {}: give several arrays in one call, as a list "
-                                   "or a dict, and they travel together.", row.calls, say_bytes(double(row.bytes_max))));
+      advice.push_back(
+          fmt::format("{} calls of all_reduce have at most {}: give several arrays in one call, as a list "
+                      "or a dict, and they travel together.",
+                      row.calls, say_bytes(double(row.bytes_max))));
   }
   for (const RankTime& time : data.times) {
     if (time.span_ns > 0 && time.waited_ns * 2 > time.span_ns && time.overlap < 0) {

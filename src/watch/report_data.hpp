@@ -25,7 +25,8 @@ struct SizeRow {
 struct RankTime {
   int rank = 0;
   std::int64_t span_ns = 0, in_calls_ns = 0, waited_ns = 0;
-  double overlap = -1;  // the part of the time of its asynchronous calls in which it did not wait for them; −1: it made none
+  double overlap =
+      -1;  // the part of the time of its asynchronous calls in which it did not wait for them; −1: it made none
 };
 
 struct ReportData {

@@ -49,14 +49,16 @@ std::string findings_of(const ReportData& data) {
 }
 
 std::string standings_of(const Timeline& timeline) {
-  std::string text = "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Ranks\"><table><thead><tr><th>rank</th>"
-                     "<th>host</th><th>process</th><th class=\"n\">calls</th><th>where it was last</th></tr></thead><tbody>\n";
+  std::string text =
+      "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Ranks\"><table><thead><tr><th>rank</th>"
+      "<th>host</th><th>process</th><th class=\"n\">calls</th><th>where it was last</th></tr></thead><tbody>\n";
   for (const RankView& rank : timeline.ranks()) {
     const record::Snapshot& s = rank.snapshot;
     std::string where = escaped(say_where(rank));
-    if (!s.stack.empty()) where += fmt::format("<details><summary>its stack</summary><pre>{}</pre></details>", escaped(s.stack));
-    text += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td class=\"n\">{}</td><td>{}</td></tr>\n", s.rank,
-                        escaped(s.host), s.process, s.written, where);
+    if (!s.stack.empty())
+      where += fmt::format("<details><summary>its stack</summary><pre>{}</pre></details>", escaped(s.stack));
+    text += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td class=\"n\">{}</td><td>{}</td></tr>\n",
+                        s.rank, escaped(s.host), s.process, s.written, where);
   }
   return text + "</tbody></table></div>\n";
 }
@@ -80,8 +82,10 @@ std::string traffic_of(const ReportData& data) {
   std::string text = "<p>From the rank of the row to the rank of the column.";
   if (data.has_estimates)
     text += " Messages count as they were sent; of collectives, what the verb has to move between two ranks at least.";
-  text += "</p>\n<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Traffic between ranks\"><table class=\"heat\"><thead>"
-          "<tr><th scope=\"col\">from ╲ to</th>";
+  text +=
+      "</p>\n<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Traffic between ranks\"><table "
+      "class=\"heat\"><thead>"
+      "<tr><th scope=\"col\">from ╲ to</th>";
   for (std::size_t to = 0; to < size; ++to) text += fmt::format("<th scope=\"col\">{}</th>", to);
   text += "</tr></thead><tbody>\n";
   for (std::size_t from = 0; from < size; ++from) {
@@ -89,8 +93,8 @@ std::string traffic_of(const ReportData& data) {
     for (std::size_t to = 0; to < size; ++to) {
       const double bytes = data.traffic[from][to];
       text += bytes == 0 ? "<td>·</td>"
-                         : fmt::format("<td style=\"background:rgba(var(--heat),{:.2f})\">{}</td>", 0.06 + 0.44 * bytes / most,
-                                       say_bytes(bytes));
+                         : fmt::format("<td style=\"background:rgba(var(--heat),{:.2f})\">{}</td>",
+                                       0.06 + 0.44 * bytes / most, say_bytes(bytes));
     }
     text += "</tr>\n";
   }
@@ -99,33 +103,40 @@ std::string traffic_of(const ReportData& data) {
 
 std::string sizes_of(const ReportData& data) {
   std::string text =
-      "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Times\"><table><thead><tr><th>verb</th><th class=\"n\">up to</th>"
-      "<th class=\"n\">calls</th><th class=\"n\">bytes</th><th class=\"n\">median</th><th class=\"n\">longest</th><th class=\"n\">"
+      "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Times\"><table><thead><tr><th>verb</th><th "
+      "class=\"n\">up to</th>"
+      "<th class=\"n\">calls</th><th class=\"n\">bytes</th><th class=\"n\">median</th><th class=\"n\">longest</th><th "
+      "class=\"n\">"
       "together</th><th>how</th></tr></thead><tbody>\n";
   for (const SizeRow& row : data.sizes)
-    text += fmt::format("<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
-                        "<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td></tr>\n",
-                        tutti::name_of(row.verb), say_bytes(double(row.bytes_max)), row.calls, say_bytes(double(row.bytes)),
-                        say_time(row.median_ns), say_time(row.worst_ns), say_time(row.total_ns), escaped(row.how));
+    text += fmt::format(
+        "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
+        "<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td></tr>\n",
+        tutti::name_of(row.verb), say_bytes(double(row.bytes_max)), row.calls, say_bytes(double(row.bytes)),
+        say_time(row.median_ns), say_time(row.worst_ns), say_time(row.total_ns), escaped(row.how));
   return text + "</tbody></table></div>\n";
 }
 
 std::string ranks_of(const ReportData& data) {
   std::string text =
-      "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Stragglers and overlap\"><table><thead><tr><th>rank</th>"
-      "<th class=\"n\">came last</th><th class=\"n\">others waited for it</th><th class=\"n\">in the job</th><th class=\"n\">in calls</th>"
+      "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Stragglers and "
+      "overlap\"><table><thead><tr><th>rank</th>"
+      "<th class=\"n\">came last</th><th class=\"n\">others waited for it</th><th class=\"n\">in the job</th><th "
+      "class=\"n\">in calls</th>"
       "<th class=\"n\">waited</th><th class=\"n\">overlap</th></tr></thead><tbody>\n";
   for (const RankTime& time : data.times) {
     const auto late = std::ranges::find(data.lateness, time.rank, &Lateness::rank);
     const std::string last = late == data.lateness.end() ? "–" : fmt::format("{} of {}", late->times_last, late->calls);
-    text += fmt::format("<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
-                        "<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
-                        time.rank, last, late == data.lateness.end() ? "–" : say_time(late->late_ns), say_time(time.span_ns),
-                        say_time(time.in_calls_ns), say_time(time.waited_ns),
-                        time.overlap < 0 ? "–" : fmt::format("{:.0f} %", 100 * time.overlap));
+    text += fmt::format(
+        "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
+        "<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
+        time.rank, last, late == data.lateness.end() ? "–" : say_time(late->late_ns), say_time(time.span_ns),
+        say_time(time.in_calls_ns), say_time(time.waited_ns),
+        time.overlap < 0 ? "–" : fmt::format("{:.0f} %", 100 * time.overlap));
   }
-  return text + "</tbody></table></div>\n<p class=\"soft\">Overlap: the part of the time of calls in which the program did "
-                "not wait for them, but computed.</p>\n";
+  return text +
+         "</tbody></table></div>\n<p class=\"soft\">Overlap: the part of the time of calls in which the program did "
+         "not wait for them, but computed.</p>\n";
 }
 
 std::string advice_of(const ReportData& data) {
@@ -143,7 +154,8 @@ std::string clocks_of(const Timeline& timeline) {
                           rank.snapshot.rank, escaped(rank.snapshot.host));
     else if (rank.offset.ns != 0)
       text += fmt::format("<p class=\"soft\">The clock of rank {} ({}) was moved by {}, right to within {}.</p>\n",
-                          rank.snapshot.rank, escaped(rank.snapshot.host), say_time(rank.offset.ns), say_time(rank.offset.within));
+                          rank.snapshot.rank, escaped(rank.snapshot.host), say_time(rank.offset.ns),
+                          say_time(rank.offset.within));
   }
   return text;
 }
@@ -184,9 +196,11 @@ std::string to_page(const Timeline& timeline, const ReportData& data) {
   std::size_t calls = 0;
   for (const RankView& rank : timeline.ranks()) calls += rank.snapshot.calls.size();
   std::string page = fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, "
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+      "content=\"width=device-width, "
       "initial-scale=1\"><title>Tutti report: job {}</title><style>{}</style></head><body>\n<a class=\"skip\" "
-      "href=\"#findings\">To what is the matter</a><main>\n<h1>Job {}</h1>\n<p class=\"soft\">{} of {} ranks, {} calls on "
+      "href=\"#findings\">To what is the matter</a><main>\n<h1>Job {}</h1>\n<p class=\"soft\">{} of {} ranks, {} calls "
+      "on "
       "record, {}.</p>\n",
       escaped(timeline.job()), report_style, escaped(timeline.job()), timeline.ranks().size(), timeline.size(), calls,
       say_time(timeline.end_ns() - timeline.begin_ns()));
@@ -197,8 +211,9 @@ std::string to_page(const Timeline& timeline, const ReportData& data) {
   page += section("late", "Stragglers and overlap", ranks_of(data));
   page += section("traffic", "Traffic between ranks", traffic_of(data));
   page += section("verbs", "Time per verb and size", sizes_of(data));
-  page += fmt::format("</main><script type=\"application/json\" id=\"data\">{}</script><script>{}</script></body></html>\n",
-                      drawing_of(timeline), report_script);
+  page +=
+      fmt::format("</main><script type=\"application/json\" id=\"data\">{}</script><script>{}</script></body></html>\n",
+                  drawing_of(timeline), report_script);
   return page;
 }
 

@@ -76,7 +76,9 @@ Timeline Timeline::of_job(const record::FoundJob& job) {
   for (const record::FoundRecord& found : job.ranks) {
     const bool has_left = found.snapshot.life == record::Life::left;
     ranks.push_back({.snapshot = found.snapshot,
-                     .seen = has_left ? Seen::left : found.is_alive ? Seen::running : Seen::gone});
+                     .seen = has_left         ? Seen::left
+                             : found.is_alive ? Seen::running
+                                              : Seen::gone});
   }
   return Timeline(std::move(ranks));
 }
@@ -88,15 +90,17 @@ Timeline Timeline::of_folder(const std::string& folder) {
     if (entry.path().extension() != record::file_ending) continue;
     const UniqueFd file(open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
     if (auto snapshot = record::read_snapshot(file.get(), record::Alive::no)) {
-      const bool is_alive = record::start_of_process(static_cast<pid_t>(snapshot->process)) == snapshot->process_started;
+      const bool is_alive =
+          record::start_of_process(static_cast<pid_t>(snapshot->process)) == snapshot->process_started;
       const Seen seen = snapshot->life == record::Life::left ? Seen::left : is_alive ? Seen::running : Seen::gone;
       ranks.push_back({.snapshot = std::move(*snapshot), .seen = seen});
     }
   }
   if (error) throw InvalidArgument(fmt::format("{}: {}", folder, error.message()));
   if (ranks.empty())
-    throw InvalidArgument(fmt::format("{} has no records of ranks (rank-0{} and so on); tuttirun --trace {} writes them",
-                                      folder, record::file_ending, folder));
+    throw InvalidArgument(
+        fmt::format("{} has no records of ranks (rank-0{} and so on); tuttirun --trace {} writes them", folder,
+                    record::file_ending, folder));
   return Timeline(std::move(ranks));
 }
 
@@ -150,7 +154,8 @@ std::vector<Arrow> Timeline::arrows() const {
     // Sent and not received yet: the latest ones.
     const std::size_t open = sent.size() > received.size() ? sent.size() - received.size() : 0;
     for (std::size_t i = 0; i < received.size() && i + open < sent.size(); ++i)
-      arrows.push_back({.from = std::get<1>(way), .to = std::get<2>(way), .sent = sent[i + open], .received = received[i]});
+      arrows.push_back(
+          {.from = std::get<1>(way), .to = std::get<2>(way), .sent = sent[i + open], .received = received[i]});
   }
   return arrows;
 }
