@@ -2,25 +2,32 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 #   tutti_layer(NAME SOURCES a.cpp b.cpp TESTS a_test.cpp LIBRARIES OpenSSL::Crypto FUZZERS frame_fuzz.cpp
-#               LABELS threads COST 50)
+#               SUPPORT link_world.cpp TEST_LIBRARIES tutti_verify LABELS threads COST 50)
 #
 # Each layer is a static library `tutti_NAME` that knows the layers above it, plus one test program `NAME_test`
 # from the x_test.cpp files beside the code. The objects of all layers make up libtutti (cmake/package.cmake).
-# LABELS and COST are those of the tests (cmake/tests.cmake): `threads` has them run under the sanitizers, too.
+# The tests may use files of tests/support (SUPPORT) and the checks of src/verify (TEST_LIBRARIES). LABELS and COST are theirs
+# (cmake/tests.cmake): `threads` has them run under the sanitizers, too. KNOWS names the lowest layer that a layer uses, where
+# that is not the one above it.
 #
-# With TUTTI_UNITY, eight files of a layer are compiled as one, which takes half the time and less. Names in the anonymous
-# namespaces of a layer's files therefore differ. The preset debug compiles each file by itself, which shows an include that
-# is missing.
+# With TUTTI_UNITY, eight files of a layer (TUTTI_UNITY_FILES) are compiled as one, which takes half the time and less: most of it
+# goes into headers. The sanitizers' builds, which nobody edits in, take a layer at a time. Names in the anonymous namespaces of
+# a layer's files therefore differ. The preset debug compiles each file by itself, which shows an include that is missing.
 
-# TUTTI_LAYERS: top to bottom. TUTTI_PROGRAM_LAYERS: those of them that are not part of libtutti.
+# TUTTI_LAYERS: top to bottom. TUTTI_LAYERS_APART: those of them that are not part of libtutti; TUTTI_PROGRAM_LAYERS: the programs
+# among these.
 set(layers_file ${CMAKE_CURRENT_LIST_DIR}/layers.txt)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${layers_file})
 file(STRINGS ${layers_file} layer_lines REGEX "^[a-z]")
 set(TUTTI_LAYERS "")
+set(TUTTI_LAYERS_APART "")
 set(TUTTI_PROGRAM_LAYERS "")
 foreach(line IN LISTS layer_lines)
   string(REGEX MATCH "^[a-z_]+" layer "${line}")
   list(APPEND TUTTI_LAYERS ${layer})
+  if(line MATCHES " (program|checks)$")
+    list(APPEND TUTTI_LAYERS_APART ${layer})
+  endif()
   if(line MATCHES " program$")
     list(APPEND TUTTI_PROGRAM_LAYERS ${layer})
   endif()
@@ -31,34 +38,39 @@ set_property(GLOBAL PROPERTY TUTTI_LIBRARY_LAYERS "")   # the targets whose obje
 set_property(GLOBAL PROPERTY TUTTI_LIBRARY_LINKS "")    # and what they link
 
 function(tutti_layer name)
-  cmake_parse_arguments(LAYER "" "COST" "SOURCES;TESTS;LIBRARIES;FUZZERS;LABELS" ${ARGN})
+  cmake_parse_arguments(LAYER "" "COST;KNOWS" "SOURCES;TESTS;SUPPORT;TEST_LIBRARIES;LIBRARIES;FUZZERS;LABELS" ${ARGN})
   if(LAYER_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "tutti_layer(${name}): unknown arguments ${LAYER_UNPARSED_ARGUMENTS}")
   endif()
   if(NOT name IN_LIST TUTTI_LAYERS)
     message(FATAL_ERROR "tutti_layer(${name}): not in the list of layers, cmake/layers.txt")
   endif()
-  get_property(above GLOBAL PROPERTY TUTTI_LAYERS_SO_FAR)
+  get_property(so_far GLOBAL PROPERTY TUTTI_LAYERS_SO_FAR)
+  set(above ${so_far})
+  if(LAYER_KNOWS)
+    set(above tutti_${LAYER_KNOWS})  # which brings those above it
+  endif()
 
   if(LAYER_SOURCES)
     add_library(tutti_${name} STATIC ${LAYER_SOURCES})
     target_link_libraries(tutti_${name} PUBLIC tutti_options ${above} ${LAYER_LIBRARIES})
     if(TUTTI_UNITY AND NOT name STREQUAL "kernel")  # its files include themselves once per instruction set
-      set_target_properties(tutti_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8 UNITY_BUILD_RELOCATABLE ON)
+      set_target_properties(tutti_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${TUTTI_UNITY_FILES} UNITY_BUILD_RELOCATABLE ON)
     endif()
   else()
     add_library(tutti_${name} INTERFACE)
     target_link_libraries(tutti_${name} INTERFACE tutti_options ${above} ${LAYER_LIBRARIES})
   endif()
-  if(TUTTI_FUZZ AND name STREQUAL "kernel")
-    # Fuzzers look for mistakes in parsers. The kernels parse nothing, and instrumented they compile for minutes.
-    set_source_files_properties(${LAYER_SOURCES} PROPERTIES COMPILE_OPTIONS "-fno-sanitize=all;-O0")
+  if(TUTTI_FUZZ AND LAYER_FUZZERS AND LAYER_SOURCES)
+    # A fuzzer that sees only its own file explores nothing. The layers without fuzzers go without: their tests would be a
+    # quarter slower.
+    target_compile_options(tutti_${name} PRIVATE -fsanitize=fuzzer-no-link -O1)
   endif()
   if(name IN_LIST TUTTI_PROGRAM_LAYERS AND NOT name STREQUAL "bench" AND LAYER_SOURCES)
     target_compile_options(tutti_${name} PRIVATE $<$<CONFIG:Release>:-O1>)  # nobody waits for these, but for the compiler
   endif()
-  set_property(GLOBAL PROPERTY TUTTI_LAYERS_SO_FAR tutti_${name} ${above})
-  if(NOT name IN_LIST TUTTI_PROGRAM_LAYERS)
+  set_property(GLOBAL PROPERTY TUTTI_LAYERS_SO_FAR tutti_${name} ${so_far})
+  if(NOT name IN_LIST TUTTI_LAYERS_APART)
     if(LAYER_SOURCES)
       set_property(GLOBAL APPEND PROPERTY TUTTI_LIBRARY_LAYERS tutti_${name})
     endif()
@@ -66,8 +78,12 @@ function(tutti_layer name)
   endif()
 
   if(LAYER_TESTS)
-    tutti_test(${name}_test PREFIX ${name} SOURCES ${LAYER_TESTS} LIBRARIES tutti_${name} LABELS ${LAYER_LABELS}
-               COST ${LAYER_COST})
+    list(TRANSFORM LAYER_SUPPORT PREPEND ${PROJECT_SOURCE_DIR}/tests/support/)
+    tutti_test(${name}_test PREFIX ${name} SOURCES ${LAYER_TESTS} ${LAYER_SUPPORT} LIBRARIES tutti_${name} ${LAYER_TEST_LIBRARIES}
+               LABELS ${LAYER_LABELS} COST ${LAYER_COST})
+    if(LAYER_SUPPORT AND TARGET ${name}_test)
+      target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
+    endif()
   endif()
   foreach(fuzzer IN LISTS LAYER_FUZZERS)
     tutti_fuzzer(${fuzzer} LAYER ${name})

@@ -13,7 +13,7 @@ import textwrap
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
 PACKAGE = REPOSITORY / "python/tutti"
-MODULES = ("", "model_parallel", "checkpoint", "zero", "torch", "jax.training", "tensorflow.training")
+MODULES = ("", "model_parallel", "checkpoint", "elastic", "ray", "dask", "zero", "torch", "jax.training", "tensorflow.training")
 HEADERS = (
     "init", "group", "verbs", "options", "messages", "work", "prepared", "result", "group_results", "view", "buffer", "dtype", "op",
     "own_op", "error", "mesh", "store", "connector", "shard", "buckets", "optimizer", "model_parallel", "backend", "link",
@@ -23,9 +23,9 @@ COMMANDS = ("run", "doctor", "explain", "sim", "bench", "tune", "completion")
 
 # Names that are made, or passed on when they are asked for: the file that defines them.
 ELSEWHERE = {
-    "": {"prepare": "_prepare.py", "breakpoint": "_debug.py"},
+    "": {"prepare": "_calls/prepare.py", "breakpoint": "_process/debug.py"},
     "model_parallel": dict.fromkeys(("copy", "reduce", "scatter", "gather"), "model_parallel.py")
-    | dict.fromkeys(("linear", "embedding", "cross_entropy"), "_parallel_layers.py"),
+    | dict.fromkeys(("linear", "embedding", "cross_entropy"), "_training/parallel_layers.py"),
     "tensorflow.training": {"zero": "tensorflow/_zero.py"},
 }
 

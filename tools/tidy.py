@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fails on
 
-* an include that points down the list of layers (cmake/layers.txt), or into src/ from a public header or an example;
+* an include that points down the list of layers (cmake/layers.txt), or into src/ from a public header or an example; tests may
+  include the layers marked "checks";
 * a source file that no target builds, and a header that nothing includes;
 * a marker for work left undone;
 * a file without its first line `name: purpose` or without its SPDX line;
@@ -37,9 +38,10 @@ APART = ("tests/install/",  # a project of its own, built against the installed 
 class Tree:
     """The files to check: by path relative to the root, with their text."""
 
-    def __init__(self, layers, texts):
+    def __init__(self, layers, texts, kinds=None):
         self.layers = layers
         self.texts = texts
+        self.kinds = kinds or {}  # of the layers that are not part of libtutti: "program" or "checks"
 
     @classmethod
     def of_checkout(cls, root):
@@ -47,7 +49,9 @@ class Tree:
         files = [root / name for name in FILES if (root / name).is_file()]
         files += sorted(path for folder in FOLDERS for path in (root / folder).rglob("*") if path.is_file())
         ours = [path for path in files if is_ours(path)]
-        return cls(read_layers(root), {str(path.relative_to(root)): path.read_text(encoding="utf-8") for path in ours})
+        kinds = read_layers(root)
+        texts = {str(path.relative_to(root)): path.read_text(encoding="utf-8") for path in ours}
+        return cls(list(kinds), texts, {layer: kind for layer, kind in kinds.items() if kind})
 
     def code(self):
         return {path: text for path, text in self.texts.items() if pathlib.PurePath(path).suffix in SOURCES | HEADERS}
@@ -61,7 +65,7 @@ def is_ours(path):
 
 def read_layers(root):
     lines = (root / "cmake/layers.txt").read_text().split("\n")
-    return [line.split()[0] for line in lines if line and not line.startswith("#")]
+    return {line.split()[0]: "".join(line.split()[1:]) for line in lines if line and not line.startswith("#")}
 
 
 def layer_of(path):
@@ -90,6 +94,8 @@ def check_includes(tree):
                 continue
             elif public_only:
                 yield f"{path}:{line}: includes {target}: only <tutti/…> and the standard library belong here"
+            elif tree.kinds.get(folder) == "checks" and tidy_sizes.is_test(path):
+                continue
             elif layer in rank and rank[folder] > rank[layer]:
                 yield f"{path}:{line}: includes {target}, but {folder} is below {layer} in cmake/layers.txt"
 

@@ -1,11 +1,13 @@
-# tidy_sizes.py: the table of sizes: files, lines, longest file and longest function of each layer.
+# tidy_sizes.py: the table of sizes: files, lines, longest file and longest function of each layer, and sums.
 # SPDX-License-Identifier: Apache-2.0
+import ast
 import collections
 import pathlib
 import re
 
 Row = collections.namedtuple("Row", "layer files lines test_lines longest_file longest_function")
 Function = collections.namedtuple("Function", "lines name")
+PYTHON = ("python/tutti", "python/tutti/compat")
 
 # Comments and literals, which may hold braces. Raw strings first: they may hold quotes.
 NOISE = re.compile(r'R"([^(\s]*)\(.*?\)\1"|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'',
@@ -49,6 +51,11 @@ def functions_in(text):
     return functions
 
 
+def functions_in_python(text):
+    return [Function(node.end_lineno - node.lineno + 1, node.name) for node in ast.walk(ast.parse(text))
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+
+
 def is_test(path):
     return path.endswith(("_test.cpp", "_test.py")) or path.startswith("tests/")
 
@@ -56,18 +63,31 @@ def is_test(path):
 def row(layer, files):
     code = {path: text for path, text in files.items() if not is_test(path)} or files
     longest_file = max(((text.count("\n"), pathlib.PurePath(path).name) for path, text in code.items()), default=(0, ""))
-    functions = [function for text in code.values() for function in functions_in(text)]
+    functions = [function for path, text in code.items()
+                 for function in (functions_in_python(text) if path.endswith(".py") else functions_in(text))]
     test_lines = sum(text.count("\n") for path, text in files.items() if is_test(path))
     return Row(layer, len(files), sum(text.count("\n") for text in files.values()) - test_lines, test_lines,
                longest_file, max(functions, default=Function(0, "")))
 
 
 def rows(tree):
-    folders = ["include/tutti", *(f"src/{layer}" for layer in tree.layers), "tests", "bench", "examples"]
+    folders = ["include/tutti", *(f"src/{layer}" for layer in tree.layers), "python/bindings", *PYTHON, "tests", "bench", "examples"]
     for folder in folders:
-        files = {path: text for path, text in tree.code().items() if path.startswith(folder + "/")}
+        in_python = folder in PYTHON  # elsewhere C++ is counted
+        files = {path: text for path, text in tree.texts.items()
+                 if path.startswith(folder + "/") and (path.endswith(".py") if in_python else path in tree.code())}
+        files = {path: text for path, text in files.items() if folder != PYTHON[0] or not path.startswith(PYTHON[1] + "/")}
         if files:
             yield row(folder, files)
+
+
+def sums(tree, all_rows):
+    """What a rank links; checks and tools; Python: each without tests."""
+    lines = {r.layer: r.lines for r in all_rows}
+    apart = {f"src/{layer}" for layer in tree.kinds}
+    yield "a rank links", sum(n for name, n in lines.items() if name.startswith(("include/", "src/")) and name not in apart)
+    yield "checks, tools", sum(n for name, n in lines.items() if name in apart)
+    yield "Python", sum(lines.get(name, 0) for name in PYTHON)
 
 
 def table(tree):
@@ -79,4 +99,5 @@ def table(tree):
                      f"{r.longest_function.name}")
     lines.append(f"{'all':<16}{sum(r.files for r in all_rows):>6}{sum(r.lines for r in all_rows):>8}"
                  f"{sum(r.test_lines for r in all_rows):>8}")
+    lines += [f"{name:<16}{'':>6}{count:>8}" for name, count in sums(tree, all_rows)]
     return "\n".join(lines)

@@ -43,6 +43,14 @@ class Includes(unittest.TestCase):
         self.assertEqual(len(found), 1)
         self.assertIn("src/wire/socket.cpp:4: includes plan/ring.hpp, but plan is below wire", found[0])
 
+    def test_checks_are_for_tests(self):
+        def found(path):
+            body = '#include "verify/prove.hpp"\n'
+            return list(tidy.check_includes(tidy.Tree([*LAYERS, "verify"], {path: body}, {"verify": "checks"})))
+
+        self.assertEqual(found("src/plan/ring_test.cpp"), [])
+        self.assertEqual(len(found("src/plan/ring.cpp")), 1)
+
     def test_a_public_header_sees_no_layer(self):
         self.assertIn("only <tutti/…>", complaints_about_one("include/tutti/view.hpp", '#include "base/log.hpp"\n')[0])
 
@@ -153,6 +161,13 @@ int long_one(int a,
         self.assertEqual((row.layer, row.files, row.lines, row.test_lines), ("src/base", 2, 13, 1))
         self.assertEqual((row.longest_file, row.longest_function), ((13, "clock.cpp"), (7, "long_one")))
         self.assertIn("src/base", tidy_sizes.table(tree))
+
+    def test_the_sums_tell_what_a_rank_links_from_the_rest(self):
+        texts = {"src/base/clock.cpp": self.TEXT, "src/cli/main.cpp": self.TEXT, "python/tutti/a.py": "def f():\n    pass\n",
+                 "python/tutti/compat/b.py": "x = 1\n"}
+        tree = tidy.Tree(["base", "cli"], texts, {"cli": "program"})
+        self.assertEqual(dict(tidy_sizes.sums(tree, list(tidy_sizes.rows(tree)))),
+                         {"a rank links": 13, "checks, tools": 13, "Python": 3})
 
 
 if __name__ == "__main__":

@@ -167,10 +167,10 @@ class Group {
 
   // Groups from groups.
   /// Ranks with the same color come together, ordered by key, then by rank. A negative color stays out: an invalid Group.
-  [[nodiscard]] Group split(int color, int key = 0, const CallOptions& options = {}) const;
+  [[nodiscard]] Group split(int color, int key = 0, const GroupOptions& options = {}) const;
   /// The listed ranks of this group, in that order. Only they need call it; others get a group of rank −1 at once.
-  [[nodiscard]] Group subgroup(std::span<const int> ranks, const CallOptions& options = {}) const;
-  [[nodiscard]] Group subgroup(std::initializer_list<int> ranks, const CallOptions& options = {}) const;
+  [[nodiscard]] Group subgroup(std::span<const int> ranks, const GroupOptions& options = {}) const;
+  [[nodiscard]] Group subgroup(std::initializer_list<int> ranks, const GroupOptions& options = {}) const;
 
   /// The members that are left, in their order, as a new group: after a PeerLost, to go on. Every one of them calls it, on
   /// the broken group or on one that is well; all get the same group. If another one is lost meanwhile, it is left out, too.

@@ -143,6 +143,8 @@ class Link {
   /// Whether all queued frames have left this rank. Of a link beside a network: whether the goodbye that the network says cannot overtake
   /// them.
   [[nodiscard]] virtual bool is_flushed() const { return true; }
+  /// This peer is lost: neither is_flushed() nor a network's close() waits for it.
+  virtual void give_up(int /*peer*/) {}
   /// In a forked child: gives up what was inherited, without a word to anyone.
   virtual void abandon() = 0;
 
@@ -177,8 +179,6 @@ class Network : public Link {
   /// simulation).
   virtual bool wait(TimePoint until, Transport::Events events) = 0;
   virtual void wake() = 0;
-  /// This peer is lost: neither is_flushed() nor close() waits for it.
-  virtual void give_up(int /*peer*/) {}
   /// Says goodbye, behind everything that was sent, to all peers, and closes.
   virtual void close(TimePoint deadline) = 0;
 };

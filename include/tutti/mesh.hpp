@@ -59,12 +59,18 @@ class Mesh {
   /// Fills the margins of an array, in place, with what lies next to them on the neighbours: corners, too. What lies beyond an open edge
   /// stays as it is. All ranks that are neighbours call it, with arrays whose slabs have the same shapes.
   void exchange(View array, const HaloOptions& options = {});
+  /// What the neighbours pass as `data`: for each axis of the mesh what comes from the lower neighbour, then from the upper one, each a part of
+  /// axis 0 of `out`. Parts of nobody stay as they are. All ranks that are neighbours call it, with arrays of the same shape.
+  void neighbour_all_gather(View data, View out, const CallOptions& options = {});
+  /// The same, where each neighbour gets its own part of axis 0 of `data`, in the order of `out`.
+  void neighbour_all_to_all(View data, View out, const CallOptions& options = {});
   /// A description of the grid: its sizes, then one line per row with its ranks and nodes.
   [[nodiscard]] std::string describe() const;
 
  private:
   [[nodiscard]] std::size_t index_of(std::string_view axis) const;
   [[nodiscard]] int neighbour_at(std::size_t axis, int distance) const;
+  void exchange_parts(const View& data, const View& out, bool sends_all, Duration timeout);
   [[nodiscard]] std::vector<int> ranks_along(std::span<const std::size_t> axes) const;
 
   Group group_;

@@ -4,6 +4,8 @@
 // They are given by name: `world.reduce(x, {.root = 1, .op = tutti::Op::max, .timeout = 30s})`. A `timeout` of zero means the group's.
 #pragma once
 
+#include <string>
+
 #include <tutti/clock.hpp>
 #include <tutti/op.hpp>
 #include <tutti/verbs.hpp>
@@ -79,6 +81,13 @@ struct ScatterValueOptions {
 };
 struct AllToAllValueOptions {
   Sizes split_sizes{}, recv_sizes{};
+  TimeLimit timeout{};
+};
+
+/// How a group is made of another one.
+struct GroupOptions {
+  /// auto, native, shm, ucx, mpi, or one of the program's own; the same on all members. Empty: as the group that it is made of.
+  std::string backend{};
   TimeLimit timeout{};
 };
 

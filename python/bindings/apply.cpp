@@ -99,7 +99,7 @@ void serve(nb::handle type, nb::object function) { servers()[type.inc_ref().ptr(
 nb::object dispatch(const Call& call, nb::handle x, nb::handle out, const std::shared_ptr<Member>& member,
                     bool async_op, nb::handle timeout) {
   static PyObject* const function =
-      nb::object(nb::module_::import_("tutti._dispatch").attr("dispatch")).release().ptr();
+      nb::object(nb::module_::import_("tutti._calls.dispatch").attr("dispatch")).release().ptr();
   const auto server = servers().find(x.type().ptr());
   const nb::handle next = server != servers().end() ? server->second : nb::handle(function);
   return next(call, x, out, member, async_op, timeout);
@@ -109,7 +109,8 @@ std::shared_ptr<Member> member_of(nb::handle group) {
   if (group.is_none()) return world();
   std::shared_ptr<Member> member;
   if (!nb::try_cast(group, member, false)) {
-    nb::module_::import_("tutti._dispatch").attr("group_or_world")(group);  // raises, and says what to pass instead
+    nb::module_::import_("tutti._calls.dispatch")
+        .attr("group_or_world")(group);  // raises, and says what to pass instead
   }
   static_cast<void>(member->core());  // raises in an empty group
   return member;
@@ -161,9 +162,9 @@ nb::object average(nb::handle x, nb::handle group, nb::handle timeout) {
   return apply_numpy(*mean, x, nb::none(), member_of(group), false, timeout);
 }
 
-/// Of _messages.py, for what is no NumPy array, and for what is wrong. Kept for good.
+/// Of _messages/messages.py, for what is no NumPy array, and for what is wrong. Kept for good.
 nb::handle function_for_messages(const char* verb) {
-  return nb::object(nb::module_::import_("tutti._messages").attr(verb)).release();
+  return nb::object(nb::module_::import_("tutti._messages.messages").attr(verb)).release();
 }
 
 constexpr std::uint8_t numpy_kind = 0, torch_kind = 1;  // of tutti/_kinds.py
@@ -190,7 +191,7 @@ nb::object send(nb::handle x, nb::handle dst, nb::handle tag, nb::handle group, 
 nb::object recv(nb::handle src, nb::handle tag, nb::handle like, nb::handle out, nb::handle group, nb::handle timeout) {
   static const nb::handle in_python = function_for_messages("recv"), made = function_for_messages("made");
   MessageTerms message{.verb = Verb::recv, .peer = any_source, .tag = any_tag};
-  const bool is_plain = (src.is_none() || nb::try_cast(src, message.peer)) &&
+  const bool is_plain = (src.is_none() || (nb::try_cast(src, message.peer) && message.peer != any_source)) &&
                         (tag.is_none() || nb::try_cast(tag, message.tag)) && (like.is_none() || out.is_none()) &&
                         (out.is_none() || is_numpy(out)) && (like.is_none() || is_numpy(like));
   if (is_plain && !out.is_none()) message.data = view_of_numpy(out);
@@ -223,7 +224,7 @@ void bind_apply(nb::module_& m) {
   m.def("recv", recv, nb::arg("src").none(), nb::arg("tag").none(), nb::arg("like").none(), nb::arg("out").none(),
         nb::arg("group").none(), nb::arg("timeout").none());
   m.def("serve", serve, nb::arg("type"), nb::arg("function"),
-        "Calls on arrays of exactly this type go to `function` at once, past _dispatch.py.");
+        "Calls on arrays of exactly this type go to `function` at once, past _calls/dispatch.py.");
 }
 
 }  // namespace tutti::python

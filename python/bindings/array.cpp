@@ -135,6 +135,13 @@ nb::object exported(nb::handle self) {
                                              dlpack_of(array.view.dtype())));
 }
 
+/// Python gets a MemoryError; other ranks are told how much was asked for.
+struct NoMemory : std::bad_alloc {
+  explicit NoMemory(std::size_t bytes) : text(fmt::format("there is no memory for an array of {} bytes", bytes)) {}
+  [[nodiscard]] const char* what() const noexcept override { return text.c_str(); }
+  std::string text;
+};
+
 nb::tuple as_tuple(std::span<const std::int64_t> numbers) {
   return nb::tuple(nb::cast(Lengths(numbers.begin(), numbers.end())));
 }
@@ -163,7 +170,7 @@ Array new_array(DType dtype, std::span<const std::int64_t> shape) {
   constexpr std::size_t line = 64;
   auto* const raw =
       static_cast<std::byte*>(std::aligned_alloc(line, (std::max<std::size_t>(bytes, 1) + line - 1) / line * line));
-  if (raw == nullptr) throw std::bad_alloc();
+  if (raw == nullptr) throw NoMemory(bytes);
   return {.view = View(raw, dtype, shape),
           .memory = std::shared_ptr<std::byte>(raw, [](std::byte* p) { std::free(p); })};
 }

@@ -21,7 +21,7 @@ void bind_init(nb::module_& m);
 void bind_parallel(nb::module_& m);
 void bind_kernels(nb::module_& m);
 void bind_tensor(nb::module_& m);
-void bind_torch_door(nb::module_& m);
+void bind_torch_entry(nb::module_& m);
 void bind_store_bridge(nb::module_& m);
 void bind_completions(nb::module_& m);
 void bind_logging(nb::module_& m);

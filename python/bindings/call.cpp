@@ -85,7 +85,8 @@ void bind_op(nb::module_& m) {
            [](const Op& op, nb::handle other) { return nb::isinstance<Op>(other) && nb::cast<Op>(other) == op; })
       .def("__hash__", [](const Op& op) { return std::hash<std::string>()(name_of(op)); })
       .def("__reduce__", [](const Op& op) {
-        return nb::make_tuple(nb::module_::import_("tutti._pickles").attr("op_named"), nb::make_tuple(name_of(op)));
+        return nb::make_tuple(nb::module_::import_("tutti._calls.pickles").attr("op_named"),
+                              nb::make_tuple(name_of(op)));
       });
   m.def(
       "premul", [](double factor) { return Op::premul(factor); }, nb::arg("factor"),
@@ -111,7 +112,7 @@ void bind_adjoint(nb::module_& m) {
 Op op_from(nb::handle value) {
   if (nb::isinstance<Op>(value)) return nb::cast<Op>(value);
   const auto refusal = [&] {
-    const auto hint = nb::cast<std::string>(nb::module_::import_("tutti._hints").attr("op_hint")(value));
+    const auto hint = nb::cast<std::string>(nb::module_::import_("tutti._calls.hints").attr("op_hint")(value));
     return InvalidArgument(
         fmt::format("op={} is not a reduction here{}", nb::cast<std::string>(nb::repr(value)), hint));
   };
@@ -172,7 +173,8 @@ void bind_call(nb::module_& m) {
       .def("__hash__", [](const Call& c) { return std::hash<std::string>()(encode(c)); })
       .def("__repr__", [](const Call& c) { return fmt::format("Call({})", encode(c)); })
       .def("__reduce__", [](const Call& c) {
-        return nb::make_tuple(nb::module_::import_("tutti._pickles").attr("call_decoded"), nb::make_tuple(encode(c)));
+        return nb::make_tuple(nb::module_::import_("tutti._calls.pickles").attr("call_decoded"),
+                              nb::make_tuple(encode(c)));
       });
 }
 

@@ -168,7 +168,7 @@ bool make_results(const Tree& tree, const Structure& structure, Results& results
   return true;
 }
 
-/// NumPy arrays of the caller, built as the input is. What does not fit is refused by _fuse.py, in words.
+/// NumPy arrays of the caller, built as the input is. What does not fit is refused by _arrays/fuse.py, in words.
 bool take_results(const Tree& tree, nb::handle out, const Structure& structure, Results& results) {
   Tree given;
   if (tree.server != nullptr || !given.take(out) || given.server != nullptr || given.shape != tree.shape) return false;
@@ -256,7 +256,8 @@ nb::object apply_fused(const std::shared_ptr<Member>& member, const Call& call, 
     structured.structure = structure->asked.structure;
     return run_by_server(tree, x, *structure, structured, member, timeout);
   }
-  if (out.is_none() && !make_results(tree, *structure, results)) return {};
+  const auto make = [&] { return make_results(tree, *structure, results); };
+  if (out.is_none() && !prepared(member, call, make)) return {};
   const FusedCall fused{
       .member = member, .call = call, .timeout = timeout, .tree = tree, .structure = *structure, .results = results};
   for (std::size_t i = 0; i < structure->messages.size(); ++i) {

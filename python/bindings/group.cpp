@@ -153,9 +153,15 @@ nb::object run_recv(const Handle& self, nb::handle array, std::optional<int> src
   return learned->view.present() ? nb::cast(std::move(*learned)) : nb::object(nb::none());
 }
 
-Handle subgroup(const Handle& self, const std::vector<int>& ranks, nb::handle timeout) {
-  const Duration most = timeout_from(timeout);
-  return interruptibly([=] { return enroll(self->group().subgroup(ranks, {.timeout = most})); });
+/// None: as the group that it is made of.
+GroupOptions group_options(nb::handle timeout, const std::optional<std::string>& backend) {
+  return {.backend = backend.value_or(""), .timeout = timeout_from(timeout)};
+}
+
+Handle subgroup(const Handle& self, const std::vector<int>& ranks, nb::handle timeout,
+                const std::optional<std::string>& backend) {
+  const GroupOptions options = group_options(timeout, backend);
+  return interruptibly([=] { return enroll(self->group().subgroup(ranks, options)); });
 }
 
 Handle shrink(const Handle& self, nb::handle timeout) {
@@ -163,9 +169,26 @@ Handle shrink(const Handle& self, nb::handle timeout) {
   return interruptibly([=] { return enroll(self->group().shrink({.timeout = most})); });
 }
 
-Handle split(const Handle& self, std::optional<int> color, int key, nb::handle timeout) {
-  const Duration most = timeout_from(timeout);
-  return interruptibly([=] { return enroll(self->group().split(color.value_or(-1), key, {.timeout = most})); });
+/// A color or a key, as the core takes it.
+int number_of_split(nb::handle value, const char* name) {
+  int number = 0;
+  if (nb::try_cast<int>(value, number)) return number;
+  throw InvalidArgument(fmt::format("split: {}={} is no integer of 32 bits", name, nb::repr(value).c_str()));
+}
+
+Handle split(const Handle& self, nb::handle color, nb::handle key, nb::handle timeout,
+             const std::optional<std::string>& backend) {
+  int own_color = -1, own_key = 0;
+  GroupOptions options{};
+  try {
+    if (!color.is_none()) own_color = number_of_split(color, "color");
+    own_key = number_of_split(key, "key");
+    options = group_options(timeout, backend);
+  } catch (const InvalidArgument& error) {
+    decline(self, {.verb = Verb::all_gather}, error.what());  // by which the ranks tell each other their colors
+    throw;
+  }
+  return interruptibly([=] { return enroll(self->group().split(own_color, own_key, options)); });
 }
 
 Array memory(const Handle& self, std::int64_t bytes) {
@@ -182,9 +205,10 @@ Array memory(const Handle& self, std::int64_t bytes) {
 void bind_group(nb::module_& m) {
   const auto none = nb::none();
   nb::class_<Member>(m, "Group", nb::dynamic_attr(), "Ranks that work together. Every verb is a method, too.")
-      .def(
-          nb::new_([](const std::vector<int>& ranks, nb::object timeout) { return subgroup(world(), ranks, timeout); }),
-          nb::arg("ranks"), nb::arg("timeout") = none)
+      .def(nb::new_([](const std::vector<int>& ranks, nb::object timeout, const std::optional<std::string>& backend) {
+             return subgroup(world(), ranks, timeout, backend);
+           }),
+           nb::arg("ranks"), nb::arg("timeout") = none, nb::arg("backend") = none)
       .def_prop_ro("id", &Member::id, "A number that no other group of this process ever has.")
       .def_prop_ro("rank", &Member::rank, "This process's rank in the group; -1 on one that is not a member.")
       .def_prop_ro("size", &Member::size)
@@ -210,11 +234,13 @@ void bind_group(nb::module_& m) {
       .def("run_recv", run_recv, nb::arg("array").none(), nb::arg("src").none(), nb::arg("tag").none() = 0,
            nb::arg("timeout") = none)
       .def("split", split, nb::arg("color").none(), nb::arg("key") = 0, nb::arg("timeout") = none,
+           nb::arg("backend") = none,
            "Ranks with the same color come together, ordered by key. A rank with color None or a negative one stays "
            "out: it "
            "gets a group of rank -1 and size 0, whose verbs raise.")
-      .def("subgroup", subgroup, nb::arg("ranks"), nb::arg("timeout") = none,
-           "The listed ranks of this group, in that order. Only they need call it.")
+      .def("subgroup", subgroup, nb::arg("ranks"), nb::arg("timeout") = none, nb::arg("backend") = none,
+           "The listed ranks of this group, in that order. Only they need call it. backend: auto, native, shm, ucx or "
+           "mpi, the same on all members; without it, as this group.")
       .def("shrink", shrink, nb::arg("timeout") = none,
            "The members that are left, in their order, as a new group: after a PeerLost, to go on. Every one of them "
            "calls it.")

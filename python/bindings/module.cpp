@@ -50,7 +50,7 @@ NB_MODULE(_native, m) {
   bind_fused(m);
   bind_prepared(m);
   bind_tensor(m);
-  bind_torch_door(m);
+  bind_torch_entry(m);
   bind_init(m);
   bind_parallel(m);
   bind_kernels(m);

@@ -112,6 +112,29 @@ void exchange(Mesh& mesh, const std::shared_ptr<Member>& group, nb::handle array
   }
 }
 
+/// Neighbour collectives, likewise.
+void exchange_parts(Mesh& mesh, const std::shared_ptr<Member>& group, nb::handle data, nb::handle out, bool sends_all,
+                    nb::handle timeout) {
+  forget_ended();
+  const Held in = hold(data, Use::read), result = hold(out, Use::write);
+  const parallel::NeighbourParts parts{.verb = sends_all ? "neighbour_all_gather" : "neighbour_all_to_all",
+                                       .data = in.view,
+                                       .out = result.view,
+                                       .mesh_axes = mesh.axes().size(),
+                                       .sends_all = sends_all};
+  parallel::check_parts(parts);
+  const Duration most = timeout_from(timeout);
+  Started started{.member = group};
+  {
+    const WithoutGil release;
+    for (std::size_t i = 0; i < mesh.axes().size(); ++i) {
+      const std::string& name = mesh.axes()[i].name;
+      start_exchange(started, slabs_of(parts, i, {mesh.neighbour(name, -1), mesh.neighbour(name, 1)}), most);
+    }
+  }
+  complete(started);
+}
+
 void bind_mesh(nb::module_& m) {
   m.def(
       "arrange_mesh",
@@ -150,6 +173,8 @@ void bind_mesh(nb::module_& m) {
       .def("neighbour", &Mesh::neighbour, nb::arg("axis"), nb::arg("distance"))
       .def("exchange", exchange, nb::arg("group"), nb::arg("array"), nb::arg("halo"), nb::arg("axes"),
            nb::arg("timeout").none(), "Fills the margins of an array, in place.")
+      .def("exchange_parts", exchange_parts, nb::arg("group"), nb::arg("data"), nb::arg("out"), nb::arg("sends_all"),
+           nb::arg("timeout").none(), "A part from each neighbour, and to each its own or the same.")
       .def("describe", &Mesh::describe);
 }
 

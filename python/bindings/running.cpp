@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings/running.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <list>
 
@@ -64,16 +66,22 @@ bool is_simple(const Call& c, const Terms& t) {
 /// Hands `begin` the terms of the call, as the core takes them.
 template <class Begin>
 std::shared_ptr<Operation> begin_call(const Call& call, const Terms& terms, Begin begin) {
+  Request request;
   if (terms.rest != nullptr || is_simple(call, terms)) {
+    const Request* rest = terms.rest;
+    if (rest != nullptr && !call.pairs.empty()) {  // what is kept of a tree is the same whatever the pairs are
+      request = *rest;
+      request.pairs = call.pairs;
+      rest = &request;
+    }
     return begin({.verb = call.verb,
                   .input = terms.input,
                   .output = terms.output,
                   .op = call.op,
                   .root = call.root,
                   .differentiated = terms.differentiated,
-                  .rest = terms.rest});
+                  .rest = rest});
   }
-  Request request;
   make_request(call, terms, request);
   return begin(terms_of(request));
 }
@@ -221,6 +229,11 @@ void decline(const std::shared_ptr<Member>& called, const Call& call, const std:
   } catch (const Error&) {
     // A group that is broken or left has nobody to tell; the caller hears what it did wrong.
   }
+}
+
+std::string what_was_raised(const nb::python_error& raised) {
+  const auto text = nb::cast<std::string>(nb::str(raised.value()));
+  return fmt::format("{}: {}", nb::cast<std::string>(raised.type().attr("__name__")), text.substr(0, text.find('\n')));
 }
 
 void leave_behind(Started started, nb::object owners) {

@@ -81,12 +81,17 @@ Received run_message(const std::shared_ptr<Member>& member, MessageTerms message
 Allocate allocate_as(std::shared_ptr<Array> result);
 /// Tells the others that this rank refuses its part of the call, before the core has seen it.
 void decline(const std::shared_ptr<Member>& member, const Call& call, const std::string& reason);
-/// What `prepare` gives; if it refuses the arguments, the others are told.
+/// What an exception of Python's says, such as "MemoryError: Unable to allocate 3 GiB".
+std::string what_was_raised(const nanobind::python_error& raised);
+/// What `prepare` gives; if it refuses the arguments, or finds no memory for the result, the others are told.
 template <class Prepare>
 auto prepared(const std::shared_ptr<Member>& member, const Call& call, Prepare prepare) {
   try {
     return prepare();
-  } catch (const Error& error) {
+  } catch (const nanobind::python_error& raised) {
+    decline(member, call, what_was_raised(raised));
+    throw;
+  } catch (const std::exception& error) {
     decline(member, call, error.what());
     throw;
   }

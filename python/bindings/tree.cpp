@@ -18,7 +18,7 @@
 namespace tutti::python {
 namespace {
 
-constexpr int depth_max = 64;                 // deeper ones are refused by _tree.py, in words
+constexpr int depth_max = 64;                 // deeper ones are refused by _arrays/tree.py, in words
 constexpr std::size_t structures_max = 1024;  // a program that makes them as it goes pays for each anew
 
 constexpr const char* changed_meanwhile =
@@ -53,7 +53,7 @@ std::string words_for(const View& view) {
   return fmt::format("{}({}{})", name_of(view.dtype()), fmt::join(view.shape(), ", "), view.axes() == 1 ? "," : "");
 }
 
-/// The structure as _tree.py says it: dicts in the order of their sorted keys, and the leaves in that order.
+/// The structure as _arrays/tree.py says it: dicts in the order of their sorted keys, and the leaves in that order.
 struct Saying {
   std::span<const View> views;
   std::string words;
@@ -108,7 +108,7 @@ Structure new_structure(nb::handle x, std::span<const View> views, const paralle
   saying.tell(x, 0);
   Structure structure;
   structure.asked.structure =
-      nb::cast<std::uint64_t>(nb::module_::import_("tutti._tree").attr("hash_of")(saying.words));
+      nb::cast<std::uint64_t>(nb::module_::import_("tutti._arrays.tree").attr("hash_of")(saying.words));
   std::vector<BucketItem> items;
   for (const int leaf : saying.order) {
     const View& view = views[std::size_t(leaf)];
@@ -259,7 +259,7 @@ bool Tree::take(nb::handle x) {
     append_shapes();
     return true;
   } catch (const Error&) {
-    return false;  // _fuse.py finds it, too, and says where in the tree it is
+    return false;  // _arrays/fuse.py finds it, too, and says where in the tree it is
   }
 }
 

@@ -14,44 +14,46 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from . import _group, _torch_compile
+from ._calls import group as _group
+from ._calls import torch_compile as _torch_compile
+from ._calls.verbs import (all_gather, all_reduce, all_to_all, barrier, broadcast, exscan, gather, iprobe, irecv, isend, permute,
+                           probe, recv, reduce, reduce_scatter, scan, scatter, send, sendrecv, verbs)
+from ._calls.works import Work, wait_all, wait_any
 from ._errors import (Aborted, AuthenticationError, Error, InvalidArgument, Mismatch, PeerLost, RendezvousError, Timeout,
                       Unsupported)
-from ._lifecycle import (before_finalize, connector, context, finalize, init, is_initialized, local_rank, rank, size, world)
-from ._messages import Message, nobody
+from ._messages.messages import Message, nobody
 from ._native import Array, Group, Op, premul
 from ._native import version as __version__
-from ._verbs import (all_gather, all_reduce, all_to_all, barrier, broadcast, exscan, gather, iprobe, irecv, isend, permute, probe,
-                     recv, reduce, reduce_scatter, scan, scatter, send, sendrecv, verbs)
-from ._watch import dump_calls, stats
-from ._works import Work, wait_all, wait_any
+from ._process.lifecycle import (before_finalize, connector, context, finalize, init, is_initialized, local_rank, rank, size,
+                                 world)
+from ._process.watch import dump_calls, stats
 
 # Names that bring more with them than a small program should load: from which module, on first use.
 _LATER = {
-    "broadcast_object": "_objects",
-    "all_gather_object": "_objects",
-    "gather_object": "_objects",
-    "scatter_object": "_objects",
-    "send_object": "_tree_messages",
-    "recv_object": "_tree_messages",
-    "pmap": "_pmap",
-    "prepare": "_prepare",
-    "spawn": "_spawn",
-    "breakpoint": "_debug",
-    "Mesh": "_mesh",
-    "tie": "_tie",
-    "empty": "_empty",
-    "average": "_average",
-    "shard_indices": "_data",
-    "batches": "_data",
-    "seed": "_seed",
-    "batch_statistics": "_statistics",
-    "store": "_store",
-    "Store": "_store",
-    "load_ipython_extension": "_notebook",
-    "unload_ipython_extension": "_notebook",
+    "broadcast_object": "_objects.verbs",
+    "all_gather_object": "_objects.verbs",
+    "gather_object": "_objects.verbs",
+    "scatter_object": "_objects.verbs",
+    "send_object": "_messages.trees",
+    "recv_object": "_messages.trees",
+    "pmap": "_training.pmap",
+    "prepare": "_calls.prepare",
+    "spawn": "_process.spawn",
+    "breakpoint": "_process.debug",
+    "Mesh": "_training.mesh",
+    "tie": "_calls.tie",
+    "empty": "_arrays.empty",
+    "average": "_training.average",
+    "shard_indices": "_training.data",
+    "batches": "_training.data",
+    "seed": "_process.seed",
+    "batch_statistics": "_training.statistics",
+    "store": "_process.store",
+    "Store": "_process.store",
+    "load_ipython_extension": "_process.notebook",
+    "unload_ipython_extension": "_process.notebook",
 }
-_SUBMODULES = ("torch", "jax", "tensorflow", "model_parallel", "checkpoint", "zero")
+_SUBMODULES = ("torch", "jax", "tensorflow", "model_parallel", "checkpoint", "zero", "elastic", "ray", "dask")
 # What `from tutti import *` leaves out: a name of Python's own, and modules, which would load frameworks and take the
 # place of `torch` or `jax` in the program that asks for it.
 _NOT_BY_STAR = {"breakpoint", *_SUBMODULES}
@@ -70,24 +72,27 @@ __all__ = [
 
 if TYPE_CHECKING:  # without __getattr__, so that a name that does not exist is an error for checkers
     from . import checkpoint as checkpoint
+    from . import dask as dask
+    from . import elastic as elastic
     from . import jax as jax
     from . import model_parallel as model_parallel
+    from . import ray as ray
     from . import tensorflow as tensorflow
     from . import torch as torch
     from . import zero as zero
-    from ._average import average
-    from ._data import batches, shard_indices
-    from ._debug import breakpoint as breakpoint
-    from ._empty import empty
-    from ._mesh import Mesh
-    from ._objects import all_gather_object, broadcast_object, gather_object, scatter_object
-    from ._pmap import pmap
-    from ._seed import seed
-    from ._spawn import spawn
-    from ._statistics import batch_statistics
-    from ._store import Store, store
-    from ._tie import tie
-    from ._tree_messages import recv_object, send_object
+    from ._training.average import average
+    from ._training.data import batches, shard_indices
+    from ._process.debug import breakpoint as breakpoint
+    from ._arrays.empty import empty
+    from ._training.mesh import Mesh
+    from ._objects.verbs import all_gather_object, broadcast_object, gather_object, scatter_object
+    from ._training.pmap import pmap
+    from ._process.seed import seed
+    from ._process.spawn import spawn
+    from ._training.statistics import batch_statistics
+    from ._process.store import Store, store
+    from ._calls.tie import tie
+    from ._messages.trees import recv_object, send_object
 else:
 
     def __getattr__(name: str) -> Any:
@@ -104,7 +109,7 @@ else:
 def _hint(name: str) -> str:
     if name.startswith("_"):  # Python's own questions, which expect no advice
         return ""
-    from ._hints import name_hint
+    from ._calls.hints import name_hint
 
     return name_hint(name, __dir__())
 

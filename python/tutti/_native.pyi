@@ -7,7 +7,7 @@ from typing import Any, TypeVar, overload
 
 from numpy.typing import NDArray
 
-from ._group import GroupVerbs
+from ._calls.group import GroupVerbs
 
 A = TypeVar("A")
 
@@ -239,7 +239,7 @@ class Work:
 class Group(GroupVerbs):
     """Ranks that work together. Every verb is a method, too."""
 
-    def __init__(self, ranks: Sequence[int], timeout: Timeout = None) -> None: ...
+    def __init__(self, ranks: Sequence[int], timeout: Timeout = None, backend: str | None = None) -> None: ...
     @property
     def id(self) -> int:
         """A number that no other group of this process ever has."""
@@ -284,14 +284,17 @@ class Group(GroupVerbs):
         timeout: Timeout = None,
         finish: Callable[[Any], Any] | None = None,
     ) -> Work: ...
-    def split(self, color: int | None, key: int = 0, timeout: Timeout = None) -> Group:
+    def split(self, color: int | None, key: int = 0, timeout: Timeout = None, backend: str | None = None) -> Group:
         """
         Ranks with the same color come together, ordered by key. A rank with color None or a negative one stays out: it
         gets a group of rank -1 and size 0, whose verbs raise.
         """
 
-    def subgroup(self, ranks: Sequence[int], timeout: Timeout = None) -> Group:
-        """The listed ranks of this group, in that order. Only they need call it."""
+    def subgroup(self, ranks: Sequence[int], timeout: Timeout = None, backend: str | None = None) -> Group:
+        """
+        The listed ranks of this group, in that order. Only they need call it. backend: auto, native, shm, ucx or mpi, the
+        same on all members; without it, as this group.
+        """
 
     def shrink(self, timeout: Timeout = None) -> Group:
         """The members that are left, in their order, as a new group: after a PeerLost, to go on. Every one of them calls it."""
@@ -352,8 +355,8 @@ class FoundMessage:
 def probe(group: Group, src: int | None, tag: int | None, timeout: Timeout) -> FoundMessage: ...
 def iprobe(group: Group, src: int | None, tag: int | None) -> FoundMessage | None: ...
 def group_of(id: int) -> Group: ...
-def torch_door(group: Group) -> Any: ...
-def torch_door_numbers() -> dict[str, int]: ...
+def torch_entry(group: Group) -> Any: ...
+def torch_entry_numbers() -> dict[str, int]: ...
 def apply(call: Call, x: Any, out: Any, group: Group | None, async_op: bool, timeout: Timeout) -> Any: ...
 def apply_plain(call: Call, x: Any) -> Any: ...
 def average(tree: Any, group: Group | None, timeout: Timeout) -> Any: ...
@@ -361,7 +364,7 @@ def send(x: Any, dst: Any, tag: Any, group: Group | None, timeout: Timeout) -> N
 def recv(src: Any, tag: Any, like: Any, out: Any, group: Group | None, timeout: Timeout) -> Any: ...
 def serve(type: type[Any], function: Callable[..., Any]) -> None:
     """
-    Calls on arrays of exactly this type go to `function` at once, past _dispatch.py.
+    Calls on arrays of exactly this type go to `function` at once, past _calls/dispatch.py.
     """
 
 def serve_tensors(functions: dict[str, Any]) -> None:
@@ -455,6 +458,9 @@ class Mesh:
         self, group: Group, array: Any, halo: Sequence[int], axes: Sequence[int], timeout: Timeout
     ) -> None:
         """Fills the margins of an array, in place."""
+
+    def exchange_parts(self, group: Group, data: Any, out: Any, sends_all: bool, timeout: Timeout) -> None:
+        """A part from each neighbour, and to each its own or the same."""
 
     def describe(self) -> str: ...
 

@@ -7,7 +7,7 @@ import select
 import socket
 import sys
 
-from ._terminal import user_behind
+from ._process.terminal import user_behind
 
 
 def attach(name: str) -> None:

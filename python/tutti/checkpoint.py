@@ -22,11 +22,11 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from . import _checkpoint as parts
 from . import _native
-from ._dispatch import group_or_world
+from ._calls.dispatch import group_or_world
 from ._errors import Error, InvalidArgument
-from ._objects import all_gather_object, broadcast_object
+from ._objects.verbs import all_gather_object, broadcast_object
+from ._training import checkpoint as parts
 
 __all__ = ["Sharded", "load", "save"]
 

@@ -27,10 +27,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import _native, adapters
-from ._dispatch import group_or_world
+from ._arrays.operations import array_ops_of
+from ._calls.dispatch import group_or_world
 from ._errors import InvalidArgument
-from ._array_ops import array_ops_of
-from ._mesh import Mesh
+from ._training.mesh import Mesh
 
 _mesh: Mesh | None = None
 
@@ -229,16 +229,16 @@ gather = _Function(_gather, lambda g, dim=-1, *, total=None, **options: _scatter
 
 
 if TYPE_CHECKING:
-    from ._parallel_layers import cross_entropy as cross_entropy
-    from ._parallel_layers import embedding as embedding
-    from ._parallel_layers import linear as linear
+    from ._training.parallel_layers import cross_entropy as cross_entropy
+    from ._training.parallel_layers import embedding as embedding
+    from ._training.parallel_layers import linear as linear
 else:
 
     def __getattr__(name: str) -> Any:
         if name in ("linear", "embedding", "cross_entropy"):
-            from . import _parallel_layers
+            from ._training import parallel_layers
 
-            return getattr(_parallel_layers, name)
+            return getattr(parallel_layers, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from . import _native
-from ._dispatch import group_or_world
+from ._arrays.tree import flatten
+from ._calls.dispatch import group_or_world
 from ._errors import InvalidArgument
-from ._tree import flatten
+from .adapters.numpy import unpack_into
 
 
 class _Shared:
@@ -42,9 +43,9 @@ class _Shared:
         self._begin = sum(self.sizes[: self.group.rank])
         self.steps = 0
         self._parameters = self._memory()
-        self._join(leaves, self._parameters)
+        np.concatenate([np.ravel(leaf) for leaf in leaves], out=self._parameters)
         self.group.run(_native.Call("broadcast"), self._parameters, self._parameters)
-        self._part(self._parameters, leaves)
+        unpack_into(self._parameters, leaves)
         self._gradients = self._memory()
 
     def _memory(self) -> np.ndarray:
@@ -54,24 +55,12 @@ class _Shared:
     def _own(self, flat: np.ndarray) -> np.ndarray:
         return flat[self._begin : self._begin + self.sizes[self.group.rank]]
 
-    def _join(self, leaves: list, flat: np.ndarray) -> None:
-        begin = 0
-        for leaf in leaves:
-            flat[begin : begin + leaf.size] = leaf.reshape(-1)
-            begin += leaf.size
-
-    def _part(self, flat: np.ndarray, leaves: list) -> None:
-        begin = 0
-        for leaf in leaves:
-            leaf.reshape(-1)[:] = flat[begin : begin + leaf.size]
-            begin += leaf.size
-
     def _mean(self, gradients: Any, weight: float | None) -> np.ndarray:
         """This rank's run of the mean gradients."""
         flat = flatten(gradients, "zero")
         if [leaf.shape for leaf in flat.leaves] != [leaf.shape for leaf in self._flat.leaves]:
             raise InvalidArgument("zero: the gradients have other shapes than the parameters")
-        self._join(flat.leaves, self._gradients)
+        np.concatenate([np.ravel(leaf) for leaf in flat.leaves], out=self._gradients)
         op = "mean"
         if weight is not None:
             total = np.array([weight], np.float64)
@@ -100,7 +89,7 @@ class _Shared:
         own = self._own(self._parameters)
         self._update(own, run, scale)
         self.group.run(_native.Call("all_gather", uneven=True, sizes=self.sizes), own, self._parameters)
-        self._part(self._parameters, self._flat.leaves)
+        unpack_into(self._parameters, self._flat.leaves)
 
     def _update(self, own: np.ndarray, gradient: np.ndarray, scale: float) -> None:
         raise NotImplementedError

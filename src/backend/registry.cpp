@@ -21,6 +21,10 @@ std::unique_ptr<Backend> make_alone(const BackendParts& parts) {
       .name = "alone", .facts = parts.facts, .executor = std::make_shared<AloneExecutor>(*parts.facts)});
 }
 
+std::unique_ptr<Backend> make_mpi(const BackendParts& parts) {
+  return parts.mpi == nullptr || !*parts.mpi ? nullptr : (*parts.mpi)(*parts.facts, *parts.transport);
+}
+
 std::unique_ptr<Backend> make_intranode(const BackendParts& parts) {
   const bool serves_all = parts.local_peers && parts.local_peers->members().size() == parts.facts->world_of.size();
   if (!serves_all) return nullptr;
@@ -32,39 +36,50 @@ std::unique_ptr<Backend> make_intranode(const BackendParts& parts) {
 }
 
 // A plan that spans hosts may come to its sub-collectives in shared memory at different times on different ranks, and those have
-// one order.
+// one order. A group that asks for this backend gets plans over links inside its hosts, too.
 std::unique_ptr<Backend> make_native(const BackendParts& parts) {
-  auto executor = std::make_shared<PlanExecutor>(PlanExecutor::Parts{.facts = parts.facts,
-                                                                     .table = parts.table,
-                                                                     .transport = parts.transport,
-                                                                     .local_peers = parts.local_peers.get()});
+  const bool shares_memory = parts.local_peers && parts.asked != "native";
+  auto executor = std::make_shared<PlanExecutor>(
+      PlanExecutor::Parts{.facts = parts.facts,
+                          .table = parts.table,
+                          .transport = parts.transport,
+                          .local_peers = shares_memory ? parts.local_peers.get() : nullptr});
   return std::make_unique<ExecutorBackend>(
       ExecutorBackend::Parts{.name = "native",
                              .facts = parts.facts,
                              .executor = std::move(executor),
-                             .order = parts.local_peers ? Order::one_at_a_time : Order::any});
+                             .order = shares_memory ? Order::one_at_a_time : Order::any});
 }
 
-constexpr BackendRow rows[] = {{"alone", make_alone}, {"shm", make_intranode}, {"native", make_native}};
+constexpr BackendRow rows[] = {
+    {"alone", make_alone}, {"mpi", make_mpi}, {"shm", make_intranode}, {"native", make_native}};
 
 }  // namespace
 
 std::span<const BackendRow> backend_table() { return rows; }
 
 Backends::Backends(const BackendParts& parts) {
-  const auto add = [this](std::unique_ptr<Backend> backend) {
-    if (backend) all_.push_back(std::move(backend));
-  };
-  for (const BackendFactory& make : parts.extensions) add(make(*parts.facts, *parts.transport));
-  for (const BackendRow& row : backend_table()) add(row.make(parts));
+  bool is_found = parts.asked.empty();
+  for (const BackendFactory& make : parts.extensions) {
+    auto backend = make(*parts.facts, *parts.transport);
+    if (!backend) continue;
+    is_found = is_found || backend->name() == parts.asked;
+    if (is_found) all_.push_back(std::move(backend));
+  }
+  for (const BackendRow& row : backend_table()) {
+    is_found = is_found || row.name == parts.asked || parts.facts->size == 1;
+    if (!is_found) continue;
+    if (auto backend = row.make(parts)) all_.push_back(std::move(backend));
+  }
 }
 
-Backend& Backends::choose(const Request& request) const {
+Backend& Backends::choose(const Request& request, std::string* refusals) const {
   std::string reason;
   for (const auto& backend : all_) {
     const auto refusal = backend->refuses(request);
     if (!refusal) return *backend;
     reason = *refusal;
+    if (refusals != nullptr) *refusals += fmt::format("; not {}: {}", backend->name(), reason);
   }
   throw Unsupported(fmt::format("{}: {}", name_of(request.verb), reason));
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct BackendParts {
   Transport* transport = nullptr;
   std::shared_ptr<Executor> local_peers{};     // of the members on this host, in shared memory; null: none
   std::span<const BackendFactory> extensions;  // of the program's own; they are asked first
+  const BackendFactory* mpi = nullptr;         // null, or empty: this job has not joined MPI
+  std::string_view asked{};  // the group is to use this one; those before it in the order are left out
 };
 
 /// One kind of backend.
@@ -40,8 +43,8 @@ class Backends {
   /// A group that this process is a member of.
   explicit Backends(const BackendParts& parts);
 
-  /// The first that serves the request. Throws Unsupported with the last one's reason if none does.
-  [[nodiscard]] Backend& choose(const Request& request) const;
+  /// The first that serves the request; `refusals` gets what those before it said. Throws Unsupported with the last one's reason if none does.
+  [[nodiscard]] Backend& choose(const Request& request, std::string* refusals = nullptr) const;
   /// Of the one that is asked first; "none" for a group that this process is not in.
   [[nodiscard]] std::string_view name() const { return all_.empty() ? "none" : all_.front()->name(); }
   /// As of a backend: of any of them.

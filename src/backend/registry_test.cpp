@@ -48,7 +48,7 @@ class Registry : public testing::Test {
 TEST_F(Registry, HasItsRowsInTheOrderInWhichTheyAreAsked) {
   std::vector<std::string_view> names;
   for (const BackendRow& row : backend_table()) names.push_back(row.name);
-  EXPECT_THAT(names, testing::ElementsAre("alone", "shm", "native"));
+  EXPECT_THAT(names, testing::ElementsAre("alone", "mpi", "shm", "native"));
 }
 
 TEST_F(Registry, AGroupOfOneIsServedWithoutPlansAndOthersAreNot) {

@@ -88,10 +88,20 @@ void SizeExchange::take_sizes(Request& request) const {
   if (root_tells()) {
     if (facts_.rank != request.root) take_from_root(request);
   } else if (verb_ == Verb::all_to_all) {
+    if (!request.recv_sizes.empty()) compare(request.recv_sizes);
     request.recv_sizes = received_;
   } else {
     request.sizes = received_;
   }
+}
+
+void SizeExchange::compare(std::span<const std::int64_t> expected) const {
+  const auto [mine, theirs] = std::ranges::mismatch(expected, received_);
+  if (mine == expected.end()) return;
+  throw Mismatch(fmt::format(
+      "{}: rank {} sends rank {} a part of length {}, but rank {} expects one of length {}; recv_sizes are what the "
+      "others' split_sizes say for this rank",
+      name_of(verb_), mine - expected.begin(), facts_.rank, *theirs, facts_.rank, *mine));
 }
 
 void SizeExchange::take_from_root(Request& request) const {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include <tutti/backend.hpp>
@@ -23,13 +24,15 @@ class SizeExchange {
   /// As of a PreparedCall.
   bool start(const Request& request, const Signature& signature);
   [[nodiscard]] PreparedCall& call() const { return *call_; }
-  /// Once it is over: writes what was learned into the request, and makes the output if it has none.
+  /// Once it is over: writes what was learned into the request, and makes the output if it has none. Mismatch if the request says
+  /// something else.
   void take_sizes(Request& request) const;
 
  private:
   [[nodiscard]] bool root_tells() const { return root_gives(verb_); }
   void fill_header(const Request& request);
   void take_from_root(Request& request) const;
+  void compare(std::span<const std::int64_t> expected) const;
 
   const GroupFacts& facts_;
   Verb verb_;

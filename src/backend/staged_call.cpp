@@ -15,8 +15,16 @@
 
 namespace tutti {
 
+namespace {
+
+bool exchanges_sizes(const StagingParts& parts, const Request& request) {
+  return request.sizes_follow || (!request.recv_sizes.empty() && !parts.executor->compares_counts());
+}
+
+}  // namespace
+
 std::unique_ptr<PreparedCall> prepare_on(const StagingParts& parts, const Request& request) {
-  if (request.sizes_follow) return std::make_unique<StagedCall>(parts, request);
+  if (exchanges_sizes(parts, request)) return std::make_unique<StagedCall>(parts, request);
   BlockLayout layout;
   lay_out(request, parts.facts->rank, parts.facts->size, layout);
   if (layout.has_output && !request.output.present()) return std::make_unique<StagedCall>(parts, request);
@@ -36,7 +44,7 @@ std::unique_ptr<PreparedCall> prepare_on(const StagingParts& parts, const Reques
 StagedCall::StagedCall(const StagingParts& parts, const Request& request)
     : parts_(parts), asked_(request), request_(request), staging_(*parts.buffers) {
   asked_.allocate = request_.allocate = nullptr;  // comes with each start
-  if (request.sizes_follow) sizes_.emplace(*parts.facts, *parts.executor, request);
+  if (exchanges_sizes(parts, request)) sizes_.emplace(*parts.facts, *parts.executor, request);
 }
 
 bool StagedCall::start(const Buffers& buffers, const Signature& signature) {

@@ -16,12 +16,12 @@
 #include "base/environment.hpp"
 #include "cli/picture.hpp"
 #include "cli/table_file.hpp"
-#include "cli/timeline.hpp"
 #include "launch/command.hpp"
 #include "launch/sizes.hpp"
 #include "launch/suggest.hpp"
 #include "plan/catalog.hpp"
 #include "plan/print.hpp"
+#include "sim/timeline.hpp"
 
 namespace tutti::cli {
 
@@ -29,7 +29,7 @@ namespace {
 
 // As typed.
 struct Words {
-  std::string verb, bytes = "1M", hosts, algorithm, dtype = "float32", svg;
+  std::string verb, bytes = "1M", hosts, algorithm, dtype = "float32", svg, backend;
   int ranks = 8, root = 0, steps_of = 0;
   bool no_picture = false;
 };
@@ -51,12 +51,14 @@ Verb parse_verb(const std::string& word) {
   }
 }
 
-Question question_of(const Words& words) {
+Question question_of(const Words& words, const Environment& environment) {
   Question question{.verb = parse_verb(words.verb),
                     .ranks = words.ranks,
                     .bytes = launch::parse_size("--bytes", words.bytes),
                     .dtype = dtype_from_name(words.dtype),
-                    .root = words.root};
+                    .root = words.root,
+                    .backend = words.backend};
+  if (question.backend.empty()) question.backend = environment.get("TUTTI_BACKEND").value_or("auto");
   if (question.ranks < 1) throw InvalidArgument(fmt::format("-n {}: at least one rank is needed", question.ranks));
   if (!words.hosts.empty()) question.node_of = parse_hosts(words.hosts, question.ranks);
   if (!words.algorithm.empty()) question.algorithm = algorithm_from_name(words.algorithm);
@@ -84,7 +86,7 @@ bool has_picture(const Words& words) {
 void run(const Words& words, bool with_steps) {
   const Environment environment = Environment::of_process();
   const Style style = Style::for_output(environment, STDOUT_FILENO);
-  const Question question = question_of(words);
+  const Question question = question_of(words, environment);
   const Table table = read_table(environment);
   const Explanation answer = explain(question, table);
   if (with_steps && (words.steps_of < 0 || words.steps_of >= words.ranks)) {
@@ -95,7 +97,8 @@ void run(const Words& words, bool with_steps) {
         fmt::format("--svg: {} ranks could not be told apart in a drawing; at most {}", words.ranks, svg_ranks_max));
   }
   Timeline timeline{.ranks = words.ranks};
-  if (has_picture(words)) timeline = rehearse(answer.spec, static_cast<std::int64_t>(size_of(question.dtype)), table);
+  if (has_picture(words))
+    timeline = sim::rehearse(answer.spec, static_cast<std::int64_t>(size_of(question.dtype)), table);
   if (!words.svg.empty()) {
     write_svg(words.svg, draw_svg(timeline, {.title = headline(question, answer),
                                              .subtitle = fmt::format("{} · {} in virtual time", name_of(answer.shown),
@@ -119,6 +122,8 @@ void add_explain(CLI::App& tutti) {
   command->add_option("--dtype", words->dtype, "Of the elements (default: float32)")->type_name("TYPE");
   command->add_option("--root", words->root, "For the verbs that have one (default: 0)")->type_name("RANK");
   command->add_option("--algorithm", words->algorithm, "Show this one instead")->type_name("NAME");
+  command->add_option("-B,--backend", words->backend, "Of the job, or of the group (default: TUTTI_BACKEND, or auto)")
+      ->type_name("NAME");
   CLI::Option* steps =
       command->add_option("--steps", words->steps_of, "Print the plan of a rank, step by step")->type_name("RANK");
   command->add_option("--svg", words->svg, "Write the picture to a file, to scale")->type_name("FILE");
@@ -128,6 +133,7 @@ void add_explain(CLI::App& tutti) {
                         {"tutti explain broadcast -n 13 --bytes 64K --root 5", "any number of ranks"},
                         {"tutti explain all_reduce -n 16 --hosts 4 --bytes 64M", "across hosts"},
                         {"tutti explain all_gather -n 6 --algorithm ring --svg ring.svg", "drawn to scale"},
+                        {"tutti explain all_reduce -n 4 -B mpi", "which backend serves it"},
                         {"tutti explain scan -n 4 --bytes 16 --steps 2", "what rank 2 does"}}) +
       "\n\nThe choice is that of a job here: by the table in TUTTI_TABLE, if it is set, and by the cost model."
       "\nIn the picture, yellow messages are to be reduced, blue ones are kept as they are.");

@@ -25,7 +25,7 @@ std::string refusal(const Question& question) {
 }
 
 Timeline timeline_of(const Question& question) {
-  return rehearse(explain(question, {}).spec, static_cast<std::int64_t>(size_of(question.dtype)), {});
+  return sim::rehearse(explain(question, {}).spec, static_cast<std::int64_t>(size_of(question.dtype)), {});
 }
 
 TEST(Explain, TheCheapestIsPickedAndTheReasonNamesTheNext) {
@@ -36,6 +36,16 @@ TEST(Explain, TheCheapestIsPickedAndTheReasonNamesTheNext) {
   EXPECT_THAT(answer.why, HasSubstr("latency, so few rounds count most"));
   EXPECT_THAT(explain({.ranks = 8, .bytes = 64 << 20}, {}).why, HasSubstr("sending little counts most"));
   EXPECT_THAT(answer.absent, ElementsAre(Algorithm::hierarchical));
+}
+
+TEST(Explain, TheBackendThatServesTheCallIsNamed) {
+  const auto served = [](Question question) { return explain(question, {}).served_by; };
+  EXPECT_THAT(served({.ranks = 4}), HasSubstr("shm: all ranks share the memory of one host"));
+  EXPECT_THAT(served({.ranks = 4, .node_of = {0, 0, 1, 1}}), HasSubstr("native, by the plan below, over 2 hosts"));
+  EXPECT_THAT(served({.ranks = 4, .backend = "mpi"}), HasSubstr("mpi: MPI chooses the algorithm"));
+  EXPECT_THAT(served({.ranks = 4, .backend = "ucx"}), HasSubstr("through UCX"));
+  EXPECT_THAT(served({.ranks = 1}), HasSubstr("alone"));
+  EXPECT_THAT(refusal({.backend = "pvm"}), HasSubstr("not a backend; there are auto, native, shm, ucx, mpi"));
 }
 
 TEST(Explain, ARowOfTheTableIsTheReasonWhereItDecides) {
@@ -64,7 +74,7 @@ TEST(Explain, EveryVerbWithPlansOnAnyNumberOfRanks) {
       for (const Candidate& candidate : answer.candidates) {
         Question one = question;
         one.algorithm = candidate.choice.algorithm;
-        const Timeline timeline = rehearse(explain(one, {}).spec, 4, {});
+        const Timeline timeline = sim::rehearse(explain(one, {}).spec, 4, {});
         EXPECT_EQ(timeline.messages.empty(), ranks == 1) << name_of(verb);
         for (const Message& message : timeline.messages) {
           ASSERT_GT(message.end, message.begin) << "every message arrives";

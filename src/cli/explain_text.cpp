@@ -25,6 +25,7 @@ std::string headline(const Question& question, const Explanation& answer) {
 
 std::string to_text(const Question& question, const Explanation& answer, const Style& style) {
   std::string text = style.paint(Tone::bold, headline(question, answer)) + '\n';
+  text += fmt::format("served by {}\n", answer.served_by);
   text += fmt::format("{}: {}.\n\n", style.paint(Tone::green, name_of(answer.shown)), answer.why);
   TextTable table({{" "},
                    {"algorithm"},

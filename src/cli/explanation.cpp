@@ -11,6 +11,7 @@
 
 #include <tutti/error.hpp>
 
+#include "base/backend_names.hpp"
 #include "base/environment.hpp"
 #include "plan/catalog.hpp"
 
@@ -21,6 +22,10 @@ namespace {
 void check(const Question& question) {
   if (catalog(question.verb).empty()) {
     throw InvalidArgument(fmt::format("{} is a single message: there is no plan to explain", name_of(question.verb)));
+  }
+  if (!is_backend_name(question.backend)) {
+    throw InvalidArgument(
+        fmt::format("--backend {}: not a backend; there are {}", question.backend, fmt::join(backend_names, ", ")));
   }
   if (question.ranks < 1) throw InvalidArgument(fmt::format("-n {}: at least one rank is needed", question.ranks));
   if (question.root < 0 || question.root >= question.ranks) {
@@ -133,6 +138,17 @@ std::string why(const Question& question, const Explanation& answer, const Table
   return why_cheapest(answer, table.model);
 }
 
+std::string served_by(const Question& question, const Topology& topology) {
+  constexpr std::string_view not_by_plan = "; the plan below is what native would do (-B native)";
+  if (question.ranks == 1) return "alone: a group of one copies";
+  if (question.backend == "mpi") return fmt::format("mpi: MPI chooses the algorithm{}", not_by_plan);
+  if (question.backend == "ucx") return "native, by the plan below, its messages through UCX";
+  if (question.backend == "native") return "native, by the plan below, its messages over TCP";
+  if (topology.nodes <= 1) return fmt::format("shm: all ranks share the memory of one host{}", not_by_plan);
+  return fmt::format("native, by the plan below, over {} hosts{}", topology.nodes,
+                     question.backend == "shm" ? ": shm serves groups of one host" : "");
+}
+
 Choice choose(const Question& question, const Explanation& answer) {
   if (!question.algorithm || *question.algorithm == Algorithm::automatic) return answer.selected;
   if (*question.algorithm == answer.selected.algorithm) return answer.selected;
@@ -170,6 +186,7 @@ Explanation explain(const Question& question, const Table& table) {
     if (find(answer.candidates, row.algorithm) == nullptr) answer.absent.push_back(row.algorithm);
   }
   answer.why = why(question, answer, table);
+  answer.served_by = served_by(question, answer.shape.topology);
   return answer;
 }
 

@@ -21,6 +21,7 @@ struct Question {
   int root = 0;
   std::vector<int> node_of{};            // empty: all on one host
   std::optional<Algorithm> algorithm{};  // the one to show instead of the one that is selected
+  std::string backend = "auto";          // as the job, or the group, asks for it
 };
 
 struct Explanation {
@@ -30,6 +31,7 @@ struct Explanation {
   std::vector<Candidate> candidates{};  // the cheapest first
   std::vector<Algorithm> absent{};      // serve the verb, but not here
   std::string why{};                    // one sentence
+  std::string served_by{};              // the backend that carries the call out, and why that one
 };
 
 /// InvalidArgument where the question makes no sense: no ranks, a root outside, a verb without a plan, …

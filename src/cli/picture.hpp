@@ -5,9 +5,13 @@
 #include <string>
 
 #include "cli/style.hpp"
-#include "cli/timeline.hpp"
+#include "sim/timeline.hpp"
 
 namespace tutti::cli {
+
+using sim::LocalWork;
+using sim::Message;
+using sim::Timeline;
 
 /// More columns do not fit a terminal.
 inline constexpr int text_picture_ranks_max = 16;

@@ -14,13 +14,11 @@ namespace tutti::cli {
 
 namespace {
 
-using Topology = launch::HwlocTopology;
-
-int count_of(const Topology& topology, hwloc_obj_type_t type) {
+int count_of(const launch::HwlocTopology& topology, hwloc_obj_type_t type) {
   return std::max(0, hwloc_get_nbobjs_by_type(topology.get(), type));
 }
 
-std::vector<CacheFacts> caches_of(const Topology& topology) {
+std::vector<CacheFacts> caches_of(const launch::HwlocTopology& topology) {
   struct Kind {
     hwloc_obj_type_t type;
     const char* name;
@@ -64,7 +62,7 @@ MachineFacts probe_machine(const Path& root) {
   }
   facts.usable_threads = usable_threads();
   facts.cpu_quota = read_cgroup_limits(root).cpu_quota;
-  const Topology topology = launch::load_topology();
+  const launch::HwlocTopology topology = launch::load_topology();
   if (!topology) return facts;
   facts.packages = count_of(topology, HWLOC_OBJ_PACKAGE);
   facts.numa_nodes = count_of(topology, HWLOC_OBJ_NUMANODE);

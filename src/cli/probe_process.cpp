@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/statvfs.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +19,7 @@
 #include "base/unique_fd.hpp"
 #include "cli/files.hpp"
 #include "cli/probes.hpp"
+#include "shm/cross_memory.hpp"
 
 namespace tutti::cli {
 
@@ -88,11 +88,9 @@ std::string try_cross_memory() {
       "process_vm_readv", [&] { word = expected; },
       [&](pid_t parent) {
         std::uint64_t copy = 0;
-        const iovec local{.iov_base = &copy, .iov_len = sizeof copy};
-        const iovec remote{.iov_base = const_cast<std::uint64_t*>(&word), .iov_len = sizeof copy};
-        const ssize_t got = process_vm_readv(parent, &local, 1, &remote, 1, 0);
-        if (got < 0) return errno;
-        return got == sizeof copy && copy == expected ? 0 : wrong_bytes;
+        const int problem = shm::read_word(parent, reinterpret_cast<std::uint64_t>(&word), copy);
+        if (problem != 0) return problem;
+        return copy == expected ? 0 : wrong_bytes;
       });
 }
 

@@ -26,10 +26,10 @@ constexpr Framework frameworks[] = {
 };
 
 // Python starts in 20 ms and reads metadata in a few more; a cold network disk takes seconds.
-constexpr Duration limit = 10s;
+constexpr Duration time_limit = 10s;
 
 // Nothing is imported from the current folder, where a json.py of the user's may lie.
-constexpr const char* question = R"(
+constexpr const char* python_program = R"(
 import sys
 sys.path[:] = [folder for folder in sys.path if folder]
 import json, platform
@@ -59,9 +59,9 @@ std::string text_of(const nlohmann::json& value) { return value.is_string() ? va
 
 PythonFacts probe_python(const Environment& environment) {
   PythonFacts facts{.path = active_python(environment)};
-  std::vector<std::string> command{facts.path, "-c", question};
+  std::vector<std::string> command{facts.path, "-c", python_program};
   for (const Framework& framework : frameworks) command.emplace_back(framework.distributions);
-  const Captured captured = capture(command, limit);
+  const Captured captured = capture(command, time_limit);
   facts.problem = captured.problem;
   const auto answer = nlohmann::json::parse(captured.output, nullptr, /*allow_exceptions=*/false);
   const bool understood = answer.is_array() && answer.size() == 2 + std::size(frameworks);

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "control/simulated_world.hpp"
+#include "tests/support/simulated_world.hpp"
 
 namespace tutti::control {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <tutti/error.hpp>
 
-#include "control/simulated_world.hpp"
+#include "tests/support/simulated_world.hpp"
 
 namespace tutti::control {
 namespace {

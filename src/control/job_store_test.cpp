@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "control/simulated_world.hpp"
+#include "tests/support/simulated_world.hpp"
 
 namespace tutti::control {
 namespace {

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "control/links.hpp"
-#include "control/simulated_world.hpp"
+#include "tests/support/simulated_world.hpp"
 
 namespace tutti::control {
 namespace {

@@ -40,6 +40,9 @@ class Executor {
   [[nodiscard]] virtual std::string_view medium() const = 0;
   /// Whether small floats (float16, bfloat16, float8) are summed in float32 and rounded once. If not, they come as float32.
   [[nodiscard]] virtual bool widens_small_floats() const { return false; }
+  /// Whether a difference is noticed where a rank sends another one fewer or more elements than that one expects. If not, ranks that
+  /// know by themselves how much they get compare it first.
+  [[nodiscard]] virtual bool compares_counts() const { return true; }
 };
 
 }  // namespace tutti

@@ -34,7 +34,7 @@ class PlanExecutor::PlanCall final : public PreparedCall {
   bool poll() override { return execution_.poll(); }
   void cancel() override { execution_.cancel(); }
   [[nodiscard]] Progress progress() const override {
-    Progress progress{.how = fmt::format("{} over {}", execution_.how(), medium_),
+    Progress progress{.how = fmt::format("{} over {}", name_of(start_.plan->spec.algorithm), medium_),
                       .step = execution_.steps_done(),
                       .step_count = execution_.step_count()};
     execution_.add_waiting_for(progress.waiting_for);

@@ -7,7 +7,7 @@
 
 #include <tutti/error.hpp>
 
-#include "group/simulated_group.hpp"
+#include "tests/support/simulated_group.hpp"
 
 namespace tutti {
 namespace {

@@ -183,6 +183,11 @@ void check_blocks(Request& request, int rank, int size) {
     }
     request.sizes_follow = request.uneven && request.recv_sizes.empty();
     check_split_sizes(request);
+    const auto own = static_cast<std::size_t>(rank);
+    if (!request.recv_sizes.empty() && request.recv_sizes[own] != request.sizes[own]) {
+      refuse(request.verb, "split_sizes say {} for the part that this rank keeps, but recv_sizes say {}",
+             request.sizes[own], request.recv_sizes[own]);
+    }
   } else if (is_joined) {
     if (!request.sizes.empty()) request.uneven = true;
     if (request.uneven && request.stack) refuse(request.verb, "uneven arrays cannot be stacked; give an axis");

@@ -14,8 +14,11 @@
 
 namespace tutti {
 
-GroupCore::GroupCore(std::shared_ptr<Runtime> runtime, GroupFacts facts, const Table& table)
-    : parts_(std::move(runtime), std::move(facts), *this), table_(&table), messages_(*this, parts_) {
+GroupCore::GroupCore(std::shared_ptr<Runtime> runtime, GroupFacts facts, const Table& table, GroupBackend backend)
+    : parts_(std::move(runtime), std::move(facts), *this),
+      table_(&table),
+      backend_(std::move(backend)),
+      messages_(*this, parts_) {
   use_local_peers(nullptr);
   parts_.state.runtime->directory().add(*this);
 }
@@ -33,15 +36,22 @@ GroupCore::~GroupCore() {
 }
 
 void GroupCore::use_local_peers(std::shared_ptr<IntranodeExecutor> intranode) {
-  Runtime& runtime = *parts_.state.runtime;
   intranode_ = std::move(intranode);
   if (intranode_ && std::ssize(intranode_->members()) == facts().size) messages_.set_all_local();
+  Runtime& runtime = *parts_.state.runtime;
   parts_.state.prepared.clear();
   backends_ = Backends({.facts = &parts_.state.facts,
                         .table = table_,
                         .transport = &runtime.transport(),
                         .local_peers = intranode_,
-                        .extensions = runtime.parts().backends});
+                        .extensions = runtime.parts().backends,
+                        .mpi = backend_.mpi ? &backend_.mpi : &runtime.parts().mpi,
+                        .asked = backend_.name});
+}
+
+void GroupCore::use_backend(GroupBackend backend) {
+  backend_ = std::move(backend);
+  use_local_peers(std::move(intranode_));
 }
 
 GroupCore::Entry::Entry(GroupCore& core, std::string_view what) {
@@ -83,10 +93,12 @@ inline std::unique_lock<shm::RankLock> GroupCore::enter(Entry* entry, Verb verb,
 std::shared_ptr<CachedCall> GroupCore::check(const CallTerms& terms) {
   Request request = request_in_full(terms);
   check_collective(request, parts_.state.facts.rank, parts_.state.facts.size, layout_);
-  Backend& backend = backends_.choose(request);
+  std::string refusals;
+  Backend& backend = backends_.choose(request, &refusals);
   auto shape = std::make_shared<CachedCall>(terms, std::move(request), backend);
   shape->recorded = parts_.state.records.shape_of(shape->checked());
-  static_cast<void>(shape->idle());  // what the backend cannot prepare is refused before the call has a number
+  const PreparedCall& call = shape->idle();  // what the backend cannot prepare is refused before the call has a number
+  if (runtime().parts().log.shows(Log::Level::debug)) log_choice(*this, *shape, call, refusals);
   return shape;
 }
 

@@ -21,6 +21,7 @@
 
 #include "backend/block_layout.hpp"
 #include "backend/registry.hpp"
+#include "group/group_backend.hpp"
 #include "group/message.hpp"
 #include "group/parts.hpp"
 #include "group/waiting.hpp"
@@ -33,7 +34,7 @@ class Runtime;
 
 class GroupCore final : public std::enable_shared_from_this<GroupCore>, private OperationListener {
  public:
-  GroupCore(std::shared_ptr<Runtime> runtime, GroupFacts facts, const Table& table);
+  GroupCore(std::shared_ptr<Runtime> runtime, GroupFacts facts, const Table& table, GroupBackend backend = {});
   /// A group this process does not belong to: rank −1, and every verb raises.
   GroupCore(std::shared_ptr<Runtime> runtime, std::vector<int> world_of);
   ~GroupCore();
@@ -42,6 +43,8 @@ class GroupCore final : public std::enable_shared_from_this<GroupCore>, private 
   [[nodiscard]] Runtime& runtime() const { return *parts_.state.runtime; }
   [[nodiscard]] const std::shared_ptr<Runtime>& runtime_handle() const { return parts_.state.runtime; }
   [[nodiscard]] std::string_view backend_name() const { return backends_.name(); }
+  /// What the group was asked to use.
+  [[nodiscard]] const GroupBackend& backend() const { return backend_; }
 
   /// Held while a thread is inside a call; a second thread raises InvalidArgument.
   class Entry {
@@ -98,6 +101,9 @@ class GroupCore final : public std::enable_shared_from_this<GroupCore>, private 
   /// The members that share this host use its memory from now on.
   void use_local_peers(std::shared_ptr<IntranodeExecutor> intranode);
 
+  /// Before the program's first call.
+  void use_backend(GroupBackend backend);
+
   // Called by the runtime.
   /// What can be done now for the calls under way.
   void advance();
@@ -129,6 +135,7 @@ class GroupCore final : public std::enable_shared_from_this<GroupCore>, private 
 
   GroupParts parts_;
   const Table* table_ = nullptr;
+  GroupBackend backend_;
   Backends backends_;                             // outlives what was prepared
   std::shared_ptr<IntranodeExecutor> intranode_;  // of the members on this host; null: none
   BlockLayout layout_;                            // working memory of the checks

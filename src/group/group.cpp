@@ -265,13 +265,13 @@ Prepared Group::prepare(Request request, Duration timeout) const {
   return Prepared({.group = core_, .shape = std::move(shape), .request = std::move(request), .timeout = timeout});
 }
 
-Group Group::subgroup(std::span<const int> ranks, const CallOptions& options) const {
-  return Group(make_subgroup(entered(), ranks, options.timeout));
+Group Group::subgroup(std::span<const int> ranks, const GroupOptions& options) const {
+  return Group(make_subgroup(entered(), ranks, options));
 }
-Group Group::subgroup(std::initializer_list<int> ranks, const CallOptions& options) const {
+Group Group::subgroup(std::initializer_list<int> ranks, const GroupOptions& options) const {
   return subgroup(std::span(ranks.begin(), ranks.size()), options);
 }
-Group Group::split(int color, int key, const CallOptions& options) const {
+Group Group::split(int color, int key, const GroupOptions& options) const {
   const std::vector<int> ranks = ranks_of_color(*this, color, key, options.timeout);
   return ranks.empty() ? Group() : subgroup(ranks, options);
 }

@@ -23,6 +23,7 @@
 #include "group/asked_backend.hpp"
 #include "group/core.hpp"
 #include "group/current_world.hpp"
+#include "group/group_backend.hpp"
 #include "group/launcher_news.hpp"
 #include "group/life.hpp"
 #include "group/local_peer_setup.hpp"
@@ -60,7 +61,6 @@ link::TcpOptions tcp_options(const Place& place, const Environment& environment)
   return options;
 }
 
-/// How long a rank of another host may be silent. Inside a host the system tells who lives.
 /// How long a broken link may wait for the launcher to say that, and how, the process behind it has ended: an agent tells tuttirun, which tells
 /// the agents of all hosts.
 constexpr Duration launcher_word = std::chrono::milliseconds(400);
@@ -334,7 +334,7 @@ Group init(std::shared_ptr<Connector> connector, const InitOptions& options) {
   parts.clock = &steady_clock();
   parts.default_timeout = options.timeout;
   parts.backends = options.backends;
-  if (through_mpi) parts.backends.push_back(through_mpi);
+  parts.mpi = std::move(through_mpi);
   if (const auto after = environment.duration("TUTTI_STALL_WARNING")) parts.stall_warning = *after;
   parts.seed = random_word();
   parts.recorder = open_recorder(environment, place, place.size == 1 ? random_word() : world);
@@ -349,9 +349,9 @@ Group init(std::shared_ptr<Connector> connector, const InitOptions& options) {
   enroll(runtime);
   auto core = std::make_shared<GroupCore>(runtime, std::move(facts), runtime->parts().table);
   start(*runtime);
-  Group group(core);
-  if (!share_memory(core, options.timeout)) group.barrier({.timeout = options.timeout});
-  return group;
+  if (!share_memory(core, options.timeout)) Group(core).barrier({.timeout = options.timeout});
+  log_backend(*core, true);
+  return Group(std::move(core));
 }
 
 std::shared_ptr<GroupCore> current_world() {

@@ -39,16 +39,17 @@ TEST(LauncherNews, ReadsALinePerProcessAlsoInPieces) {
   ASSERT_EQ(pipe(ends), 0);
   const UniqueFd reader(ends[0]), writer(ends[1]);
   Told told;
-  UniqueFd own = LauncherNews::open_pipe(Environment{{"TUTTI_LAUNCHER_FD", std::to_string(ends[0])}});
+  LauncherPipe own =
+      LauncherNews::open_pipe(Environment{{"TUTTI_LAUNCHER_FD", std::to_string(ends[0])}, {"TUTTI_JOB", "job"}});
   ASSERT_TRUE(own);
   EXPECT_NE(fcntl(ends[0], F_GETFD) & FD_CLOEXEC, 0) << "programs of this rank are no ranks";
   const LauncherNews news(std::move(own), [&](int rank, std::string_view how) { told.add(rank, how); });
   const auto say = [&](std::string_view text) {
     ASSERT_EQ(write(writer.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
   };
-  say("3 it was killed\nnonsense\n1");
+  say("3 job it was killed\nnonsense\nnonsense of two words\n5 earlier it was killed\n1");
   EXPECT_THAT(told.wait_for(1), testing::ElementsAre("3: it was killed"));
-  say("7 it left\n");
+  say("7 job it left\n");
   EXPECT_THAT(told.wait_for(2), testing::ElementsAre("3: it was killed", "17: it left"));
 }
 

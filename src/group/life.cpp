@@ -3,6 +3,7 @@
 #include "group/life.hpp"
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@ namespace {
 using control::Life;
 
 struct Status {
+  pid_t pid = 0;
   char state = 0;
   int threads = 0;
   std::uint64_t started_ticks = 0;
@@ -31,6 +33,7 @@ std::optional<Status> read_status(const std::string& path) {
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream fields(line.substr(name_end + 1));
   Status status;
+  std::istringstream(line) >> status.pid;
   fields >> status.state;
   std::string ignored;
   for (int field = 4; field < 20; ++field) fields >> ignored;  // the state is the third
@@ -38,6 +41,9 @@ std::optional<Status> read_status(const std::string& path) {
   if (!fields) return std::nullopt;
   return status;
 }
+
+// /proc may hide the processes of other users (hidepid). A signal that is not allowed shows that there is one.
+bool is_gone(std::int64_t pid) { return kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH; }
 
 bool is_visible(const ProcessIdentity& process, const ProcessIdentity& self) {
   return self.is_known() && process.is_known() && process.machine == self.machine &&
@@ -52,6 +58,8 @@ ProcessIdentity own_identity() {
   struct stat name_space {};
   const auto status = read_status("/proc/self/stat");
   if (!std::getline(boot, self.machine) || !status || stat("/proc/self/ns/pid", &name_space) != 0) return {};
+  if (status->pid != getpid())
+    return {};  // /proc is that of another PID namespace: it has other processes under these ids
   self.pid_namespace = name_space.st_ino;
   self.pid = getpid();
   self.started_ticks = status->started_ticks;
@@ -71,9 +79,8 @@ ProcessIdentity identity_from_text(std::string_view text) {
 
 Life life_of(const ProcessIdentity& process, const ProcessIdentity& self) {
   if (!is_visible(process, self)) return Life::unknown;
-  const std::string path = fmt::format("/proc/{}/stat", process.pid);
-  const auto status = read_status(path);
-  if (!status) return access(path.c_str(), F_OK) != 0 && errno == ENOENT ? Life::ended : Life::unknown;
+  const auto status = read_status(fmt::format("/proc/{}/stat", process.pid));
+  if (!status) return is_gone(process.pid) ? Life::ended : Life::unknown;
   if (status->started_ticks != process.started_ticks) return Life::ended;
   switch (status->state) {
     case 'Z':  // of the first thread: where it has ended by itself, others may go on

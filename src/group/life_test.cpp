@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -79,6 +81,51 @@ TEST(Life, of_a_process_out_of_sight_or_with_another_start_is_not_taken_for_it) 
   later.started_ticks += 1;
   EXPECT_EQ(life_of(later, self), Life::ended) << "the id was used again";
   EXPECT_EQ(life_of(identity_from_text("nonsense"), self), Life::unknown);
+}
+
+/// What `body` returns in a child with namespaces of its own; -1 where the system refuses these.
+int in_namespaces(int flags, int (*body)()) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(30);
+    if (unshare(flags) != 0) _exit(77);
+    const pid_t grandchild = fork();  // only children enter a new PID namespace
+    if (grandchild == 0) _exit(body());
+    int status = 0;
+    waitpid(grandchild, &status, 0);
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) != 77 ? WEXITSTATUS(status) : -1;
+}
+
+TEST(Life, of_nobody_is_known_where_proc_shows_another_pid_namespace) {
+  const int got = in_namespaces(CLONE_NEWUSER | CLONE_NEWPID, [] { return own_identity().is_known() ? 1 : 0; });
+  if (got < 0) GTEST_SKIP() << "the system refuses namespaces";
+  EXPECT_EQ(got, 0) << "live ranks would be taken for processes that have ended";
+}
+
+TEST(Life, of_another_users_process_that_proc_hides_is_not_taken_for_an_end) {
+  if (geteuid() != 0) GTEST_SKIP() << "mounts need root";
+  const int got = in_namespaces(CLONE_NEWPID | CLONE_NEWNS, [] {
+    mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
+    if (mount("proc", "/proc", "proc", 0, "hidepid=2") != 0) return 77;
+    const ProcessIdentity roots = own_identity();
+    const pid_t child = fork();
+    if (child == 0) {
+      if (setgid(65534) != 0 || setuid(65534) != 0) _exit(1);
+      ProcessIdentity self = roots;
+      self.pid = getpid();
+      if (access(fmt::format("/proc/{}/stat", roots.pid).c_str(), F_OK) == 0) _exit(2);
+      _exit(life_of(roots, self) == Life::unknown ? 0 : 3);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WEXITSTATUS(status);
+  });
+  if (got < 0) GTEST_SKIP() << "the system refuses namespaces or mounts";
+  EXPECT_EQ(got, 0);
 }
 
 }  // namespace

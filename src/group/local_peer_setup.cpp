@@ -134,6 +134,14 @@ LocalPeerSetup find_local_peers(const OwnMemory& own, const LocalPeerQuery& quer
     if (is_near) return without(query, why);
   }
   if (count_on(node) == 1) result.local_peers = nullptr;
+  query.log.info(
+      "{}", result.local_peers == nullptr
+                ? "no other rank on this host: nothing is shared"
+                : fmt::format("{} ranks of this host share memory, messages between them go through rings in it; {}",
+                              count_on(node),
+                              result.cross_memory
+                                  ? "large ones are read from the peer's memory"
+                                  : "the ranks may not read each other's memory, so large ones are copied twice"));
   return result;
 }
 

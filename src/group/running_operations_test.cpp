@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "group/simulated_group.hpp"
+#include "tests/support/simulated_group.hpp"
 
 namespace tutti {
 namespace {

@@ -15,36 +15,10 @@
 #include "group/runtime.hpp"
 #include "group/share_memory.hpp"
 #include "group/subgroup.hpp"
+#include "group/survey.hpp"
 
 namespace tutti {
 namespace {
-
-using Loss = control::Control::Loss;
-
-struct Survey {  // ranks in the world
-  std::vector<int> survivors;
-  std::vector<int> unconfirmed;  // lost, but perhaps alive: a link is cut, or they are stopped
-  bool is_settled = true;        // no accusation is undecided
-
-  friend bool operator==(const Survey&, const Survey&) = default;
-};
-
-Survey survey(Runtime& runtime, const std::vector<int>& members) {
-  const control::Control& control = runtime.control();
-  Survey found;
-  for (const int member : members) {
-    found.is_settled = found.is_settled && !control.is_accused(member);
-    const Loss loss = control.loss_of(member);
-    if (loss == Loss::uncertain) found.unconfirmed.push_back(member);
-    if (loss == Loss::none && !control.has_left(member)) found.survivors.push_back(member);
-  }
-  return found;
-}
-
-bool may_go_on(const Survey& found) {
-  if (found.unconfirmed.size() != found.survivors.size()) return found.survivors.size() > found.unconfirmed.size();
-  return std::ranges::min(found.survivors) < std::ranges::min(found.unconfirmed);
-}
 
 [[noreturn]] void throw_minority(const Survey& found, const Runtime& runtime) {
   const int first = found.unconfirmed.front();
@@ -63,7 +37,7 @@ Survey settled_survey(Runtime& runtime, const std::vector<int>& members, int sel
   bool is_given_up = false;
   runtime.drive(
       [&] {
-        found = survey(runtime, members);
+        found = survey(runtime.control(), members);
         is_given_up = std::ranges::find(found.survivors, self) == found.survivors.end();
         return is_given_up || (found.is_settled && may_go_on(found));
       },
@@ -93,7 +67,7 @@ std::shared_ptr<GroupCore> shrink_group(GroupCore& parent, Duration timeout) {
     } catch (const Error&) {
       // If another member was lost, all try again without it. Otherwise somebody did not come.
       bool has_changed = false;
-      runtime.drive([&] { return has_changed = survey(runtime, members).survivors != found.survivors; },
+      runtime.drive([&] { return has_changed = survey(runtime.control(), members).survivors != found.survivors; },
                     std::min(deadline, runtime.clock().now() + std::chrono::seconds(1)));
       if (!has_changed) throw;
     }

@@ -57,49 +57,75 @@ std::vector<int> nodes_of(const Runtime& runtime, std::span<const int> members) 
   return nodes.size() > 1 ? result : std::vector<int>();
 }
 
-std::uint64_t agree_on_id(Runtime& runtime, const std::vector<int>& members, std::uint64_t parent, TimePoint deadline) {
+/// The group's id, and what the lowest member told.
+std::shared_ptr<const control::Creation> create(Runtime& runtime, const JoinTerms& terms) {
   std::shared_ptr<const control::Creation> creation;
   {
     const auto guard = runtime.lock();
-    creation = runtime.control().create({.members = members, .key = parent, .blob = {}, .deadline = deadline});
+    creation = runtime.control().create({.members = terms.members,
+                                         .key = terms.key,
+                                         .blob = backend_record(terms.backend),
+                                         .deadline = terms.deadline});
   }
   using State = control::Creation::State;
   runtime.drive([&] { return creation->state != State::pending; }, TimePoint::max());
-  if (creation->state == State::failed) throw_failed(creation->cause, runtime, members);
-  return creation->group;
+  if (creation->state == State::failed) throw_failed(creation->cause, runtime, terms.members);
+  return creation;
 }
 
-std::shared_ptr<GroupCore> form_group(GroupCore& parent, const JoinTerms& terms) {
+struct Formed {
+  std::shared_ptr<GroupCore> group{};
+  std::vector<std::byte> lowest{};  // the record of the lowest member
+};
+
+Formed form_group(GroupCore& parent, const JoinTerms& terms, GroupBackend first = {}) {
   Runtime& runtime = parent.runtime();
   const int self = parent.facts().world_of[static_cast<std::size_t>(parent.facts().rank)];
   GroupFacts facts{.size = static_cast<int>(terms.members.size())};
   facts.rank = static_cast<int>(std::ranges::find(terms.members, self) - terms.members.begin());
-  facts.id = facts.size == 1 ? runtime.private_id() : agree_on_id(runtime, terms.members, terms.key, terms.deadline);
+  Formed formed;
+  if (facts.size == 1) {
+    facts.id = runtime.private_id();
+  } else {
+    const auto creation = create(runtime, terms);
+    facts.id = creation->group;
+    formed.lowest = creation->blob;
+  }
   facts.world_of = terms.members;
   facts.node_of = nodes_of(runtime, facts.world_of);
-  return std::make_shared<GroupCore>(parent.runtime_handle(), std::move(facts), runtime.parts().table);
+  formed.group =
+      std::make_shared<GroupCore>(parent.runtime_handle(), std::move(facts), runtime.parts().table, std::move(first));
+  return formed;
 }
 
 }  // namespace
 
-std::shared_ptr<GroupCore> make_subgroup(GroupCore& parent, std::span<const int> ranks, Duration timeout) {
+std::shared_ptr<GroupCore> make_subgroup(GroupCore& parent, std::span<const int> ranks, const GroupOptions& options) {
   check_ranks(ranks, parent.facts().size);
   Runtime& runtime = parent.runtime();
   runtime.check_alive();
+  const std::string backend = backend_to_ask_for(parent, options.backend);
   std::vector<int> members;
   for (const int rank : ranks) members.push_back(parent.facts().world_of[static_cast<std::size_t>(rank)]);
   if (std::ranges::find(ranks, parent.facts().rank) == ranks.end())
     return std::make_shared<GroupCore>(parent.runtime_handle(), std::move(members));
+  const Duration timeout = options.timeout;
   const Duration limit = timeout > Duration::zero() ? timeout : runtime.parts().default_timeout;
-  auto core = form_group(parent, {.members = std::move(members),
-                                  .key = parent.facts().id,
-                                  .deadline = deadline_after(runtime.clock().now(), limit)});
-  share_memory(core, timeout);
-  return core;
+  const Formed formed = form_group(parent, {.members = std::move(members),
+                                            .key = parent.facts().id,
+                                            .deadline = deadline_after(runtime.clock().now(), limit),
+                                            .backend = backend});
+  check_same_backend(*formed.group, backend, formed.lowest);
+  share_memory(formed.group, timeout);
+  use_backend(formed.group, parent, backend, timeout);
+  log_backend(*formed.group, false);
+  return formed.group;
 }
 
 std::shared_ptr<GroupCore> join_group(GroupCore& parent, const JoinTerms& terms) {
-  auto core = form_group(parent, terms);
+  // MPI does not go on once a rank is lost.
+  const bool is_on_mpi = parent.backend().mpi || parent.runtime().parts().mpi;
+  auto core = form_group(parent, terms, is_on_mpi ? GroupBackend{.name = "shm"} : parent.backend()).group;
   try {
     share_memory(core, terms.timeout);
   } catch (const PeerLost&) {}  // the group is broken, with this cause

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <tutti/group.hpp>
@@ -12,12 +13,13 @@
 namespace tutti {
 
 /// `ranks` are those of the parent. A rank that is not among them gets a group that it does not belong to.
-std::shared_ptr<GroupCore> make_subgroup(GroupCore& parent, std::span<const int> ranks, Duration timeout);
+std::shared_ptr<GroupCore> make_subgroup(GroupCore& parent, std::span<const int> ranks, const GroupOptions& options);
 struct JoinTerms {
   std::vector<int> members = {};  // ranks in the world; this one is among them
   std::uint64_t key = 0;          // tells apart groups with the same members
   TimePoint deadline{};
-  Duration timeout{};  // of the group's first call
+  Duration timeout{};     // of the group's first call
+  std::string backend{};  // as the group asks for it
 };
 /// Makes a group together with its other members. Once it is made, it is returned, also if a member is lost at once: the group's
 /// first call raises it then.

@@ -42,6 +42,13 @@ void check(const std::vector<std::string>& records) {
     throw Unsupported(fmt::format("link ucx: rank {}: {}", failing - records.begin(), failing->substr(2)));
 }
 
+/// Why a rank did not open UCX.
+std::string why_not(const UcxJoining::Peers& peers, std::size_t rank) {
+  if (peers.records[0][0] == asked_tcp) return "TUTTI_LINK=tcp asks for that";
+  if (std::ranges::count(peers.nodes, peers.nodes[0]) == std::ssize(peers.nodes)) return "there is one host only";
+  return fmt::format("rank {} has no fabric that UCX knows (tutti doctor)", rank);
+}
+
 }  // namespace
 
 UcxJoining::UcxJoining(const std::string& backend, const Place& place, const Environment& environment)
@@ -64,12 +71,16 @@ std::unique_ptr<Link> UcxJoining::make_link(const Peers& peers, const Log& log) 
   link::UcxSetup setup{.rank = rank_, .secret = peers.secret, .world = peers.world};
   const int own_node = peers.nodes[static_cast<std::size_t>(rank_)];
   for (std::size_t rank = 0; rank < peers.records.size(); ++rank) {
-    if (peers.records[rank][1] != has_address) return nullptr;
+    if (peers.records[rank][1] != has_address) {
+      log.info("messages do not go over ucx, because {}", why_not(peers, rank));
+      return nullptr;
+    }
     setup.addresses.push_back(peers.records[rank].substr(2));
     setup.on_this_host.push_back(peers.nodes[rank] == own_node);
   }
   setup.worker = std::move(worker_);
-  if (rank_ == 0) log.info("messages go through UCX");
+  log.info("messages go over ucx, because {}",
+           peers.records[0][0] == asked_ucx ? "it is asked for" : "every rank has a fabric that UCX knows");
   return link::make_ucx_link(std::move(setup));
 }
 

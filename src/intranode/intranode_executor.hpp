@@ -43,6 +43,7 @@ class IntranodeExecutor final : public Executor {
   [[nodiscard]] std::span<const int> members() const override { return members_; }
   std::unique_ptr<PreparedCall> prepare(const ExecutionSpec& what) override { return intranode_.prepare(what); }
   [[nodiscard]] std::string_view medium() const override { return "shared memory"; }
+  [[nodiscard]] bool compares_counts() const override { return false; }
   [[nodiscard]] bool widens_small_floats() const override { return true; }
 
  private:

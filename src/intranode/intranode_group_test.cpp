@@ -6,8 +6,8 @@
 
 #include "base/sanitizers.hpp"
 #include "intranode/members.hpp"
-#include "intranode/sample.hpp"
 #include "kernel/reference.hpp"
+#include "tests/support/intranode_sample.hpp"
 
 namespace tutti::intranode {
 namespace {

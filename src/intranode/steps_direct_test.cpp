@@ -10,7 +10,7 @@
 #include <deque>
 
 #include "intranode/steps.hpp"
-#include "shm/interleave.hpp"
+#include "verify/interleave.hpp"
 
 namespace tutti::intranode {
 namespace {

@@ -10,7 +10,7 @@
 
 #include <cstdlib>
 
-#include "intranode/steps_model.hpp"
+#include "verify/steps_model.hpp"
 
 namespace tutti::intranode {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "intranode/arena_segment.hpp"
 #include "intranode/members.hpp"
-#include "intranode/sample.hpp"
+#include "tests/support/intranode_sample.hpp"
 
 namespace tutti::intranode {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "intranode/intranode_group.hpp"
 #include "intranode/members.hpp"
-#include "intranode/sample.hpp"
+#include "tests/support/intranode_sample.hpp"
 
 namespace tutti::intranode {
 namespace {

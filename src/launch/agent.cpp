@@ -140,7 +140,9 @@ class Agent final : private CrewListener {
 
   [[nodiscard]] bool is_over() const {
     const bool has_ended = crew_ ? crew_->is_gone() && (crew_->is_drained() || is_orphan_) : is_ending_;
-    return has_ended && (!links_ || links_->is_empty());
+    // Ranks of other hosts may still talk to the store when those of this one have ended.
+    const bool serves_others = is_store_needed_ && !is_orphan_ && !is_ending_;
+    return has_ended && !serves_others && (!links_ || links_->is_empty());
   }
 
   [[nodiscard]] std::size_t may_send() const {
@@ -180,6 +182,7 @@ class Agent final : private CrewListener {
         break;
       case FrameKind::input: input_.add(frame.body); break;
       case FrameKind::input_end: input_.close_when_written(); break;
+      case FrameKind::close_store: is_store_needed_ = false; break;
       default: break;
     }
   }
@@ -242,6 +245,7 @@ class Agent final : private CrewListener {
     store_.emplace(TcpStoreServer::Options{.address = address,
                                            .secret = wire::Secret::from_hex(order_->secret),
                                            .on_trouble = [this](const std::string& text) { troubles_.add(text); }});
+    is_store_needed_ = true;
     report(FrameKind::serving, numbers({store_->address().port(), master_port_.port}));
   }
 
@@ -258,7 +262,8 @@ class Agent final : private CrewListener {
                         .master_port = start.master_port,
                         .store = start.store,
                         .secret = order_->secret,
-                        .job = order_->job};
+                        .job = order_->job,
+                        .restart = order_->restart};
     if (!start.interfaces[host_].empty()) environment_.set("TUTTI_INTERFACE", start.interfaces[host_]);
     const Variables common = common_variables(placement, order_->options, environment_);
     UniqueFd reader;
@@ -330,6 +335,7 @@ class Agent final : private CrewListener {
   std::optional<ReachProbe> probe_;
   Troubles troubles_;  // before the store, whose thread uses it
   std::optional<TcpStoreServer> store_;
+  bool is_store_needed_ = false;
   MasterPort master_port_;
   RankInput input_;
   std::optional<LocalCrew> crew_;

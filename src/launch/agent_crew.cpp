@@ -88,7 +88,8 @@ void AgentCrew::hear_while_preparing(const Frame& frame) {
   switch (frame.kind) {
     case FrameKind::refused:
     case FrameKind::host_lost:
-      throw UsageError(fmt::format("host {}: {}", name_of(frame.host), printable_text(read_sentence(frame))));
+      throw HostUnusable(frame.host,
+                         fmt::format("host {}: {}", name_of(frame.host), printable_text(read_sentence(frame))));
     case FrameKind::ready: host.facts = decode_host_facts(frame.body); break;
     case FrameKind::reached: {
       ReachReport report = decode_reach_report(frame.body);
@@ -127,6 +128,7 @@ std::vector<std::string> AgentCrew::host_of_rank() const {
 void AgentCrew::start() {
   broadcast(FrameKind::start, encode(start_));
   if (input_ < 0) links_.send({.host = 0, .kind = FrameKind::input_end});
+  close_store_when_unneeded();
 }
 
 void AgentCrew::watch(std::vector<pollfd>& into, Room room) const {
@@ -139,6 +141,7 @@ void AgentCrew::serve(CrewListener& listener, Room room) {
   links_.serve();
   while (const auto frame = links_.next()) hear(*frame, listener);
   if (room == Room::some) acknowledge_output();
+  close_store_when_unneeded();
   forward_input();
 }
 
@@ -187,6 +190,15 @@ void AgentCrew::lose_host(std::uint32_t host, const std::string& why, CrewListen
   for (int rank = first; rank < first + start_.ranks[host]; ++rank) {
     for (const Stream stream : {Stream::output, Stream::error}) listener.output_ended(rank, stream);
   }
+}
+
+// Host 0 serves it, and stays for the others.
+void AgentCrew::close_store_when_unneeded() {
+  if (!is_store_needed_ ||
+      !std::all_of(hosts_.begin() + 1, hosts_.end(), [](const HostState& host) { return host.is_gone; }))
+    return;
+  is_store_needed_ = false;
+  links_.send({.host = 0, .kind = FrameKind::close_store});
 }
 
 void AgentCrew::acknowledge_output() {

@@ -13,12 +13,22 @@
 
 namespace tutti::launch {
 
+// A host that the job cannot be started on.
+class HostUnusable : public UsageError {
+ public:
+  HostUnusable(std::size_t host, const std::string& sentence) : UsageError(sentence), host_(host) {}
+  [[nodiscard]] std::size_t host() const { return host_; }
+
+ private:
+  std::size_t host_;  // in the order's list
+};
+
 class AgentCrew final : public Crew {
  public:
   explicit AgentCrew(JobOrder order);
 
-  // Starts an agent on every host; each checks its host, and they check that they reach each other. Throws UsageError
-  // that names the host. `wait` polls for what it is given until a time; what it throws ends the preparation.
+  // Starts an agent on every host; each checks its host, and they check that they reach each other. Throws HostUnusable,
+  // which names the host. `wait` polls for what it is given until a time; what it throws ends the preparation.
   using Wait = std::function<void(std::vector<pollfd>& watched, TimePoint until)>;
   void prepare(const Wait& wait);
   // After that: on which host each rank runs, by the name that people gave it.
@@ -50,6 +60,7 @@ class AgentCrew final : public Crew {
   void choose_network(const Wait& wait);
   void hear(const Frame& frame, CrewListener& listener);
   void lose_host(std::uint32_t host, const std::string& why, CrewListener& listener);
+  void close_store_when_unneeded();
   void acknowledge_output();
   void forward_input();
   [[nodiscard]] HostState& state_of(const Frame& frame);
@@ -65,6 +76,7 @@ class AgentCrew final : public Crew {
   int input_ = -1;
   bool input_is_taken_ = true;
   bool is_ending_ = false;
+  bool is_store_needed_ = true;
 };
 
 }  // namespace tutti::launch

@@ -37,6 +37,7 @@ enum class FrameKind : std::uint8_t {
   credit,        // so many more bytes of output may be sent
   input,         // for rank 0
   input_end,
+  close_store,  // no other host needs it any more
   // from agents to tuttirun
   ready,             // HostFacts
   refused,           // a sentence: why this host cannot take part

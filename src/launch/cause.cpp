@@ -48,6 +48,7 @@ int exit_status(const Cause& cause) {
     case Cause::Kind::guard_lost: return 128 + SIGKILL;
     case Cause::Kind::output_lost: return cause.value == EPIPE ? 128 + SIGPIPE : 1;
     case Cause::Kind::log_lost:
+    case Cause::Kind::host_back:
     case Cause::Kind::host_lost: return 1;
   }
   return 1;
@@ -79,6 +80,7 @@ std::string describe(const Cause& cause, const JobFacts& job) {
       return fmt::format("standard output cannot be written: {}; the job was ended after {}",
                          std::generic_category().message(cause.value), after);
     case Cause::Kind::host_lost: return fmt::format("host {} was lost after {}: {}", cause.host, after, cause.text);
+    case Cause::Kind::host_back: return fmt::format("host {} can be used again after {}", cause.host, after);
     case Cause::Kind::log_lost: return fmt::format("{}; the job was ended after {}", cause.text, after);
   }
   return "";

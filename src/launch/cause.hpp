@@ -22,6 +22,7 @@ struct Cause {
     output_lost,  // value: an errno
     log_lost,     // text
     host_lost,    // host, text: how
+    host_back,    // host: it can be reached again, and the job is to have it
   };
 
   Kind kind = Kind::none;

@@ -27,6 +27,8 @@ class CrewListener {
   virtual ~CrewListener() = default;
   virtual void rank_ended(int rank, pid_t process, int status) = 0;  // as waitpid says it
   virtual void rank_not_started(int rank, int error) = 0;            // an errno
+  // It ended, and the others go on without it.
+  virtual void rank_given_up(int rank) { static_cast<void>(rank); }
   virtual void output(int rank, Stream stream, std::string_view bytes) = 0;
   virtual void output_ended(int rank, Stream stream) = 0;
   // The processes of some ranks are gone, or cannot be heard of any more.

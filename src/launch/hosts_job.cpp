@@ -11,10 +11,14 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <memory>
+#include <optional>
 
 #include "launch/agent_crew.hpp"
+#include "launch/attempt.hpp"
 #include "launch/cause.hpp"
 #include "launch/dry_run.hpp"
+#include "launch/host_watch.hpp"
 #include "launch/job.hpp"
 #include "launch/remote_shell.hpp"
 #include "wire/socket.hpp"
@@ -34,16 +38,17 @@ std::string tuttirun_path() {
   return (own.parent_path() / "tuttirun").string();
 }
 
-JobOrder make_order(const HostsJob& job) {
+JobOrder make_order(const HostsJob& job, std::vector<Host> hosts, int restart) {
   const RunOptions& options = job.options;
-  JobOrder order{.hosts = options.hosts,
+  JobOrder order{.hosts = std::move(hosts),
                  .fan_out = options.fan_out,
                  .silence = options.silence,
                  .start_timeout = options.start_timeout,
                  .shell = split_shell_words("--ssh", options.shell),
                  .tuttirun = options.remote_tuttirun.empty() ? tuttirun_path() : options.remote_tuttirun,
-                 .job = job.id,
-                 .secret = job.secret.hex(),
+                 .job = fresh_job_id(),
+                 .secret = choose_secret(options, job.environment, restart).hex(),
+                 .restart = restart,
                  .folder = options.folder.empty() ? std::filesystem::current_path().string() : options.folder,
                  .options = options};
   for (const auto& [name, value] : job.environment.variables()) {
@@ -70,6 +75,39 @@ void prepare_hosts(AgentCrew& crew) {
   });
 }
 
+// With --elastic a job starts without hosts that cannot be used, as long as enough ranks are left. A host without slots gets
+// one rank per core, which is not known before it answers: it counts as one.
+bool may_leave_out(const RunOptions& options, const std::vector<Host>& hosts, const HostUnusable& unusable) {
+  int ranks = 0;
+  for (std::size_t host = 0; host < hosts.size(); ++host) {
+    if (host != unusable.host()) ranks += std::max(1, hosts[host].slots);
+  }
+  return options.ranks_min && hosts.size() > 1 && ranks >= *options.ranks_min;
+}
+
+// The agents of the hosts that can be used, and the names of the others.
+struct Prepared {
+  std::unique_ptr<AgentCrew> crew = {};
+  std::vector<std::string> absent = {};
+};
+
+Prepared prepare_those_that_answer(const HostsJob& job, int restart) {
+  std::vector<Host> hosts = job.options.hosts;
+  std::vector<std::string> absent;
+  while (true) {
+    try {
+      auto crew = std::make_unique<AgentCrew>(make_order(job, hosts, restart));
+      prepare_hosts(*crew);
+      return {.crew = std::move(crew), .absent = std::move(absent)};
+    } catch (const HostUnusable& unusable) {
+      if (!may_leave_out(job.options, hosts, unusable)) throw;
+      fmt::print(stderr, "{}: {}; starting without it\n", job.name, unusable.what());
+      absent.push_back(hosts[unusable.host()].name);
+      hosts.erase(hosts.begin() + static_cast<std::ptrdiff_t>(unusable.host()));
+    }
+  }
+}
+
 }  // namespace
 
 bool belongs_to_host(std::string_view variable) {
@@ -83,22 +121,28 @@ bool belongs_to_host(std::string_view variable) {
 
 int run_on_hosts(const HostsJob& job) {
   const InheritedSignals signals = take_over_signals();
-  AgentCrew crew(make_order(job));
+  const std::optional<TimePoint> deadline = deadline_of(job.options);
   try {
-    prepare_hosts(crew);
+    return run_attempts(job.name, job.options.restarts, [&](int restart) {
+      const auto [crew, absent] = prepare_those_that_answer(job, restart);
+      HostWatch watch(absent, split_shell_words("--ssh", job.options.shell));
+      crew->set_input(job.input);
+      const std::vector<std::string> hosts = crew->host_of_rank();
+      return run_job({.name = std::string(job.name),
+                      .options = job.options,
+                      .ranks = static_cast<int>(hosts.size()),
+                      .world_size = static_cast<int>(hosts.size()),
+                      .hosts = hosts,
+                      .signals = signals,
+                      .deadline = deadline,
+                      .absent_hosts = absent.empty() ? nullptr : &watch,
+                      .continues_logs = restart > 0},
+                     *crew);
+    });
   } catch (const AskedToEnd& asked) {
     fmt::print(stderr, "{}: ended by signal {} before any rank was started\n", job.name, describe_signal(asked.signal));
     return 128 + asked.signal;
   }
-  crew.set_input(job.input);
-  const std::vector<std::string> hosts = crew.host_of_rank();
-  return run_job({.name = std::string(job.name),
-                  .options = job.options,
-                  .ranks = static_cast<int>(hosts.size()),
-                  .world_size = static_cast<int>(hosts.size()),
-                  .hosts = hosts,
-                  .signals = signals},
-                 crew);
 }
 
 std::string describe_hosts(const RunOptions& options) {

@@ -2,12 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
 #include <string_view>
 
 #include "base/environment.hpp"
 #include "launch/options.hpp"
-#include "wire/secret.hpp"
 
 namespace tutti::launch {
 
@@ -15,12 +13,10 @@ struct HostsJob {
   std::string_view name;  // of this program, for messages
   const RunOptions& options;
   const Environment& environment;
-  wire::Secret secret;
-  std::string id;
   int input = -1;  // what rank 0 reads
 };
 
-// Prepares the hosts, runs the job and returns tuttirun's exit status. Throws UsageError that names the host.
+// Prepares the hosts, runs the job with its restarts and returns tuttirun's exit status. Throws UsageError that names the host.
 int run_on_hosts(const HostsJob& job);
 
 // --dry-run: the hosts and the commands that would start their agents.

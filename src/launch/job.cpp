@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <span>
 
+#include "launch/host_watch.hpp"
 #include "launch/printer.hpp"
 #include "launch/rank_news.hpp"
 #include "launch/rank_output.hpp"
@@ -45,6 +46,7 @@ RankOutputOptions output_options(const JobPlan& plan) {
           .first_rank = plan.first_rank,
           .hosts = plan.hosts,
           .log_folder = options.log_folder,
+          .continues_logs = plan.continues_logs,
           .is_shown = !options.is_quiet && (options.log_folder.empty() || options.tees),
           .has_prefix = options.has_prefix,
           .has_colour = {has_colour(STDOUT_FILENO), has_colour(STDERR_FILENO)}};
@@ -63,13 +65,13 @@ class Job final : private CrewListener {
     crew_.start();
   }
 
-  int run() {
+  JobEnd run() {
     while (!crew_.is_gone() || !output_.is_drained()) wait_and_serve();
     // What killed a rank does not count if others went on to their end; a rank that failed by itself does.
     if (!is_ending() && (!some_ended_well_ || survived_.kind == Cause::Kind::exited)) cause_ = survived_;
     report();
     while (!printer_.is_idle()) wait_and_serve();
-    return status();
+    return {.status = status(), .is_failure = is_failure(), .may_grow = cause_.kind == Cause::Kind::host_back};
   }
 
  private:
@@ -78,15 +80,20 @@ class Job final : private CrewListener {
     watched_.assign({{.fd = signals_.get(), .events = POLLIN, .revents = 0},
                      {.fd = printer_.fd(), .events = POLLIN, .revents = 0}});
     crew_.watch(watched_, room);
-    const bool is_timed = plan_.options.timeout && cause_.kind == Cause::Kind::none && !crew_.is_gone();
-    const TimePoint deadline = is_timed ? started_at_ + *plan_.options.timeout : TimePoint::max();
-    const TimePoint wake_at = std::min(deadline, crew_.next_timer());
+    const bool is_timed = plan_.deadline && cause_.kind == Cause::Kind::none && !crew_.is_gone();
+    const TimePoint deadline = is_timed ? *plan_.deadline : TimePoint::max();
+    TimePoint wake_at = std::min(deadline, crew_.next_timer());
+    if (plan_.absent_hosts && !is_ending()) wake_at = std::min(wake_at, plan_.absent_hosts->next_timer());
     poll(watched_.data(), watched_.size(), wire::poll_timeout_ms(std::chrono::steady_clock::now(), wake_at));
     crew_.serve(*this, room);
     printer_.flush();
     if (watched_[1].revents != 0) printer_.acknowledge();
     if (watched_[0].revents != 0) serve_signals();
     check_output();
+    if (plan_.absent_hosts && !is_ending()) {
+      if (std::string host = plan_.absent_hosts->serve(std::chrono::steady_clock::now()); !host.empty())
+        end_for({.kind = Cause::Kind::host_back, .host = std::move(host)});
+    }
     if (is_timed && std::chrono::steady_clock::now() >= deadline) time_out();
   }
 
@@ -137,6 +144,7 @@ class Job final : private CrewListener {
     fail_for(std::move(cause));
   }
 
+  void rank_given_up(int rank) override { running_[static_cast<std::size_t>(rank - plan_.first_rank)] = false; }
   void output(int rank, Stream stream, std::string_view bytes) override { output_.add(rank, stream, bytes); }
   void output_ended(int rank, Stream stream) override { output_.finish(rank, stream); }
 
@@ -255,6 +263,16 @@ class Job final : private CrewListener {
     return ended_well ? 0 : exit_status(cause_);
   }
 
+  [[nodiscard]] bool is_failure() const {
+    switch (cause_.kind) {
+      case Cause::Kind::exited:
+      case Cause::Kind::signalled:
+      case Cause::Kind::guard_lost:
+      case Cause::Kind::host_lost: return true;
+      default: return false;
+    }
+  }
+
   const JobPlan& plan_;
   Crew& crew_;
   TimePoint started_at_;
@@ -271,6 +289,11 @@ class Job final : private CrewListener {
 
 }  // namespace
 
-int run_job(const JobPlan& plan, Crew& crew) { return Job(plan, crew).run(); }
+JobEnd run_job(const JobPlan& plan, Crew& crew) { return Job(plan, crew).run(); }
+
+std::optional<TimePoint> deadline_of(const RunOptions& options) {
+  if (!options.timeout) return std::nullopt;
+  return deadline_after(std::chrono::steady_clock::now(), *options.timeout);
+}
 
 }  // namespace tutti::launch

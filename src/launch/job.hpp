@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,8 @@
 
 namespace tutti::launch {
 
+class HostWatch;
+
 struct JobPlan {
   std::string name = {};  // of this program, for messages
   RunOptions options = {};
@@ -19,9 +22,20 @@ struct JobPlan {
   int world_size = 1;
   std::vector<std::string> hosts = {};  // per rank; empty: all are here
   InheritedSignals signals = {};
+  std::optional<TimePoint> deadline = {};  // of --timeout, which counts from the first start
+  HostWatch* absent_hosts = nullptr;       // ends the job, to be started with them, when one is back
+  bool continues_logs = false;             // the files of --log-dir have the output of an earlier start
 };
 
-// Starts the crew, supervises it and returns tuttirun's exit status. All signals must be blocked.
-int run_job(const JobPlan& plan, Crew& crew);
+struct JobEnd {
+  int status = 0;           // tuttirun's exit status
+  bool is_failure = false;  // a rank or a host failed by itself: another start may go better
+  bool may_grow = false;    // a host is back
+};
+
+// Starts the crew and supervises it to its end. All signals must be blocked.
+JobEnd run_job(const JobPlan& plan, Crew& crew);
+
+std::optional<TimePoint> deadline_of(const RunOptions& options);
 
 }  // namespace tutti::launch

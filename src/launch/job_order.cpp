@@ -93,7 +93,7 @@ std::vector<std::byte> encode(const JobOrder& order) {
   for (const Host& host : order.hosts) writer.string(host.name).i64(host.slots);
   writer.i64(order.fan_out).i64(order.silence.count()).i64(order.start_timeout.count());
   write_texts(writer, order.shell);
-  writer.string(order.tuttirun).string(order.job).string(order.secret).string(order.folder);
+  writer.string(order.tuttirun).string(order.job).string(order.secret).i64(order.restart).string(order.folder);
   write_options(writer, order.options);
   write_pairs(writer, order.environment);
   return std::move(writer).take();
@@ -113,6 +113,7 @@ JobOrder decode_job_order(std::span<const std::byte> bytes) {
   order.tuttirun = read_text(reader);
   order.job = read_text(reader);
   order.secret = read_text(reader);
+  order.restart = read_int(reader);
   order.folder = read_text(reader);
   order.options = read_run_options(reader);
   order.environment = read_list(reader, read_pair);

@@ -26,6 +26,7 @@ struct JobOrder {
   std::vector<std::string> shell = {};  // the remote shell and its options
   std::string tuttirun = {};            // its path, tried before PATH
   std::string job = {}, secret = {};
+  int restart = 0;          // how often the job was started before
   std::string folder = {};  // where the ranks run
   RunOptions options = {};  // program, arguments, variables, backend, binding, grace
   std::vector<std::pair<std::string, std::string>> environment = {};  // of tuttirun, without what belongs to its host

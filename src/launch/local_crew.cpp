@@ -54,12 +54,14 @@ LocalCrew::LocalCrew(LocalPlan plan)
       pipes_(plan_.ranks),
       news_(plan_.ranks),
       records_(records_for(plan_)),
+      rounds_(plan_.hears_rounds ? plan_.ranks : 0),
       cgroup_(Cgroup::below_own(plan_.id)) {}
 
 void LocalCrew::start() {
   guard_.emplace(start_guard());
   pipes_.close_writers();
   news_.close_readers();
+  rounds_.close_readers();
 }
 
 Guard LocalCrew::start_guard() const {
@@ -68,14 +70,17 @@ Guard LocalCrew::start_guard() const {
   words.push_back(nullptr);
   const std::vector<char*> common = pointers_to(plan_.common_environment);
   std::vector<std::vector<char*>> environments;
-  std::vector<std::string> news, records;  // not moved any more once they are pointed to
-  for (int rank = 0; rank < plan_.ranks; ++rank)
+  std::vector<std::string> news, rounds, records;  // not moved any more once they are pointed to
+  for (int rank = 0; rank < plan_.ranks; ++rank) {
     news.push_back(fmt::format("TUTTI_LAUNCHER_FD={}", news_.reader(rank)));
-  for (int rank = 0; rank < plan_.ranks; ++rank) records.push_back(records_.variable(rank));
+    records.push_back(records_.variable(rank));
+    if (plan_.hears_rounds) rounds.push_back(fmt::format("TUTTI_ROUNDS_FD={}", rounds_.reader(rank)));
+  }
   for (std::size_t rank = 0; rank < plan_.own_environment.size(); ++rank) {
     std::vector<char*>& environment = environments.emplace_back(pointers_to(plan_.own_environment[rank]));
     if (news_.reader(static_cast<int>(rank)) >= 0) environment.push_back(news[rank].data());
     if (!records[rank].empty()) environment.push_back(records[rank].data());
+    if (plan_.hears_rounds) environment.push_back(rounds[rank].data());
     environment.insert(environment.end(), common.begin(), common.end());
     environment.push_back(nullptr);
   }
@@ -92,6 +97,7 @@ Guard LocalCrew::start_guard() const {
                            .error = pipes_.writer(rank, Stream::error),
                            .news = news_.reader(rank),
                            .record = records_.file(rank),
+                           .rounds = plan_.hears_rounds ? rounds_.reader(rank) : -1,
                            .signals = plan_.signals,
                            .descriptors = plan_.descriptors});
     if (!plan_.processors.empty()) guard.ranks.back().processors = plan_.processors[index];

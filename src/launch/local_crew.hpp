@@ -31,6 +31,7 @@ struct LocalPlan {
   Duration grace{};  // if this process dies, and for what the ranks leave behind
   InheritedSignals signals = {};
   rlimit descriptors = {};     // the limit on them, before it was raised
+  bool hears_rounds = false;   // the ranks get a pipe for tell_round
   std::span<char> title = {};  // the memory in which this process's arguments lie
 };
 
@@ -53,7 +54,13 @@ class LocalCrew final : public Crew {
   [[nodiscard]] const RankRecords& records() const { return records_; }
   void tell_ranks(int rank, const std::string& how) override {
     records_.note_ending(rank - plan_.first_rank, how);
-    news_.tell(rank, how);
+    news_.tell(plan_.id, rank, how);
+  }
+  // The same, about a rank of another job: these processes have become ranks of that one.
+  void tell_ranks_of(std::string_view job, int rank, const std::string& how) const { news_.tell(job, rank, how); }
+  // A line for one rank, which says of which job it is to be a rank now. Whether its pipe took it.
+  [[nodiscard]] bool tell_round(int rank, std::string_view line) const {
+    return rounds_.tell_line(rank - plan_.first_rank, line);
   }
   void signal_ranks(int signal) override;
   void signal_all(int signal) override;
@@ -70,6 +77,7 @@ class LocalCrew final : public Crew {
   RankPipes pipes_;
   RankNews news_;
   RankRecords records_;
+  RankNews rounds_;
   Cgroup cgroup_;  // for the case that the guard is lost
   std::optional<Guard> guard_;
   bool is_guard_gone_ = false;

@@ -12,6 +12,7 @@
 
 #include "base/backend_names.hpp"
 #include "base/environment.hpp"
+#include "launch/allocation.hpp"
 #include "launch/suggest.hpp"
 #include "launch/words.hpp"
 
@@ -34,6 +35,10 @@ constexpr std::string_view examples = R"(Examples
       what would be started, and on which cores
   {0} -H a:8,b:8 train.py
       8 ranks on each of two hosts, started by ssh from here
+  {0} -n 4 --restarts 3 train.py
+      started again when a rank fails, at most three times
+  {0} --elastic 2:4 train.py
+      4 ranks; one that is lost is replaced, and the others stay; 2 at least
 
 Exit status: 0, or that of the first rank that failed (128 + signal), 124 past --timeout, 2 for a mistake in the
 arguments. USR1 and USR2 go to the ranks; INT, TERM, HUP and QUIT as well, which then have --grace to end. A second
@@ -84,10 +89,11 @@ Binding binding(const std::string& text) {
 }
 
 std::pair<std::string, std::string> variable(const std::string& text) {
-  constexpr std::array ours = {"RANK",          "WORLD_SIZE",        "LOCAL_RANK",     "LOCAL_WORLD_SIZE",
-                               "GROUP_RANK",    "GROUP_WORLD_SIZE",  "NODE_RANK",      "MASTER_ADDR",
-                               "MASTER_PORT",   "TUTTI_STORE",       "TUTTI_JOB",      "TUTTI_SECRET",
-                               "TUTTI_BACKEND", "TUTTI_LAUNCHER_FD", "TUTTI_RECORD_FD"};
+  constexpr std::array ours = {"RANK",          "WORLD_SIZE",        "LOCAL_RANK",      "LOCAL_WORLD_SIZE",
+                               "GROUP_RANK",    "GROUP_WORLD_SIZE",  "NODE_RANK",       "MASTER_ADDR",
+                               "MASTER_PORT",   "TUTTI_STORE",       "TUTTI_JOB",       "TUTTI_SECRET",
+                               "TUTTI_BACKEND", "TUTTI_LAUNCHER_FD", "TUTTI_ROUNDS_FD", "TUTTI_RESTART",
+                               "TUTTI_RECORD_FD"};
   const std::size_t equals = text.find('=');
   const std::string name = text.substr(0, equals);
   if (name.empty()) fail(fmt::format("-x takes NAME=VALUE, not \"{}\"", text));
@@ -126,8 +132,10 @@ class CommandLine {
       fail(fmt::format("no program to start was given; try {} -n 4 ./program, or --help", app_.get_name()));
     result_.program = split.program.front();
     result_.arguments.assign(split.program.begin() + 1, split.program.end());
+    find_nodes();
     check_hosts();
     check_nodes();
+    check_restarts();
     if (result_.tees && result_.log_folder.empty()) fail("--tee shows what --log-dir writes; give --log-dir, too");
     if (result_.tees && result_.is_quiet) fail("--tee and --quiet contradict each other; leave one out");
     return {.options = std::move(result_)};
@@ -188,8 +196,10 @@ class CommandLine {
           [this](const std::string& text) { list_hosts("-H", parse_host_list(text)); });
     value("--hostfile", "FILE", "the same from a file: NAME slots=N",
           [this](const std::string& text) { list_hosts("--hostfile", read_hostfile(text)); });
-    value("--ssh", "COMMAND", "the remote shell and its options (default: ssh)",
-          [this](const std::string& text) { result_.shell = text; });
+    value("--ssh", "COMMAND", "the remote shell and its options (default: ssh)", [this](const std::string& text) {
+      result_.shell = text;
+      result_.has_shell = true;
+    });
     value("--wdir", "FOLDER", "where the ranks run (default: this folder)",
           [this](const std::string& text) { result_.folder = text; });
     value("--remote-tuttirun", "PATH", "where tuttirun is on the hosts (default: where it is here, or PATH)",
@@ -240,10 +250,66 @@ class CommandLine {
     group_ = "Endings";
     value("--timeout", "TIME", "end the job after so long: 90s, 10m, 2h",
           [this](const std::string& text) { result_.timeout = duration("--timeout", text); });
+    value("--restarts", "N", "start the job again when it fails, at most so often (default: 0; with --elastic 3)",
+          [this](const std::string& text) { restarts_ = whole_number("--restarts", text, 0, 1000000); });
+    value("--elastic", "MIN[:MAX]", "replace ranks that are lost, or go on with fewer: for tutti.elastic.run",
+          [this](const std::string& text) { take_elastic(text); });
     flag("--keep-going", "ranks that are left go on when one fails: for programs that shrink their groups",
          result_.keeps_going);
     value("--grace", "TIME", "time between SIGTERM and SIGKILL (default: 1s)",
           [this](const std::string& text) { result_.grace = duration("--grace", text); });
+  }
+
+  void find_nodes() {
+    const bool is_said =
+        standalone_ || node_rank_ || result_.nodes != 1 || has_master_address_ || !result_.hosts.empty();
+    if (is_said || result_.backend == "mpi") return;
+    result_.allocation = apply_allocation(result_, Environment::of_process());
+    if (result_.nodes == 1) return;
+    node_rank_ = result_.node_rank;
+    has_master_address_ = true;
+  }
+
+  void take_elastic(const std::string& text) {
+    const std::size_t colon = text.find(':');
+    result_.ranks_min = whole_number("--elastic", text.substr(0, colon), 1, ranks_max);
+    if (colon == std::string::npos) return;
+    ranks_most_ = whole_number("--elastic", text.substr(colon + 1), 1, ranks_max);
+    if (*ranks_most_ < *result_.ranks_min)
+      fail(fmt::format("--elastic {}: it takes MIN:MAX, the fewest ranks and the most", text));
+  }
+
+  void check_restarts() {
+    constexpr int restarts_if_elastic = 3;
+    result_.restarts = restarts_.value_or(result_.ranks_min ? restarts_if_elastic : 0);
+    if (result_.restarts == 0 && !result_.ranks_min) return;
+    const std::string_view option = result_.ranks_min ? "--elastic" : "--restarts";
+    if (result_.keeps_going)
+      fail(
+          fmt::format("{} and --keep-going contradict each other: the one replaces ranks that fail, the other goes on "
+                      "without them; leave one out",
+                      option));
+    if (result_.nodes > 1)
+      fail(
+          fmt::format("{}: a tuttirun that was started by hand on each node knows only its own ranks; start all nodes "
+                      "from one with -H",
+                      option));
+    if (result_.backend == "mpi")
+      fail(fmt::format("{}: with -B mpi the ranks are started by mpirun, which starts a job once; leave one out",
+                       option));
+    if (result_.ranks_min) check_elastic();
+  }
+
+  void check_elastic() {
+    if (!result_.hosts.empty()) return;
+    if (result_.ranks == 0) result_.ranks = ranks_most_.value_or(0);
+    if (ranks_most_ && *ranks_most_ != result_.ranks)
+      fail(fmt::format(
+          "--elastic: at most {} ranks, and -n {}: a job starts with as many as it may have; give -n or MAX",
+          *ranks_most_, result_.ranks));
+    if (result_.ranks == 0) fail("--elastic: give the number of ranks, as -n or as MAX in --elastic MIN:MAX");
+    if (*result_.ranks_min > result_.ranks)
+      fail(fmt::format("--elastic {}: -n {} starts fewer ranks than that", *result_.ranks_min, result_.ranks));
   }
 
   void check_hosts() {
@@ -292,7 +358,7 @@ class CommandLine {
   std::string group_;
   std::vector<std::string> names_;
   RunOptions result_;
-  std::optional<int> node_rank_;
+  std::optional<int> node_rank_, restarts_, ranks_most_;
   bool has_master_address_ = false, has_no_prefix_ = false, standalone_ = false;
   bool wants_help_ = false, wants_version_ = false;
 };

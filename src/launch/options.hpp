@@ -24,6 +24,7 @@ struct RunOptions {
   int node_rank = 0;
   std::vector<Host> hosts = {};      // empty: this one; their slots are the ranks on each, 0: one per core
   std::string shell = "ssh";         // the remote shell and its options
+  bool has_shell = false;            // it was given
   std::string remote_tuttirun = {};  // its path on the hosts; empty: where it is here
   std::string folder = {};           // where the ranks run; empty: here
   int fan_out = 16;                  // how many agents one node starts
@@ -43,10 +44,13 @@ struct RunOptions {
   bool is_quiet = false;
   bool has_prefix = true;
   bool is_dry_run = false;
+  std::string allocation = {};  // what said where the ranks run, if it was not the command line
   std::optional<Duration> timeout = {};
   std::optional<int> metrics_port = {};  // where counts of the ranks are served; 0: a free one
   Duration grace = std::chrono::seconds(1);
-  bool keeps_going = false;  // a rank that fails, or a host that is lost, does not end the others
+  int restarts = 0;  // how often the job is started again after a failure; with `elastic`, how often ranks are replaced
+  std::optional<int> ranks_min = {};  // --elastic: the job goes on as long as so many ranks are left
+  bool keeps_going = false;           // a rank that fails, or a host that is lost, does not end the others
   std::string program = {};
   std::vector<std::string> arguments = {};  // the program's own
 };

@@ -115,6 +115,24 @@ TEST(RunOptions, ABackendThatDoesNotExistIsRefusedBeforeRanksStart) {
   EXPECT_THAT(complaint("-B shm x"), "(accepted)");
 }
 
+TEST(RunOptions, RestartsAndElasticSayWhatTheyCannotBeTogetherWith) {
+  EXPECT_EQ(parse("-n 4 --restarts 3 x").options.restarts, 3);
+  const RunOptions elastic = parse("--elastic 2:4 x").options;
+  EXPECT_EQ(elastic.ranks, 4);
+  EXPECT_EQ(elastic.ranks_min, 2);
+  EXPECT_EQ(elastic.restarts, 3);
+  EXPECT_EQ(parse("--elastic 2 -n 3 --restarts 0 x").options.restarts, 0);
+  EXPECT_THAT(complaint("--elastic 4:2 x"), HasSubstr("the fewest ranks and the most"));
+  EXPECT_THAT(complaint("--elastic 2:4 -n 3 x"), HasSubstr("give -n or MAX"));
+  EXPECT_THAT(complaint("--elastic 4 -n 3 x"), HasSubstr("starts fewer ranks"));
+  EXPECT_THAT(complaint("--elastic 4 x"), HasSubstr("give the number of ranks"));
+  EXPECT_THAT(complaint("-n 2 --restarts 1 --keep-going x"), HasSubstr("contradict each other"));
+  EXPECT_THAT(complaint("--nnodes 2 --node-rank 0 --master-addr a --master-port 1 -n 1 --restarts 1 x"),
+              HasSubstr("start all nodes from one with -H"));
+  EXPECT_THAT(complaint("-n 2 -B mpi --restarts 1 x"), HasSubstr("mpirun, which starts a job once"));
+  EXPECT_THAT(complaint("-x TUTTI_RESTART=1 x"), HasSubstr("sets TUTTI_RESTART itself"));
+}
+
 TEST(RunOptions, AProgramIsNeeded) {
   EXPECT_THAT(complaint("-n 4"), HasSubstr("no program"));
   EXPECT_THAT(complaint(""), HasSubstr("no program"));
@@ -123,7 +141,7 @@ TEST(RunOptions, AProgramIsNeeded) {
 
 TEST(RunOptions, RefusesWhatItWouldHaveToIgnore) {
   EXPECT_THAT(complaint("--rdzv_backend c10d x"), HasSubstr("torchrun's --rdzv-backend has no meaning here"));
-  EXPECT_THAT(complaint("--max-restarts=3 x"), HasSubstr("does not start it again"));
+  EXPECT_THAT(complaint("--max-restarts=3 x"), HasSubstr("use --restarts"));
   EXPECT_THAT(complaint("--nnodes 1:4 x"), HasSubstr("range of nodes"));
   EXPECT_THAT(complaint("--nnodes 2 x"), HasSubstr("--node-rank, --master-addr and --master-port"));
   EXPECT_THAT(complaint("--nnodes 2 --standalone x"), HasSubstr("--standalone means one node"));

@@ -14,8 +14,8 @@ namespace {
 constexpr std::array thread_variables = {"OMP_NUM_THREADS", "NPROC", "TF_NUM_INTRAOP_THREADS",
                                          "TF_NUM_INTEROP_THREADS"};
 
-constexpr std::array<std::string_view, 5> own_names = {"RANK", "LOCAL_RANK", "TUTTI_STORE", "TUTTI_LAUNCHER_FD",
-                                                       "TUTTI_RECORD_FD"};
+constexpr std::array<std::string_view, 6> own_names = {"RANK", "LOCAL_RANK", "TUTTI_STORE", "TUTTI_LAUNCHER_FD",
+                                                       "TUTTI_ROUNDS_FD", "TUTTI_RECORD_FD"};
 
 }  // namespace
 
@@ -28,7 +28,8 @@ Variables common_variables(const Placement& placement, const RunOptions& options
                          {"MASTER_ADDR", placement.master_address},
                          {"MASTER_PORT", std::to_string(placement.master_port)},
                          {"TUTTI_JOB", placement.job},
-                         {"TUTTI_SECRET", placement.secret}};
+                         {"TUTTI_SECRET", placement.secret},
+                         {"TUTTI_RESTART", std::to_string(placement.restart)}};
   if (!placement.store.empty()) variables.emplace_back("TUTTI_STORE", placement.store);
   if (!options.backend.empty()) variables.emplace_back("TUTTI_BACKEND", options.backend);
   for (const char* name : thread_variables) {

@@ -24,6 +24,7 @@ struct Placement {
   std::string store = {};  // host:port of tuttirun's store; empty: ranks meet at the master's address
   std::string secret = {};
   std::string job = {};
+  int restart = 0;  // how often the job has been started, or ranks of it have been replaced, before
 };
 
 using Variables = std::vector<std::pair<std::string, std::string>>;

@@ -25,13 +25,18 @@ void RankNews::close_readers() {
   for (Pipe& pipe : pipes_) pipe.reader.reset();
 }
 
-void RankNews::tell(int rank, std::string_view how) const {
+void RankNews::tell(std::string_view job, int rank, std::string_view how) const {
   constexpr std::size_t how_bytes_max = 1024;  // with the number less than a pipe takes in one piece
-  const std::string line = fmt::format("{} {}\n", rank, printable_text(how.substr(0, how_bytes_max)));
+  const std::string line = fmt::format("{} {} {}\n", rank, job, printable_text(how.substr(0, how_bytes_max)));
   for (const Pipe& pipe : pipes_) {
     if (!pipe.writer) continue;
     [[maybe_unused]] const ssize_t bytes = write(pipe.writer.get(), line.data(), line.size());
   }
+}
+
+bool RankNews::tell_line(int rank, std::string_view line) const {
+  const UniqueFd& writer = pipes_[static_cast<std::size_t>(rank)].writer;
+  return writer && write(writer.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size());
 }
 
 std::string describe_process_end(int process, int status, std::string_view host) {

@@ -10,8 +10,8 @@
 
 namespace tutti::launch {
 
-// A line per process that ended: "3 its process 4711 on b was killed by signal 9, SIGKILL (Killed)". A rank that does not
-// read misses what does not fit into its pipe, and the job nothing.
+// A line per process that ended: "3 c0ffee its process 4711 on b was killed by signal 9, SIGKILL (Killed)": the rank, the job
+// it was a rank of (ranks that outlive others are ranks of one job after the other), and how. A rank that does not read misses what does not fit into its pipe, and the job nothing.
 class RankNews {
  public:
   explicit RankNews(int ranks);
@@ -19,7 +19,9 @@ class RankNews {
   // What a rank inherits, under this number: the value of TUTTI_LAUNCHER_FD. -1: descriptors ran out.
   [[nodiscard]] int reader(int rank) const { return pipes_[static_cast<std::size_t>(rank)].reader.get(); }
   void close_readers();
-  void tell(int rank, std::string_view how) const;
+  void tell(std::string_view job, int rank, std::string_view how) const;
+  // A line as it is; whether it was taken.
+  bool tell_line(int rank, std::string_view line) const;
 
  private:
   struct Pipe {

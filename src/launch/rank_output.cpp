@@ -61,7 +61,7 @@ void RankOutput::open_log(std::size_t rank) {
     why = errno == ELOOP ? "it is a symbolic link" : system_reason();
   } else if (fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
     why = "it is no regular file";
-  } else if (ftruncate(file.get(), 0) != 0) {
+  } else if (!options_.continues_logs && ftruncate(file.get(), 0) != 0) {
     why = system_reason();
   }
   if (!why.empty()) {

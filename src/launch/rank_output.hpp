@@ -19,6 +19,7 @@ struct RankOutputOptions {
   int first_rank = 0;
   std::vector<std::string> hosts = {};  // per rank, shown in its prefix; empty: one host, which is not shown
   std::string log_folder = {};          // empty: no files
+  bool continues_logs = false;          // files that are there are kept
   bool is_shown = true;
   bool has_prefix = true;
   std::array<bool, 2> has_colour = {};  // per Stream

@@ -82,8 +82,8 @@ bool is_own_name(std::string_view name) {
   return name == full || name == full.substr(0, full.find('.'));
 }
 
-std::vector<std::string> remote_command(const std::vector<std::string>& shell, const std::string& host,
-                                        const std::string& tuttirun) {
+std::vector<std::string> remote_words(const std::vector<std::string>& shell, const std::string& host,
+                                      const std::string& script) {
   std::vector<std::string> words = shell;
   // No question can be answered, since there is no terminal. A connection that others share may be used, but ours must
   // not stay behind as the one that they share.
@@ -92,12 +92,19 @@ std::vector<std::string> remote_command(const std::vector<std::string>& shell, c
       words.insert(words.end(), {"-o", option});
     words.insert(words.end(), {"-T", "-x"});
   }
-  words.push_back(host);
-  const std::string script =
-      fmt::format("p={}; [ -x \"$p\" ] || p=$(command -v tuttirun) || exit {}; exec \"$p\" --agent", quoted(tuttirun),
-                  status_not_found);
-  words.push_back(fmt::format("exec /bin/sh -c {}", quoted(script)));
+  if (base_name(shell.front()) == "srun") {  // it executes words, and takes the host as an option
+    words.insert(words.end(), {"--nodelist=" + host, "/bin/sh", "-c", script});
+  } else {
+    words.insert(words.end(), {host, fmt::format("exec /bin/sh -c {}", quoted(script))});
+  }
   return words;
+}
+
+std::vector<std::string> remote_command(const std::vector<std::string>& shell, const std::string& host,
+                                        const std::string& tuttirun) {
+  return remote_words(shell, host,
+                      fmt::format("p={}; [ -x \"$p\" ] || p=$(command -v tuttirun) || exit {}; exec \"$p\" --agent",
+                                  quoted(tuttirun), status_not_found));
 }
 
 std::string explain_end(const ShellEnd& end) {

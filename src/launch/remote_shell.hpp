@@ -14,8 +14,11 @@ std::vector<std::string> split_shell_words(std::string_view option, std::string_
 // Whether a name means this host, whatever others call it.
 bool is_own_name(std::string_view name);
 
-// The command that starts an agent on a host: the remote shell, its options, the host, one word for the shell there.
-// ssh is told to ask for nothing, to forward nothing and not to wait long. Nothing secret is in it.
+// The command that has a host's shell run a script: the remote shell, its options, the host, one word for the shell there.
+std::vector<std::string> remote_words(const std::vector<std::string>& shell, const std::string& host,
+                                      const std::string& script);
+
+// The command that starts an agent on a host. ssh is told to ask for nothing, to forward nothing and not to wait long. Nothing secret is in it.
 std::vector<std::string> remote_command(const std::vector<std::string>& shell, const std::string& host,
                                         const std::string& tuttirun);
 

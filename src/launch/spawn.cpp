@@ -33,7 +33,7 @@ namespace {
     *error = errno;
     _exit(127);
   }
-  for (const int inherited : {request.news, request.record}) {
+  for (const int inherited : {request.news, request.record, request.rounds}) {
     if (inherited >= 0) fcntl(inherited, F_SETFD, 0);
   }
   if (request.signals.ignores_child_end) signal(SIGCHLD, SIG_IGN);

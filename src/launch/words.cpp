@@ -25,7 +25,7 @@ constexpr std::array refused = {
             "ranks meet at tuttirun's own store; on several nodes give --master-addr and --master-port"},
     Refused{"--rdzv-id", "every start has an id of its own; leave it out"},
     Refused{"--rdzv-conf", "ranks meet at tuttirun's own store; leave it out"},
-    Refused{"--max-restarts", "tuttirun ends a job that fails, it does not start it again; leave it out"},
+    Refused{"--max-restarts", "use --restarts"},
     Refused{"--monitor-interval", "tuttirun learns of a rank's end at once; leave it out"},
     Refused{"--start-method", "ranks are programs of their own; leave it out"},
     Refused{"--redirects", "use --log-dir"},

@@ -9,7 +9,7 @@
 #include <iterator>
 #include <set>
 
-#include "link/link_world.hpp"
+#include "tests/support/link_world.hpp"
 
 namespace tutti::link {
 namespace {

@@ -264,7 +264,7 @@ void UcxLink::post_count(UcxPeer& peer, Kind kind, std::uint64_t count) {
 
 bool UcxLink::is_flushed() const {
   const bool is_done = std::ranges::all_of(peers_, [](const UcxPeer& peer) {
-    return peer.is_gone || !peer.failure.empty() || peer.arrived_count == peer.sent_count;
+    return peer.is_gone || peer.is_given_up || !peer.failure.empty() || peer.arrived_count == peer.sent_count;
   });
   wants_flush_ = !is_done;
   return is_done;

@@ -42,6 +42,7 @@ class UcxLink final : public Link {
   [[nodiscard]] bool must_be_polled() const override { return true; }
   [[nodiscard]] bool is_last_poll_before_sleep() const override { return !failing_.empty(); }
   [[nodiscard]] bool is_flushed() const override;
+  void give_up(int peer) override { peer_at(peer).is_given_up = true; }
   void abandon() override;
 
  private:
@@ -75,6 +76,7 @@ class UcxLink final : public Link {
     ucp_ep* endpoint = nullptr;  // made when the first frame is sent
     Token own_token{}, token{};  // of what is sent to it, and of what it sends
     bool is_gone = false;        // nothing more is heard or sent
+    bool is_given_up = false;    // nobody waits until it reads what was sent
     std::string failure{};       // not empty: UCX, or its frames, say that it is lost
     std::int64_t in_flight_bytes = 0;
     std::uint32_t next_sent = 0, next_received = 0;     // ordered frames

@@ -9,7 +9,7 @@
 #include <deque>
 
 #include "messages/messages.hpp"
-#include "messages/messages_world.hpp"
+#include "tests/support/messages_world.hpp"
 
 namespace tutti::messages {
 namespace {

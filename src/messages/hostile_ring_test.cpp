@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "link/ring_link.hpp"
-#include "messages/messages_world.hpp"
+#include "tests/support/messages_world.hpp"
 
 namespace tutti::messages {
 namespace {

@@ -244,6 +244,12 @@ bool Messages::is_flushed() const {
          (!local_link_ || local_link_->is_flushed());
 }
 
+void Messages::give_up(int rank) {
+  peers_[static_cast<std::size_t>(rank)].is_given_up = true;
+  network_->give_up(rank);
+  if (local_link_) local_link_->give_up(rank);
+}
+
 void Messages::sent(void* owner, std::int64_t payload_bytes) {
   auto& transfer = *static_cast<Transfer*>(owner);
   sender_.sent(peers_[static_cast<std::size_t>(transfer.peer)], transfer, payload_bytes);

@@ -70,7 +70,7 @@ class Messages final : public Transport, private LinkListener {
   [[nodiscard]] bool must_be_polled() const override { return local_link_ && local_link_->must_be_polled(); }
   bool heard_from(int peer) override { return network_->heard_from(peer); }
   [[nodiscard]] bool is_flushed() const override;
-  void give_up(int peer) override { network_->give_up(peer); }
+  void give_up(int peer) override;
   void close(TimePoint deadline) override;
   void abandon() override;
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.hpp"
-#include "messages/messages_world.hpp"
+#include "tests/support/messages_world.hpp"
 
 namespace tutti::messages {
 namespace {

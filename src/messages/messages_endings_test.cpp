@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "messages/messages_world.hpp"
+#include "tests/support/messages_world.hpp"
 
 namespace tutti::messages {
 namespace {

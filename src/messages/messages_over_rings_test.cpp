@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "base/random.hpp"
-#include "messages/messages_world.hpp"
 #include "shm/doorbell.hpp"
+#include "tests/support/messages_world.hpp"
 
 namespace tutti::messages {
 namespace {

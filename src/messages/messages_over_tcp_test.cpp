@@ -14,7 +14,7 @@
 #include <tutti/error.hpp>
 
 #include "base/random.hpp"
-#include "messages/messages_world.hpp"
+#include "tests/support/messages_world.hpp"
 
 namespace tutti::messages {
 namespace {

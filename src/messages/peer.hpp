@@ -25,6 +25,8 @@ struct Peer {
   bool is_remote = false;    // the network carries them, and a wait() ends when they move
   bool is_attached = false;  // the network was asked to notice its end
   bool is_gone = false;
+  bool is_given_up =
+      false;  // lost, as the control network has found, though its links may still be open: nobody waits until it reads
   bool was_told = false;  // the listener knows that it is lost
   std::string reason{};   // why it is gone, as an error of a transfer says it
   Link::Limits limits{};

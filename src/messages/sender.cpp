@@ -165,7 +165,7 @@ void Sender::bytes_left(Peer& peer, Outbound& outbound, std::int64_t bytes) {
 }
 
 void Sender::reply(Peer& peer, const Reply& reply) {
-  if (peer.is_gone) return;
+  if (peer.is_gone || peer.is_given_up) return;
   if (peer.replies.empty() && send_reply(peer, reply)) return;
   peer.replies.push_back(reply);
   list_pending(peer);

@@ -10,6 +10,7 @@
 // So a read that overlaps with the end of the memory is never taken for the message, and neither side waits for the other.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -42,7 +43,7 @@ class Sender {
   void fail_all(Peer& peer);
   // Takes the memory of all announced messages back; their receivers will find that they are gone.
   void revoke_all(std::vector<Peer>& peers);
-  [[nodiscard]] bool is_settled() const { return pending_.empty(); }
+  [[nodiscard]] bool is_settled() const { return std::ranges::all_of(pending_, &Peer::is_given_up); }
   // Sends under way over the network.
   [[nodiscard]] std::int64_t remote_count() const { return remote_count_; }
 

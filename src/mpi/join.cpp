@@ -32,7 +32,10 @@ constexpr char mark_of_problem = '!', mark_of_value = '=';
 /// Every rank's value; or an Error, the same on all ranks, if some rank has a problem instead.
 class Exchange {
  public:
-  explicit Exchange(const Joining& joining) : joining_(joining) {}
+  using Texts = std::function<std::vector<std::string>(const std::string& own)>;
+  /// `told`: every rank's text, in the order of ranks. `world_of`: their ranks in the world; none: those.
+  explicit Exchange(Texts told, std::vector<int> world_of = {})
+      : texts_(std::move(told)), world_of_(std::move(world_of)) {}
 
   /// `find` gives this rank's value, or throws what the problem is.
   template <class Find>
@@ -43,23 +46,27 @@ class Exchange {
     } catch (const Error& error) {
       own = std::string(1, mark_of_problem) + error.what();
     }
-    auto all = joining_.connector.exchange(own, joining_.deadline);
+    auto all = texts_(own);
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
       if (all[rank].starts_with(mark_of_problem))
-        throw Error(fmt::format("backend mpi: rank {}: {}", rank, all[rank].substr(1)));
+        throw Error(fmt::format("backend mpi: rank {}: {}", world_rank(rank), all[rank].substr(1)));
       all[rank].erase(0, 1);
     }
     return all;
   }
+  [[nodiscard]] int world_rank(std::size_t rank) const {
+    return world_of_.empty() ? static_cast<int>(rank) : world_of_[rank];
+  }
 
  private:
-  const Joining& joining_;
+  Texts texts_;
+  std::vector<int> world_of_;
 };
 
-std::shared_ptr<const Library> open_library(const Joining& joining) {
-  const Found found = find_library(joining.environment);
+std::shared_ptr<const Library> open_library(const Environment& environment, const Log& log) {
+  const Found found = find_library(environment);
   if (found.library) {
-    joining.log.info("MPI: {} ({}), because {}", found.library->version, found.library->file, found.reason);
+    log.info("MPI: {} ({}), because {}", found.library->version, found.library->file, found.reason);
     return found.library;
   }
   throw Error(fmt::format(
@@ -67,11 +74,18 @@ std::shared_ptr<const Library> open_library(const Joining& joining) {
       describe_problems(found)));
 }
 
-void check_same_library(const std::vector<std::string>& names) {
+/// Opens MPI on all ranks, and compares what they found.
+void open_everywhere(JobFacts& job, const Exchange& exchange, const Environment& environment, const Log& log) {
+  const auto names = exchange([&] {
+    job.library = open_library(environment, log);
+    job.segment_bytes = environment.integer("TUTTI_MPI_SEGMENT_BYTES", segment_bytes_min, segment_bytes_max)
+                            .value_or(segment_bytes_default);
+    return fmt::format("{}, in segments of {} bytes", job.library->version, job.segment_bytes);
+  });
   for (std::size_t rank = 1; rank < names.size(); ++rank) {
     if (names[rank] == names[0]) continue;
-    throw Error(fmt::format("backend mpi: rank 0 uses {}, rank {} uses {}; set TUTTI_MPI to one of them on all ranks",
-                            names[0], rank, names[rank]));
+    throw Error(fmt::format("backend mpi: rank {} uses {}, rank {} uses {}; set TUTTI_MPI to one of them on all ranks",
+                            exchange.world_rank(0), names[0], exchange.world_rank(rank), names[rank]));
   }
 }
 
@@ -89,19 +103,18 @@ PlaceInMpi parse_place(const std::string& text) {
   return place;
 }
 
-/// MPI's rank of each rank of the job.
-std::vector<int> check_places(const std::vector<std::string>& texts, const Library& library) {
-  const int size = static_cast<int>(texts.size());
+/// MPI's rank of each rank, of which MPI has `size`, or more if that is 0.
+std::vector<int> check_places(const std::vector<std::string>& texts, const Library& library, int size) {
   std::vector<int> ranks;
   for (const std::string& text : texts) {
     const PlaceInMpi place = parse_place(text);
-    if (place.size != size) {
+    if (size > 0 ? place.size != size : place.size < static_cast<int>(texts.size())) {
       throw Error(fmt::format(
-          "backend mpi: the job has {} ranks, but {} says that rank {} is rank {} of {}: the job was not started by "
+          "backend mpi: the {} {} ranks, but {} says that rank {} is rank {} of {}: the job was not started by "
           "this "
           "MPI's launcher. Start it by that launcher (mpirun, srun --mpi=…, tuttirun -B mpi), or set TUTTI_MPI to "
           "the MPI that started it",
-          size, library.version, ranks.size(), place.rank, place.size));
+          size > 0 ? "job has" : "group has", texts.size(), library.version, ranks.size(), place.rank, place.size));
     }
     ranks.push_back(place.rank);
   }
@@ -119,6 +132,16 @@ TuttiMpiCommunicator* make_base(const Joining& joining, const Library& library) 
   return base;
 }
 
+/// Where this rank is in MPI, for the others.
+std::string place_in(JobFacts& job, const TuttiMpiCommunicator* base) {
+  const Library& library = *job.library;
+  PlaceInMpi own;
+  check(library, library.plugin->place(base, &own.rank, &own.size), "MPI_Comm_rank");
+  check(library, library.plugin->tag_max(&job.tag_max), "MPI_Comm_get_attr");
+  job.base = base;
+  return fmt::format("{}/{}", own.rank, own.size);
+}
+
 std::unique_ptr<Backend> make_backend(const std::shared_ptr<const JobFacts>& job, const GroupFacts& facts) {
   if (facts.size == 1) return nullptr;
   return std::make_unique<ExecutorBackend>(
@@ -134,25 +157,43 @@ std::unique_ptr<Backend> make_backend(const std::shared_ptr<const JobFacts>& job
 }  // namespace
 
 BackendFactory join(const Joining& joining) {
-  const Exchange exchange(joining);
+  const Exchange exchange([&](const std::string& own) { return joining.connector.exchange(own, joining.deadline); });
   auto job = std::make_shared<JobFacts>();
-  check_same_library(exchange([&] {
-    job->library = open_library(joining);
-    job->segment_bytes = joining.environment.integer("TUTTI_MPI_SEGMENT_BYTES", segment_bytes_min, segment_bytes_max)
-                             .value_or(segment_bytes_default);
-    return fmt::format("{}, in segments of {} bytes", job->library->version, job->segment_bytes);
-  }));
+  open_everywhere(*job, exchange, joining.environment, joining.log);
   const Library& library = *job->library;
   const auto places = exchange([&] {
     Process::self().enter(job->library, joining.log);
     TuttiMpiCommunicator* const base = make_base(joining, library);
-    PlaceInMpi own;
-    check(library, library.plugin->place(base, &own.rank, &own.size), "MPI_Comm_rank");
-    check(library, library.plugin->tag_max(&job->tag_max), "MPI_Comm_get_attr");
-    job->base = base;
-    return fmt::format("{}/{}", own.rank, own.size);
+    return place_in(*job, base);
   });
-  job->rank_in_base = check_places(places, library);
+  job->rank_in_base = check_places(places, library, static_cast<int>(places.size()));
+  return [job](const GroupFacts& facts, Transport&) { return make_backend(job, facts); };
+}
+
+BackendFactory join_group(const JoiningGroup& joining) {
+  const Exchange exchange(joining.exchange, joining.world_of);
+  auto job = std::make_shared<JobFacts>();
+  open_everywhere(*job, exchange, joining.environment, joining.log);
+  const Library& library = *job->library;
+  static_cast<void>(exchange([&] {
+    int is_initialized = 0;
+    check(library, library.plugin->initialized(&is_initialized), "MPI_Initialized");
+    if (is_initialized != 0 || joining.has_all_ranks) return std::string();
+    throw Error(
+        "MPI is not initialised in this process, and MPI_Init waits for all ranks of the job; start the job with the "
+        "backend "
+        "mpi, initialise MPI in the program, or make a group of all ranks on mpi first");
+  }));
+  const auto places = exchange([&] {
+    Process::self().enter(job->library, joining.log);
+    TuttiMpiCommunicator* base = nullptr;
+    check(library, library.plugin->world(&base), "MPI_COMM_WORLD");
+    return place_in(*job, base);
+  });
+  const std::vector<int> ranks = check_places(places, library, 0);
+  job->rank_in_base.resize(static_cast<std::size_t>(*std::ranges::max_element(joining.world_of)) + 1, -1);
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    job->rank_in_base[static_cast<std::size_t>(joining.world_of[i])] = ranks[i];
   return [job](const GroupFacts& facts, Transport&) { return make_backend(job, facts); };
 }
 

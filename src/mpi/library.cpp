@@ -109,13 +109,24 @@ const TuttiMpiPlugin* open_plugin(const Interface& one, const Environment& envir
   return nullptr;
 }
 
+/// What is wrong with a library that was found under an interface's name; empty: nothing. Open MPI's handles are addresses of objects that it
+/// exports; a plug-in for one of the other interfaces would find all its functions there, and crash in the first.
+std::string wrong_interface(const Interface& one, void* library) {
+  if (one.key == "abi") return {};
+  const bool is_open_mpi = dlsym(library, "ompi_mpi_comm_world") != nullptr, is_expected = one.key == "openmpi";
+  if (is_open_mpi == is_expected) return {};
+  return fmt::format(
+      "the library under this name is {}Open MPI and has another binary interface; look for a wrong link in "
+      "LD_LIBRARY_PATH, or set TUTTI_MPI to the file of the MPI whose mpirun started the job",
+      is_open_mpi ? "" : "not ");
+}
+
 /// Opens an MPI library for all to see, so that the plug-in finds it, and the plug-in.
 std::shared_ptr<const Library> open_library(const Interface& one, const std::string& file,
                                             const Environment& environment, std::string& problem) {
-  if (dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr) {
-    problem = last_error();
-    return nullptr;
-  }
+  void* const handle = dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  problem = handle == nullptr ? last_error() : wrong_interface(one, handle);
+  if (!problem.empty()) return nullptr;
   const TuttiMpiPlugin* const plugin = open_plugin(one, environment, problem);
   if (plugin == nullptr) return nullptr;
   auto library = std::make_shared<Library>();

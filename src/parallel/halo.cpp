@@ -16,6 +16,9 @@
 namespace tutti::parallel {
 namespace {
 
+/// The tags of neighbour collectives follow those of halos, of which no mesh has so many.
+constexpr std::size_t axis_of_parts = 1 << 16;
+
 [[noreturn]] void refuse(const std::string& why) { throw InvalidArgument("exchange: " + why); }
 
 }  // namespace
@@ -63,7 +66,46 @@ Slabs slabs_of(const View& array, const HaloAxis& axis, std::size_t mesh_axis, s
                       {.part = cells(length - halo), .peer = upper, .tag = down}}}};
 }
 
-void exchange_slabs(GroupCore& core, const Slabs& slabs, Duration timeout) {
+void check_parts(const NeighbourParts& parts) {
+  const auto refuse_parts = [&](const std::string& why) {
+    throw InvalidArgument(fmt::format("{}: {}", parts.verb, why));
+  };
+  const auto count = static_cast<std::int64_t>(2 * parts.mesh_axes);
+  const auto length = [](const View& array) { return array.axes() == 0 ? 0 : array.shape()[0]; };
+  if (!parts.data.present() || !parts.out.present() || parts.out.is_read_only())
+    refuse_parts("an array to send and one to write to are needed");
+  if (parts.data.dtype() != parts.out.dtype())
+    refuse_parts(
+        fmt::format("the result is {}, and what is sent {}", name_of(parts.out.dtype()), name_of(parts.data.dtype())));
+  if (parts.out.axes() == 0 || length(parts.out) % count != 0)
+    refuse_parts(fmt::format("axis 0 of the result has length {}; it holds a part for each of {} neighbours",
+                             length(parts.out), count));
+  if (!parts.sends_all && (parts.data.axes() == 0 || length(parts.data) % count != 0))
+    refuse_parts(
+        fmt::format("axis 0 has length {}; it holds a part for each of {} neighbours", length(parts.data), count));
+  const std::int64_t expected = parts.data.count() * (parts.sends_all ? count : 1);
+  if (parts.out.count() != expected)
+    refuse_parts(fmt::format("the result has {} elements; {} are needed", parts.out.count(), expected));
+}
+
+Slabs slabs_of(const NeighbourParts& parts, std::size_t mesh_axis, std::array<int, 2> neighbours) {
+  const auto part = [&](const View& array, std::size_t side) {
+    const std::int64_t length = array.shape()[0] / static_cast<std::int64_t>(2 * parts.mesh_axes);
+    return array.slice(0, static_cast<std::int64_t>(2 * mesh_axis + side) * length, length);
+  };
+  Slabs slabs;
+  for (std::size_t side = 0; side < 2; ++side) {
+    const bool is_upper = side == 1;
+    slabs.sent[side] = {.part = parts.sends_all ? parts.data : part(parts.data, side),
+                        .peer = neighbours[side],
+                        .tag = halo_tag(axis_of_parts + mesh_axis, is_upper)};
+    slabs.filled[side] = {
+        .part = part(parts.out, side), .peer = neighbours[side], .tag = halo_tag(axis_of_parts + mesh_axis, !is_upper)};
+  }
+  return slabs;
+}
+
+void exchange_slabs(GroupCore& core, std::span<const Slabs> all, Duration timeout) {
   std::vector<Work> works;
   const auto start = [&](Verb verb, const Slab& slab) {
     if (slab.peer == nobody) return;
@@ -75,8 +117,12 @@ void exchange_slabs(GroupCore& core, const Slabs& slabs, Duration timeout) {
                                            .is_exact = true,
                                            .is_internal = true}));
   };
-  for (const Slab& slab : slabs.filled) start(Verb::recv, slab);
-  for (const Slab& slab : slabs.sent) start(Verb::send, slab);
+  for (const Slabs& slabs : all) {
+    for (const Slab& slab : slabs.filled) start(Verb::recv, slab);
+  }
+  for (const Slabs& slabs : all) {
+    for (const Slab& slab : slabs.sent) start(Verb::send, slab);
+  }
   for (Work& work : works) work.wait();
 }
 

@@ -7,6 +7,8 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include <tutti/mesh.hpp>
@@ -33,8 +35,18 @@ struct Slabs {
 
 /// Along one axis of the mesh; the neighbours are the lower and the upper one.
 Slabs slabs_of(const View& array, const HaloAxis& axis, std::size_t mesh_axis, std::array<int, 2> neighbours);
+/// What a neighbour collective sends and receives along one axis of the mesh. Parts of axis 0, two for each axis of the mesh; `sends_all`: the
+/// whole of `data` goes to each neighbour. InvalidArgument, with the verb's name, if the arrays do not divide or do not fit to each other.
+struct NeighbourParts {
+  std::string_view verb;
+  View data, out;
+  std::size_t mesh_axes = 0;
+  bool sends_all = false;
+};
+void check_parts(const NeighbourParts& parts);
+Slabs slabs_of(const NeighbourParts& parts, std::size_t mesh_axis, std::array<int, 2> neighbours);
 /// Sends and receives them, and waits.
-void exchange_slabs(GroupCore& core, const Slabs& slabs, Duration timeout);
+void exchange_slabs(GroupCore& core, std::span<const Slabs> slabs, Duration timeout);
 
 /// The tag of what goes up or down along an axis of the mesh: one of the library's own.
 std::uint32_t halo_tag(std::size_t mesh_axis, bool goes_up);

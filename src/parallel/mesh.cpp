@@ -104,7 +104,7 @@ std::vector<int> arrange_mesh(std::span<const int> node_of, std::span<const int>
   return blocks.empty() ? std::vector<int>{} : join(blocks).ranks;
 }
 
-using parallel::exchange_slabs, parallel::halo_axes, parallel::HaloAxis, parallel::slabs_of;
+using parallel::exchange_slabs, parallel::halo_axes, parallel::HaloAxis, parallel::Slabs, parallel::slabs_of;
 
 Mesh::Mesh(const Group& group, std::vector<MeshAxis> axes, const CallOptions& options)
     : group_(group), axes_(std::move(axes)), options_(options) {
@@ -118,7 +118,7 @@ Mesh::Mesh(const Group& group, std::vector<MeshAxis> axes, const CallOptions& op
   coordinates_.resize(axes_.size());
   for (std::size_t axis = axes_.size(); axis-- > 0; place /= sizes[axis]) coordinates_[axis] = place % sizes[axis];
   for (std::size_t axis = 0; axis < axes_.size(); ++axis) {
-    groups_.emplace(axes_[axis].name, group_.subgroup(ranks_along(std::span(&axis, 1)), options_));
+    groups_.emplace(axes_[axis].name, group_.subgroup(ranks_along(std::span(&axis, 1)), {.timeout = options_.timeout}));
   }
 }
 
@@ -161,7 +161,8 @@ Group& Mesh::group(std::span<const std::string> axes) {
   if (axes.empty()) throw InvalidArgument("name at least one axis of the mesh " + in_words(axes_));
   const std::string key = fmt::format("{}", fmt::join(axes, "\n"));
   auto found = groups_.find(key);
-  if (found == groups_.end()) found = groups_.emplace(key, group_.subgroup(ranks_along(indices), options_)).first;
+  if (found == groups_.end())
+    found = groups_.emplace(key, group_.subgroup(ranks_along(indices), {.timeout = options_.timeout})).first;
   return found->second;
 }
 
@@ -201,8 +202,29 @@ void Mesh::exchange(View array, const HaloOptions& options) {
   const std::vector<HaloAxis> axes = halo_axes(array, axes_.size(), options);
   for (std::size_t i = 0; i < axes.size(); ++i) {
     if (axes[i].halo == 0) continue;
-    exchange_slabs(core, slabs_of(array, axes[i], i, {neighbour_at(i, -1), neighbour_at(i, 1)}), options.timeout);
+    const Slabs slabs = slabs_of(array, axes[i], i, {neighbour_at(i, -1), neighbour_at(i, 1)});
+    exchange_slabs(core, std::span(&slabs, 1), options.timeout);
   }
+}
+
+void Mesh::exchange_parts(const View& data, const View& out, bool sends_all, Duration timeout) {
+  const std::string_view verb = sends_all ? "neighbour_all_gather" : "neighbour_all_to_all";
+  const parallel::NeighbourParts parts{
+      .verb = verb, .data = data, .out = out, .mesh_axes = axes_.size(), .sends_all = sends_all};
+  GroupCore& core = *group_.core();
+  const GroupCore::Entry entry(core, verb);
+  check_parts(parts);
+  std::vector<Slabs> slabs;
+  for (std::size_t i = 0; i < axes_.size(); ++i)
+    slabs.push_back(slabs_of(parts, i, {neighbour_at(i, -1), neighbour_at(i, 1)}));
+  exchange_slabs(core, slabs, timeout);
+}
+
+void Mesh::neighbour_all_gather(View data, View out, const CallOptions& options) {
+  exchange_parts(data, out, true, options.timeout);
+}
+void Mesh::neighbour_all_to_all(View data, View out, const CallOptions& options) {
+  exchange_parts(data, out, false, options.timeout);
 }
 
 std::string Mesh::describe() const {

@@ -88,13 +88,19 @@ std::uint32_t PlanBuilder::append(const Step& step) {
   return index;
 }
 
+// Where each rank knows only its own counts, an empty message shows both ranks that they agree.
+bool PlanBuilder::travels(Piece piece) const {
+  const bool has_private_counts = spec().verb == Verb::all_to_all && !spec().recv_counts.empty();
+  return piece.count > 0 || spec().verb == Verb::barrier || has_private_counts;
+}
+
 std::uint32_t PlanBuilder::send(int peer, Piece from) {
-  if (from.count == 0 && spec().verb != Verb::barrier) return no_step;
+  if (!travels(from)) return no_step;
   return append({.act = Act::send, .peer = peer, .tag = sent_[static_cast<std::size_t>(peer)]++, .from = from});
 }
 
 std::uint32_t PlanBuilder::recv(int peer, Piece to) {
-  if (to.count == 0 && spec().verb != Verb::barrier) return no_step;
+  if (!travels(to)) return no_step;
   return append({.act = Act::recv, .peer = peer, .tag = received_[static_cast<std::size_t>(peer)]++, .to = to});
 }
 

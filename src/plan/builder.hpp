@@ -50,6 +50,7 @@ class PlanBuilder {
   struct Edge {
     std::uint32_t before, step;
   };
+  [[nodiscard]] bool travels(Piece piece) const;
   std::uint32_t append(const Step& step);
   void reads(Piece piece);
   void writes(Piece piece);

@@ -6,7 +6,7 @@
 
 #include <tutti/error.hpp>
 
-#include "plan/prove.hpp"
+#include "verify/prove.hpp"
 
 namespace tutti {
 namespace {

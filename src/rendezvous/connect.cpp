@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
+#include <map>
+#include <mutex>
+#include <string>
 #include <variant>
 
 #include <tutti/error.hpp>
@@ -166,17 +168,28 @@ std::unique_ptr<Connector> connect(const Detected& detected, const Surroundings&
 }  // namespace tutti::rendezvous
 
 namespace tutti {
+namespace {
+
+// How often this process has met others before. Counted per job: all its ranks call it equally often, although a rank may also be
+// alone in between, or be a rank of another job before.
+std::uint64_t count_meeting(const std::string& job) {
+  static std::mutex mutex;
+  static std::map<std::string, std::uint64_t> meetings;
+  const std::lock_guard lock(mutex);
+  return meetings[job]++;
+}
+
+}  // namespace
 
 std::unique_ptr<Connector> connect(const InitOptions& options) {
-  // Counted per process: all ranks call it equally often, although a rank may also be alone in between.
-  static std::atomic<std::uint64_t> meetings{0};
   if (options.mpi_communicator) throw InvalidArgument("connect: a communicator of MPI is for init()");
   const Environment environment = Environment::of_process();
   const rendezvous::Detected detected = rendezvous::read_options(options, environment);
-  auto connector = rendezvous::connect(options, {.environment = environment,
-                                                 .clock = steady_clock(),
-                                                 .earlier_connects = detected.size == 1 ? 0 : meetings.fetch_add(1),
-                                                 .log = Log(Log::level_from(environment)).for_rank(detected.rank)});
+  auto connector =
+      rendezvous::connect(options, {.environment = environment,
+                                    .clock = steady_clock(),
+                                    .earlier_connects = detected.size == 1 ? 0 : count_meeting(detected.job),
+                                    .log = Log(Log::level_from(environment)).for_rank(detected.rank)});
   if (detected.size > 1) Environment::conceal_secret_of_process();  // no longer needed; a process alone did not use it
   return connector;
 }

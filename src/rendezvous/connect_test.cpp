@@ -12,9 +12,9 @@
 #include <fstream>
 #include <thread>
 
-#include "rendezvous/ranks_as_threads.hpp"
 #include "rendezvous/store_access.hpp"
 #include "store/tcp_server.hpp"
+#include "tests/support/ranks_as_threads.hpp"
 
 namespace tutti::rendezvous {
 namespace {

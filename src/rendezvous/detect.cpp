@@ -17,13 +17,10 @@ namespace {
 // Inner launchers come before those they may run in (torchrun under srun, mpirun in a Slurm allocation). Variables that
 // a user set by hand come before Slurm, whose variables exist in every shell of an allocation.
 constexpr std::array detectors = {
-    Detector{"tuttirun", detect_tuttirun},
-    Detector{"torchrun", detect_torchrun},
-    Detector{"Open MPI", detect_open_mpi},
-    Detector{"MPICH or another PMI launcher", detect_pmi},
-    Detector{"by hand", detect_by_hand},
-    Detector{"Slurm", detect_slurm},
-    Detector{"by hand, incomplete", detect_incomplete},
+    Detector{"tuttirun", detect_tuttirun},     Detector{"torchrun", detect_torchrun},
+    Detector{"Open MPI", detect_open_mpi},     Detector{"MPICH or another PMI launcher", detect_pmi},
+    Detector{"by hand", detect_by_hand},       Detector{"Slurm", detect_slurm},
+    Detector{"Kubernetes", detect_kubernetes}, Detector{"by hand, incomplete", detect_incomplete},
     Detector{"alone", detect_alone},
 };
 
@@ -176,7 +173,8 @@ Detected read_plain_environment(const Environment& environment) {
                     .size = size,
                     .local_rank = number(environment, "LOCAL_RANK"),
                     .local_size = number(environment, "LOCAL_WORLD_SIZE", 1),
-                    .node_rank = number(environment, "NODE_RANK")};
+                    .node_rank = number(environment, "NODE_RANK"),
+                    .job = environment.get("TUTTI_JOB").value_or("")};
   if (size > 1) detected.meeting = FixedAddress{read_master(environment, "env://")};
   return detected;
 }
@@ -208,6 +206,16 @@ std::optional<Detected> detect_slurm(const Environment& environment) {
     detected.meeting =
         PortWindow{.host = nodes.front(), .first_port = static_cast<std::uint16_t>(31000 + 16 * window), .ports = 16};
   }
+  return detected;
+}
+
+// Pods of an indexed Job, or of a JobSet of one: Kubernetes numbers them, and the manifest says how many there are.
+std::optional<Detected> detect_kubernetes(const Environment& environment) {
+  if (!set(environment, "JOB_COMPLETION_INDEX") || !set(environment, "WORLD_SIZE") || set(environment, "RANK"))
+    return std::nullopt;
+  const auto [rank, size] = read_world(environment, "Kubernetes", "JOB_COMPLETION_INDEX", "WORLD_SIZE");
+  Detected detected{.launcher = "Kubernetes", .rank = rank, .size = size};
+  if (size > 1) detected.meeting = FixedAddress{read_master(environment, "Kubernetes")};
   return detected;
 }
 

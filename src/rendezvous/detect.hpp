@@ -76,6 +76,7 @@ std::optional<Detected> detect_open_mpi(const Environment& environment);
 std::optional<Detected> detect_pmi(const Environment& environment);
 std::optional<Detected> detect_by_hand(const Environment& environment);
 std::optional<Detected> detect_slurm(const Environment& environment);
+std::optional<Detected> detect_kubernetes(const Environment& environment);
 std::optional<Detected> detect_incomplete(const Environment& environment);
 std::optional<Detected> detect_alone(const Environment& environment);
 

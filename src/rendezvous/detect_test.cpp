@@ -132,6 +132,17 @@ TEST(Detect, HalfAnEnvironmentUnderSlurmIsSlurms) {
   EXPECT_EQ(detect(Environment(slurm + Variables{{"WORLD_SIZE", "5"}, {"MASTER_ADDR", "a"}})).launcher, "Slurm");
 }
 
+TEST(Detect, PodsOfAnIndexedJobHaveTheirNumberForARank) {
+  const Variables pod{{"JOB_COMPLETION_INDEX", "2"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "set-workers-0-0.set"}};
+  const Detected detected = detect(Environment(pod));
+  EXPECT_EQ(detected.launcher, "Kubernetes");
+  EXPECT_EQ(detected.rank, 2);
+  EXPECT_EQ(detected.size, 4);
+  // Without a number of ranks the index says nothing, and a RANK that was given counts.
+  EXPECT_EQ(detect(Environment{{"JOB_COMPLETION_INDEX", "2"}}).launcher, "alone");
+  EXPECT_EQ(detect(Environment(pod + Variables{{"RANK", "1"}})).launcher, "by hand");
+}
+
 TEST(Detect, ARestartOfTorchrunMeetsElsewhere) {
   const auto place = [](const Variables& variables) {
     return std::get<RecordInPrivateFile>(detect(Environment(variables)).meeting).name;

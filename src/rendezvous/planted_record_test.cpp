@@ -12,9 +12,9 @@
 #include <thread>
 
 #include "rendezvous/file_board.hpp"
-#include "rendezvous/ranks_as_threads.hpp"
 #include "rendezvous/rendezvous.hpp"
 #include "rendezvous/store_access.hpp"
+#include "tests/support/ranks_as_threads.hpp"
 
 namespace tutti::rendezvous {
 namespace {

@@ -16,7 +16,7 @@ namespace tutti::rendezvous {
 namespace {
 
 constexpr std::string_view version = "tutti-note-1";
-constexpr std::size_t text_bytes_max = 1024;
+constexpr std::size_t record_bytes_max = 1024;
 constexpr std::size_t nonce_digits = 32;
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -46,7 +46,7 @@ std::string RendezvousRecord::text() const {
 }
 
 std::optional<RendezvousRecord> RendezvousRecord::parse(std::string_view text) {
-  if (text.size() > text_bytes_max) return std::nullopt;
+  if (text.size() > record_bytes_max) return std::nullopt;
   const auto parts = split(text, ',');
   if (parts.size() != 5 || parts[0] != version || !is_nonce(parts[2])) return std::nullopt;
   RendezvousRecord record;

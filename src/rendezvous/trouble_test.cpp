@@ -7,8 +7,8 @@
 #include <sys/resource.h>
 
 #include "rendezvous/file_board.hpp"
-#include "rendezvous/ranks_as_threads.hpp"
 #include "rendezvous/store_access.hpp"
+#include "tests/support/ranks_as_threads.hpp"
 
 namespace tutti::rendezvous {
 namespace {

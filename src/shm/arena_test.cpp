@@ -15,8 +15,8 @@
 
 #include "base/bytes.hpp"
 #include "base/sanitizers.hpp"
-#include "shm/child_process.hpp"
 #include "shm/limits.hpp"
+#include "tests/support/child_process.hpp"
 
 namespace tutti::shm {
 namespace {

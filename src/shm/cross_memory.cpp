@@ -6,6 +6,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "shm/limits.hpp"
 
 namespace tutti::shm {
@@ -22,12 +24,17 @@ void let_siblings_read() {
   if (const auto reader = reader_to_permit(scope, getppid())) prctl(PR_SET_PTRACER, *reader, 0, 0, 0);
 }
 
+int read_word(std::int64_t process, std::uint64_t address, std::uint64_t& word) {
+  const iovec here{.iov_base = &word, .iov_len = sizeof word};
+  const iovec there{.iov_base = reinterpret_cast<void*>(address), .iov_len = sizeof word};
+  const ssize_t got = process_vm_readv(static_cast<pid_t>(process), &here, 1, &there, 1, 0);
+  if (got < 0) return errno;
+  return got == static_cast<ssize_t>(sizeof word) ? 0 : EIO;
+}
+
 bool can_read(std::int64_t process, std::uint64_t address, std::uint64_t expected) {
   std::uint64_t found = ~expected;
-  const iovec here{.iov_base = &found, .iov_len = sizeof found};
-  const iovec there{.iov_base = reinterpret_cast<void*>(address), .iov_len = sizeof found};
-  const ssize_t got = process_vm_readv(static_cast<pid_t>(process), &here, 1, &there, 1, 0);
-  return got == static_cast<ssize_t>(sizeof found) && found == expected;
+  return read_word(process, address, found) == 0 && found == expected;
 }
 
 }  // namespace tutti::shm

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "shm/doorbell.hpp"
-#include "shm/interleave.hpp"
+#include "verify/interleave.hpp"
 
 namespace tutti::shm {
 namespace {

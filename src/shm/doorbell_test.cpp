@@ -6,8 +6,8 @@
 
 #include <thread>
 
-#include "shm/child_process.hpp"
 #include "shm/local_peers.hpp"
+#include "tests/support/child_process.hpp"
 
 namespace tutti::shm {
 namespace {

@@ -14,8 +14,8 @@
 
 #include <tutti/error.hpp>
 
-#include "shm/child_process.hpp"
 #include "shm/cross_memory.hpp"
+#include "tests/support/child_process.hpp"
 
 namespace tutti::shm {
 namespace {

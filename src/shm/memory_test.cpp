@@ -13,8 +13,8 @@
 #include <tutti/error.hpp>
 #include <tutti/view.hpp>
 
-#include "shm/child_process.hpp"
 #include "shm/local_peers.hpp"
+#include "tests/support/child_process.hpp"
 
 namespace tutti::shm {
 namespace {

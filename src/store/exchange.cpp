@@ -24,7 +24,7 @@ namespace {
 constexpr Duration grace = std::chrono::seconds(1);
 constexpr std::size_t mark_bytes = 16;
 
-TimePoint now() { return std::chrono::steady_clock::now(); }
+TimePoint steady_now() { return std::chrono::steady_clock::now(); }
 
 std::string key_of(const StoreExchange& where, int rank) { return fmt::format("{}/{}", where.name, rank); }
 std::string result_key(const StoreExchange& where) { return fmt::format("{}/all", where.name); }
@@ -69,7 +69,7 @@ std::string describe_missing(const StoreExchange& where, const std::vector<int>&
 
 // Those from `first` on whose key is not there. Looks for `grace` at most, so the list can be too short, never wrong.
 std::vector<int> find_missing(Store& store, const StoreExchange& where, int first) {
-  const TimePoint latest = deadline_after(now(), grace);
+  const TimePoint latest = deadline_after(steady_now(), grace);
   std::vector<int> missing;
   try {
     for (int rank = first; rank < where.size; ++rank) {
@@ -98,7 +98,7 @@ std::string collect(Store& store, const StoreExchange& where, int rank) {
     std::vector<int> missing = find_missing(store, where, rank);
     if (missing.empty()) missing.push_back(rank);  // it came in this moment; too late all the same
     const std::string text = describe_missing(where, missing);
-    store.set(result_key(where), "-" + text, deadline_after(now(), grace));
+    store.set(result_key(where), "-" + text, deadline_after(steady_now(), grace));
     throw Timeout(fmt::format("rank 0 of {}: {}", where.size, text));
   }
 }
@@ -124,7 +124,7 @@ std::string await_result(Store& store, const StoreExchange& where) {
     return store.get(result_key(where), where.deadline);
   } catch (const Timeout&) {}
   try {
-    return store.get(result_key(where), deadline_after(now(), grace / 2));
+    return store.get(result_key(where), deadline_after(steady_now(), grace / 2));
   } catch (const Timeout&) {}
   const std::vector<int> missing = find_missing(store, where, 0);
   const std::string text = missing.empty() ? fmt::format(

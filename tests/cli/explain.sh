@@ -24,6 +24,12 @@ expect_out 'double_tree: a row of TUTTI_TABLE says so'
 echo '{"rows": [{"verb": "al_reduce"}]}' >"$folder/table.json"
 TUTTI_TABLE=$folder/table.json expect_refusal 'row 1' explain all_reduce -n 8
 
+expect_status 0 explain all_reduce -n 4 -B mpi --no-picture
+expect_out 'served by mpi'
+TUTTI_BACKEND=native expect_status 0 explain all_reduce -n 4 --no-picture
+expect_out 'served by native'
+expect_refusal '--backend pvm: not a backend' explain all_reduce -B pvm
+
 expect_refusal '--bytes 1Q: not a size' explain all_reduce --bytes 1Q
 expect_refusal '"al_reduce" is not a verb' explain al_reduce
 expect_refusal 'did you mean all_reduce?' explain al_reduce

@@ -84,6 +84,23 @@ TEST_P(Training, a_mesh_fills_the_margins_of_an_array) {
   });
 }
 
+TEST_P(Training, neighbours_give_each_other_their_parts) {
+  on_every_rank([&](Group& world) {
+    Mesh mesh(world, {{.name = "y", .size = 1}, {.name = "x", .size = -1, .periodic = true}});
+    const int left = mesh.neighbour("x", -1), right = mesh.neighbour("x", 1), self = world.rank();
+    const std::vector<int> mine{self, self};
+    std::vector<int> all(8, -1);
+    mesh.neighbour_all_gather(mine, all);
+    ASSERT_THAT(all, ElementsAre(-1, -1, -1, -1, left, left, right, right));  // nobody is above or below
+    const std::vector<int> parts{0, 1, 10 * self + 2, 10 * self + 3};
+    std::vector<int> came(4, -1);
+    mesh.neighbour_all_to_all(parts, came);
+    ASSERT_THAT(came, ElementsAre(-1, -1, 10 * left + 3, 10 * right + 2));
+    EXPECT_THROW(mesh.neighbour_all_gather(mine, came), InvalidArgument);
+    EXPECT_THROW(mesh.neighbour_all_to_all(mine, came), InvalidArgument);
+  });
+}
+
 TEST_P(Training, buckets_give_the_mean_over_ranks_or_samples) {
   on_every_rank([&](Group& world) {
     Buckets buckets(world, {{.count = 5}, {.count = 3, .dtype = DType::float64}, {.count = 4}},

@@ -127,15 +127,15 @@ class FailingCoroutine : public InWorld {};
 
 TEST_P(FailingCoroutine, GetsTheErrorWhereItWaits) {
   on_every_rank([](const Group& world) {
-    const Group doomed = world.split(0);
+    const Group broken = world.split(0);
     std::vector<int> data(1000, 1);
     std::atomic<int> over = 0;
     if (world.rank() == 0) {
-      doomed.abort("on purpose");
+      broken.abort("on purpose");
       return;
     }
     try {
-      fail(doomed, data, over);
+      fail(broken, data, over);
     } catch (const Aborted&) {  // it was known before the call began
       return;
     }

@@ -68,6 +68,24 @@ TEST_P(Mismatches, OfTheDtype) {
       "float32", "int32");
 }
 
+// Each rank knows only what it sends and expects itself; the ranks must not take each other's bytes for more or fewer than they are.
+TEST_P(Mismatches, OfWhatAPairExchanges) {
+  const int size = GetParam();
+  for (const std::int64_t length : {1, 300, 20'000}) {
+    for (const std::int64_t expected : {length + 1, length - 1, std::int64_t{0}}) {
+      expect_mismatch(
+          size,
+          [=](Group& g) {
+            std::vector<std::int64_t> sizes(static_cast<std::size_t>(size), length), recv_sizes = sizes;
+            if (g.rank() == 0) recv_sizes[1] = expected;
+            std::vector<float> x(static_cast<std::size_t>(size * length), 1.0f);
+            (void)g.all_to_all(x, {.split_sizes = sizes, .recv_sizes = recv_sizes});
+          },
+          "all_to_all", "rank 0");
+    }
+  }
+}
+
 TEST_P(Mismatches, OfTheCount) {
   expect_mismatch(
       GetParam(),

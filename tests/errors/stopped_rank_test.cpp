@@ -72,6 +72,31 @@ TEST(StoppedRank, ThatHasYetToReadWhatWasSentKeepsNobodyFromLeaving) {
   for (const std::size_t rank : {0u, 2u}) EXPECT_THAT(results[rank], HasSubstr("rank 1 is lost"));
 }
 
+TEST(StoppedRank, WithoutRoomForThatMessagesAreTakenBackKeepsNobodyFromLeaving) {
+  constexpr int count =
+      40'000;  // announced, once there is no more credit: more than the channel to a peer has room for
+  RankProcesses ranks(3);
+  ranks.start([&](Group& world) -> std::string {
+    const std::vector<char> data(100);
+    try {
+      world.barrier();
+      if (world.rank() == 1) ::raise(SIGSTOP);
+      std::vector<Work> works;
+      for (int i = 0; i < count; ++i) works.push_back(world.isend(data, 1));
+      for (Work& work : works) work.wait();
+      world.barrier();
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return "fine";
+  });
+  for (const int rank : {0, 2})
+    ASSERT_TRUE(ranks.wait_for_file(fmt::format("result.{}", rank), 30s)) << "rank " << rank;
+  ranks.kill(1);
+  const auto results = ranks.collect(20s);
+  for (const std::size_t rank : {0u, 2u}) EXPECT_THAT(results[rank], HasSubstr("rank 1 is lost"));
+}
+
 TEST(StoppedRank, ThatIsContinuedInTimeGoesOnUnharmed) {
   RankProcesses ranks(3);
   ranks.start([&](Group& world) -> std::string {

@@ -49,6 +49,9 @@ ip -n "$net-b" addr add 10.213.9.3/24 dev eth0
 
 # Tutti's ranks meet, and make every call with each other.
 on_hosts meet 0 -H a:2,b:2 "$2"
+# The store is on the first host, whose ranks may be the first to end.
+on_hosts late 0 -H a:1,b:1 bash -c 'if [ $RANK = 1 ]; then sleep 2; exec 3<>"/dev/tcp/${TUTTI_STORE%:*}/${TUTTI_STORE##*:}" && echo "it is there"; fi'
+expect late 1 '^\[b:1\] it is there$'
 for rank in 0 1 2 3; do expect meet 1 "^\[[ab]:$rank\] rank $rank of 4: .*tuttirun"; done
 on_hosts calls 0 -H a:2,b:2 "$3" every
 expect_hosts_empty_soon calls

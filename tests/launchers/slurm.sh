@@ -94,6 +94,21 @@ printf '#!/bin/sh\nexec "%s"\n' "$where_am_i" >"$folder/batch.sh"
 run submitted sbatch -N 2 -n 4 --overcommit --wait -o "$folder/batch.out" "$folder/batch.sh"
 expect_world batch 1 'alone: a group of one'
 
+# tuttirun finds the nodes of its allocation, and starts an agent on each by srun; the example is a batch script.
+tuttirun=$(realpath "$2")
+PATH=$(dirname "$tuttirun"):$PATH run allocation sbatch --time 2 --overcommit --wait -o "$folder/job.out" -e "$folder/job.err" \
+  "$source_folder/examples/cluster/slurm.sh" "$where_am_i" --timeout 60
+for rank in 0 1 2 3; do expect job 1 "^\[$(hostname):$rank\] rank $rank of 8: .*tuttirun"; done
+for rank in 4 5 6 7; do expect job 1 "^\[zz-other:$rank\] rank $rank of 8: .*tuttirun"; done
+expect_error job 'tuttirun: Slurm job [0-9]+: 2 nodes$'
+# A node whose agent dies ends the job there, too, and the allocation is free again.
+printf '#!/bin/sh\nexec "%s" -n 2 sh -c "[ \\$RANK != 3 ] || exit 5; sleep 300"\n' "$tuttirun" >"$folder/fails.sh"
+status=0
+sbatch -N 2 -n 4 --overcommit --wait -o "$folder/fails.out" -e "$folder/fails.err" "$folder/fails.sh" >/dev/null || status=$?
+[ "$status" = 5 ] || fail "fails: $status instead of 5"
+expect_error fails 'rank 3 of 4 \(sh, process [0-9]+ on zz-other\) exited with status 5'
+wait_until_idle
+
 # The debugger on one rank of a step.
 if [ -n "${TUTTI_PYTHON:-}" ]; then
   run breakpoint "$TUTTI_PYTHON" "$source_folder/tests/launchers/breakpoint_under_srun.py" "$folder"

@@ -25,6 +25,20 @@ refused no-library-on-one 'rank 1: no MPI can be used' "${launch[@]}" -n 1 "$mpi
 
 TUTTI_MPI=pvm refused unknown "TUTTI_MPI takes openmpi, mpich, impi, abi, or the file" "${launch[@]}" -n 2 "$mpi_ranks" refuse
 
+# The other MPI's library comes first in the path, under the name of this one.
+path_of() { ldconfig -p | sed -n "s/.*$1 .*=> //p" | head -n 1; }
+mkdir -p "$folder/first"
+case $mpi in
+  openmpi) ln -sf "$(path_of libmpich.so.12)" "$folder/first/libmpi.so.40" ; is="not Open MPI" ;;
+  mpich) ln -sf "$(path_of libmpi.so.40)" "$folder/first/libmpich.so.12" ; is="Open MPI" ;;
+esac
+refused first-in-path "rank 0: no MPI can be used: .*the library under this name is $is and has another binary interface" \
+  "${launch[@]}" -n 2 env LD_LIBRARY_PATH="$folder/first" "$mpi_ranks" refuse
+[ "$(grep -c 'another binary interface' "$folder/first-in-path.err")" = 2 ] || fail "not every rank says which library it found"
+
+# No mpirun for tuttirun -B mpi to hand the job to.
+refused no-mpirun 'mpirun' env PATH=/nowhere "$tuttirun" -n 2 -B mpi "$mpi_ranks" refuse
+
 # A folder without plug-ins: what is missing is said. An empty one comes first; those of the build are still found.
 mkdir -p "$folder/empty"
 TUTTI_MPI_PLUGINS=$folder/empty ranks empty-folder 2 "$mpi_ranks" refuse

@@ -148,9 +148,56 @@ void die(Group& world) {
   expect(std::chrono::steady_clock::now() - begin < 30s, "the loss is noticed in time");
 }
 
-const std::map<std::string, void (*)(Group&)> scenarios = {
-    {"differ", differ},           {"differ_in_pairs", differ_in_pairs}, {"refuse", refuse}, {"give_up", give_up},
-    {"make_groups", make_groups}, {"work_together", work_together},     {"die", die}};
+/// Groups of one job on several backends: what they give is the same, and errors say which backend it was.
+void several_backends(Group& world) {
+  const Group on_mpi = world.split(0, 0, {.backend = "mpi"}), plans = world.split(0, 0, {.backend = "native"}),
+              fast = world.split(0, 0, {.backend = "shm"});
+  expect(on_mpi.backend() == "mpi", "a group uses mpi");
+  expect(plans.backend() == "native", "a group uses native");
+  expect(fast.backend() == "shm", "a group uses shm");
+  const int size = world.size();
+  for (int round = 0; round < 50; ++round) {
+    for (const Group* group : {&on_mpi, &plans, &fast}) {
+      std::vector<int> data(static_cast<std::size_t>(1 + 1000 * (round % 3)), group->rank());
+      group->all_reduce(data);
+      expect(data[0] == size * (size - 1) / 2, fmt::format("the sum over {} is right", group->backend()));
+    }
+  }
+  const Group part = on_mpi.subgroup({1, 0});
+  expect(part.backend() == (part.rank() < 0 ? "none" : "mpi"), "a group of a group on mpi uses mpi");
+  if (part.rank() >= 0) expect(part.all_reduce(1) == 2, "it works");
+  std::vector<float> data(1000, 1);
+  if (world.rank() != 1) {
+    expect_text(error_of<Timeout>([&] { on_mpi.all_reduce(data, {.timeout = 1s}); }), "MPI (");
+  } else {
+    static_cast<void>(error_of<Timeout>([&] { static_cast<void>(on_mpi.recv<int>(0, {.timeout = 3s})); }));
+  }
+}
+
+/// A group of a part of the ranks cannot initialise MPI, which waits for all; afterwards, the whole job on it can.
+void mpi_for_a_part(Group& world) {
+  if (world.rank() < 2) {
+    const std::string text = error_of<Error>([&] { static_cast<void>(world.subgroup({0, 1}, {.backend = "mpi"})); });
+    expect_text(text, "MPI_Init waits for all ranks of the job");
+  }
+  world.barrier();
+  const Group all = world.split(0, 0, {.backend = "mpi"});
+  expect(all.all_reduce(1) == world.size(), "a group of all ranks works");
+  if (world.rank() < 2) {
+    const Group part = world.subgroup({0, 1}, {.backend = "mpi"});
+    expect(part.backend() == "mpi" && part.all_reduce(1) == 2, "then a group of some does, too");
+  }
+}
+
+const std::map<std::string, void (*)(Group&)> scenarios = {{"several_backends", several_backends},
+                                                           {"mpi_for_a_part", mpi_for_a_part},
+                                                           {"differ", differ},
+                                                           {"differ_in_pairs", differ_in_pairs},
+                                                           {"refuse", refuse},
+                                                           {"give_up", give_up},
+                                                           {"make_groups", make_groups},
+                                                           {"work_together", work_together},
+                                                           {"die", die}};
 
 int run(const std::string& name, const std::string& backend) {
   int rank = -1;

@@ -11,6 +11,19 @@ done
 ranks groups 2 "$mpi_ranks" make_groups
 expect groups 2 '^rank [0-9]: right$'
 
+# Groups on several backends, in a job on mpi and in one that is not.
+for backend in mpi auto native; do
+  scenarios=(several_backends)
+  [ $backend = mpi ] || scenarios+=(mpi_for_a_part)
+  for scenario in "${scenarios[@]}"; do
+    world_backend=$backend
+    [ $backend != auto ] || world_backend=shm
+    [ $backend != native ] || [ $scenario != several_backends ] || continue  # such a job shares no memory
+    TUTTI_BACKEND=$backend ranks "$scenario-$backend" 3 "$mpi_ranks" "$scenario" "$world_backend"
+    expect "$scenario-$backend" 3 '^rank [0-9]: right$'
+  done
+done
+
 # Rank 1 kills itself inside a call: every other rank raises PeerLost. MPICH's launcher ends the others at once and fails; what Open MPI's
 # returns after it has let the others live is its own affair.
 status=0

@@ -48,6 +48,42 @@ def test_a_refusal_on_one_rank_is_told_to_the_others(rank, size, x):
     assert tutti.all_reduce(1) == size
 
 
+WRONG_ON_ONE_RANK = {
+    "op": (lambda x: tutti.all_reduce(x, op="SUM"), tutti.all_reduce),
+    "op, a list": (lambda x: tutti.all_reduce(x, op=["sum"]), tutti.all_reduce),
+    "op of a scan": (lambda x: tutti.scan(x, op="no such op"), tutti.scan),
+    "root": (lambda x: tutti.broadcast(x, root="0"), tutti.broadcast),
+    "root, an array": (lambda x: tutti.gather(x, root=np.zeros(2)), tutti.gather),
+    "root of objects": (lambda x: tutti.broadcast_object(1, root="0"), lambda x: tutti.broadcast_object(1)),
+    "axis": (lambda x: tutti.all_gather(x, axis="0"), tutti.all_gather),
+    "sizes": (lambda x: tutti.all_gather(x, sizes=8), tutti.all_gather),
+    "pairs": (lambda x: tutti.permute(x, "ab"), lambda x: tutti.permute(x, [(0, 0)])),
+    "out": (lambda x: tutti.all_reduce(x, out=[0.0] * 8), tutti.all_reduce),
+    "weight": (lambda x: tutti.average(x, weight="a"), lambda x: tutti.average(x, weight=1.0)),
+    "color": (lambda x: tutti.init().split("a"), lambda x: tutti.init().split(0)),
+    "a leaf of a tree": (lambda x: tutti.reduce_scatter([x[:-1], x, x]), lambda x: tutti.reduce_scatter([x, x, x])),
+    "a leaf, async": (lambda x: tutti.all_gather([x, 1.0, x]), lambda x: tutti.all_gather([x, x, x], async_op=True).wait()),
+    "pmap": (lambda x: tutti.pmap(lambda part: 1 / 0)(x), tutti.pmap(lambda part: part)),
+}
+
+
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize("what", WRONG_ON_ONE_RANK)
+def test_an_argument_that_is_wrong_on_one_rank_ends_the_call_on_all_and_the_group_goes_on(rank, size, what):
+    """Nobody may be left waiting in a call that one rank will not make, nor may the ranks be out of step afterwards."""
+    wrong, right = WRONG_ON_ONE_RANK[what]
+    x = np.ones(12 * size)
+    if rank == size - 1:
+        with pytest.raises((tutti.InvalidArgument, ZeroDivisionError)):
+            wrong(x)
+    else:
+        try:
+            right(x)  # a call that waits for nobody may be over before it hears of the refusal
+        except tutti.Aborted as error:
+            assert "refused its part of the call" in str(error)
+    assert tutti.all_reduce(1, timeout=20) == size
+
+
 def test_mixed_frameworks_in_one_tree_are_refused(size):
     torch = pytest.importorskip("torch")
     with raises(r"torch array at \['b'\]|numpy array at \['a'\]"):
@@ -214,6 +250,19 @@ class FakeDevice:
 def test_an_array_on_a_device_that_is_not_supported(size):
     with raises("CUDA", tutti.Unsupported):
         tutti.all_reduce(FakeDevice())
+    assert tutti.all_reduce(1) == size
+
+
+@pytest.mark.parametrize("verb", [tutti.recv, tutti.irecv, tutti.probe, tutti.iprobe])
+def test_a_source_below_the_first_rank_is_not_taken_for_any(verb, size):
+    for source in (-1, np.int64(-1)):
+        with raises("None takes from any"):
+            verb(source)
+    with raises("not in the group"):
+        tutti.recv(-3, timeout=1)
+    for ends in ((0, -1), (-1, 0)):
+        with raises("tutti.nobody is nobody"):
+            tutti.sendrecv(np.ones(2), *ends)
     assert tutti.all_reduce(1) == size
 
 

@@ -181,3 +181,24 @@ def test_pmap_says_what_does_not_fit(size):
     with pytest.raises(tutti.InvalidArgument, match="2 arguments"):
         tutti.pmap(lambda a: a, in_axes=(0, 0))(np.ones(3))
     assert tutti.all_reduce(1) == size
+
+
+def test_a_group_may_use_another_backend(world, size):
+    plans = tutti.Group(range(size), backend="native")
+    assert plans.backend == ("alone" if size == 1 else "native")
+    again = world.split(color=0, backend="auto")
+    assert again.backend == world.backend
+    part = plans.split(color=0)
+    assert part.backend == plans.backend  # as the group that it is made of
+    for group in (plans, again, part):
+        assert (group.all_reduce(np.ones(1000)) == size).all()
+    with pytest.raises(tutti.Unsupported, match="backend 'pvm' is not known; the known ones are auto, native, shm, ucx, mpi"):
+        tutti.Group(range(size), backend="pvm")
+
+
+@pytest.mark.ranks(2)
+def test_members_that_ask_for_different_backends_all_hear_of_it(rank):
+    if rank > 1:
+        return
+    with pytest.raises(tutti.Mismatch, match="ask for different backends: rank 0 of the world for"):
+        tutti.Group([0, 1], backend="native" if rank == 0 else None).barrier()

@@ -107,3 +107,50 @@ def test_columns_of_one_array_side_by_side_do_not_overlap(rank, size):
     u[:, 1] = rank
     tutti.permute(u[:, 1], [(r, (r + 1) % size) for r in range(size)], out=u[:, 0])
     assert (u[:, 0] == (rank - 1) % size).all()
+
+
+def expected_parts(grid, values_of):
+    """values_of(neighbour, index of the part that it sends here), for each neighbour; zeros for nobody."""
+    found = []
+    for index, axis in enumerate(grid.axes):
+        for side, distance in enumerate((-1, 1)):
+            neighbour = grid.neighbour(axis, distance)
+            found.append(np.zeros(3) if neighbour == tutti.nobody else values_of(neighbour, 2 * index + 1 - side))
+    return np.stack(found)
+
+
+@pytest.mark.parametrize("periodic", [(), ("x",), ("y", "x")])
+@pytest.mark.parametrize("kind", ["numpy", "torch", "jax", "tensorflow"])
+def test_neighbours_give_their_parts(size, rank, kind, periodic):
+    grid = grid_of(size, periodic)
+    make = {"numpy": lambda: np.asarray, "torch": lambda: pytest.importorskip("torch").tensor,
+            "jax": lambda: pytest.importorskip("jax").numpy.asarray,
+            "tensorflow": lambda: pytest.importorskip("tensorflow").constant}[kind]()
+    one = np.arange(3, dtype="f4") + 10 * rank
+    gathered = grid.neighbour_all_gather(make(one))
+    assert (np.asarray(gathered) == expected_parts(grid, lambda peer, part: np.arange(3) + 10 * peer)).all()
+    each = np.stack([one + 100 * part for part in range(4)])
+    parts = grid.neighbour_all_to_all(make(each))
+    assert (np.asarray(parts) == expected_parts(grid, lambda peer, part: np.arange(3) + 10 * peer + 100 * part)).all()
+
+
+def test_neighbour_parts_have_gradients(size, rank):
+    torch = pytest.importorskip("torch")
+    grid = grid_of(size, ())
+    x = torch.full((2,), float(rank), requires_grad=True)
+    weight = torch.arange(4.0)[:, None] + 1
+    (grid.neighbour_all_gather(x) * weight).sum().backward()
+    # What goes down arrives as an upper neighbour's, and the other way round.
+    expected = sum(
+        (2 * axis + (2 if distance < 0 else 1)) * (grid.neighbour(name, distance) != tutti.nobody)
+        for axis, name in enumerate(grid.axes)
+        for distance in (-1, 1)
+    )
+    assert x.grad.tolist() == [expected, expected]
+
+
+def test_parts_that_do_not_fit_are_refused(size):
+    grid = tutti.Mesh(x=-1)
+    with pytest.raises(tutti.InvalidArgument, match="first axis has length 3; it holds a part for each of 2 neighbours"):
+        grid.neighbour_all_to_all(np.zeros((3, 2)))
+    assert tutti.all_reduce(1) == size

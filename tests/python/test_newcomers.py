@@ -26,16 +26,16 @@ def test_a_name_that_is_called_otherwise_here(name, hint):
 
 
 def test_every_hint_names_something_that_exists():
-    from tutti import _hints
+    from tutti._calls import hints
 
-    for hint in _hints._NAMES.values():
+    for hint in hints._NAMES.values():
         for path in re.findall(r"\btutti((?:\.\w+)+)", hint):
             found = tutti
             for word in path[1:].split("."):
                 if word in ("torch", "tensorflow"):
                     pytest.importorskip(word)
                 found = getattr(found, word)
-    for hint in _hints._GROUP_NAMES.values():
+    for hint in hints._GROUP_NAMES.values():
         for word in re.findall(r"\bgroup\.(\w+)", hint):
             assert hasattr(tutti.Group, word)
 

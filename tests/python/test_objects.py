@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import tutti
-from tutti import _object_encoding
-from tutti._object_decoding import decode
-from tutti._object_encoding import DEPTH_MAX, encode
+from tutti._objects import encoding
+from tutti._objects.decoding import decode
+from tutti._objects.encoding import DEPTH_MAX, encode
 
 VALUES = [
     None,
@@ -237,16 +237,16 @@ def test_random_damage_is_an_error_or_another_object_never_anything_else(seed=20
 
 
 def test_the_table_of_types_and_the_decoder_know_the_same_marks():
-    from tutti import _object_decoding
+    from tutti._objects import decoding
 
     written = {
         word
-        for line in _object_encoding.__doc__.split("\n")
+        for line in encoding.__doc__.split("\n")
         if line.startswith("    ")
         for word in line.split()
         if len(word) == 1
     }
-    assert {mark.decode() for mark in _object_decoding._READERS} <= written
+    assert {mark.decode() for mark in decoding._READERS} <= written
 
 
 # On all ranks.

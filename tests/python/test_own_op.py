@@ -48,12 +48,87 @@ def test_torch_tensors_stay_tensors():
     assert nearest.tolist() == [0.5, 0.0]
 
 
+def calls_the_function():
+    """Whether this rank combines two arrays in the first round, so that a wrong function fails here; the others are told."""
+    return world.rank % 2 == 0 and world.rank + 1 < world.size
+
+
+def test_a_function_that_fails_on_one_rank_is_told_to_all():
+    def divide(a, b):
+        raise ZeroDivisionError("no")
+
+    if world.size == 1:
+        return
+    fails = calls_the_function()
+    with pytest.raises(ZeroDivisionError if fails else tutti.Aborted, match="no" if fails else "failed on rank [02], which raises"):
+        tutti.all_reduce(np.ones(2), divide)
+    assert tutti.all_reduce(1) == world.size
+    if world.rank == 0:  # its result needs no other rank
+        assert tutti.scan(np.ones(2), divide).tolist() == [1, 1]
+    else:
+        with pytest.raises(ZeroDivisionError):
+            tutti.scan(np.ones(2), divide)
+    assert tutti.all_reduce(1) == world.size
+
+
+def test_trees_are_combined_array_by_array():
+    tree = {"w": np.full(3, world.rank + 1.0), "b": [np.array([world.rank], np.int32)]}
+    largest = tutti.all_reduce(tree, lambda a, b: np.where(a > b, a, b))
+    assert largest["w"].tolist() == [world.size] * 3 and largest["b"][0].tolist() == [world.size - 1]
+    assert largest["b"][0].dtype == np.int32
+    root = world.size - 1
+    product = tutti.reduce(tree, root, lambda a, b: a * b)
+    assert product["w"][0] == (np.prod(np.arange(1, world.size + 1)) if world.rank == root else world.rank + 1)
+    before = tutti.scan(tree, lambda a, b: a + b, out=tree)
+    assert before is tree and tree["w"][0] == sum(range(1, world.rank + 2))
+
+
+def test_asynchronous_calls_are_folded_when_they_are_waited_for():
+    mine = of_rank(world.rank)
+    works = [tutti.all_reduce({"a": mine}, affine, async_op=True) for _ in range(3)]
+    works.append(tutti.scan(mine, affine, async_op=True))
+    assert tutti.all_reduce(1) == world.size
+    np.testing.assert_array_equal(works[3].wait(), of_ranks(range(world.rank + 1)))
+    for work in works[:3]:
+        np.testing.assert_array_equal(work.wait()["a"], of_ranks(range(world.size)))
+    work = tutti.reduce(mine, 0, affine, async_op=True)
+    np.testing.assert_array_equal(work.wait(), of_ranks(range(world.size)) if world.rank == 0 else mine)
+
+
+def test_no_rank_holds_the_arrays_of_all():
+    mine = np.full(1 << 18, world.rank, np.float32)
+    given = []
+
+    def larger(a, b):
+        given.append(a.nbytes + b.nbytes)
+        return np.maximum(a, b)
+
+    assert tutti.all_reduce(mine, larger)[0] == world.size - 1
+    assert len(given) <= int(np.ceil(np.log2(max(world.size, 1)))) and all(bytes == 2 * mine.nbytes for bytes in given)
+
+
+def test_the_result_is_never_the_input():
+    for verb in (tutti.all_reduce, tutti.scan, functools.partial(tutti.reduce, root=world.rank)):
+        if isinstance(verb, functools.partial) and world.size > 1:
+            continue
+        mine = np.ones(3)
+        assert not np.shares_memory(verb(mine, op=lambda a, b: a), mine)
+
+
+def test_gradients_flow_where_the_function_has_them():
+    torch = pytest.importorskip("torch")
+    x = torch.full((2,), world.rank + 1.0, requires_grad=True)
+    tutti.all_reduce(x, lambda a, b: a * b).sum().backward()
+    others = np.prod([other + 1.0 for other in range(world.size) if other != world.rank])
+    np.testing.assert_allclose(x.grad.numpy(), world.size * others)
+
+
 def test_what_cannot_work_is_refused_and_the_group_goes_on():
-    with pytest.raises(tutti.InvalidArgument, match="async_op"):
-        tutti.all_reduce(np.ones(2), lambda a, b: a, async_op=True)
-    if world.size > 1:
-        with pytest.raises(tutti.InvalidArgument, match="same shape"):
-            tutti.all_reduce(np.ones(2), lambda a, b: np.ones(3))
+    for wrong, what in ((lambda a, b: np.ones(3), "same shape"), (lambda a, b: a > b, "returned bool for two arrays of float64")):
+        if world.size > 1:
+            fails = calls_the_function()
+            with pytest.raises(tutti.InvalidArgument if fails else tutti.Aborted, match=what if fails else "failed on rank [02]"):
+                tutti.all_reduce(np.ones(2), wrong)
     with pytest.raises(tutti.InvalidArgument, match='op="max"'):
         tutti.all_reduce(np.ones(2), max)
     with pytest.raises(tutti.InvalidArgument):

@@ -9,7 +9,7 @@ import torch.distributed as dist  # noqa: E402
 
 import tutti.torch  # noqa: E402
 from torch_groups import torch_world  # noqa: E402, F401
-from tutti.torch.process_group import _behind  # noqa: E402
+from tutti.torch.process_group.group import _behind  # noqa: E402
 
 # torch 2.13 has new names for some verbs, which older ones do not have yet.
 pytestmark = [pytest.mark.usefixtures("torch_world"), pytest.mark.filterwarnings("ignore::FutureWarning")]

@@ -10,7 +10,9 @@ import pytest
 
 import references as ref
 import tutti
-from tutti import _fuse, _native, _tree
+from tutti import _native
+from tutti._arrays import fuse
+from tutti._arrays import tree as trees_of_arrays
 
 Pair = collections.namedtuple("Pair", ["first", "second"])
 
@@ -34,12 +36,12 @@ def make_tree(rank):
 
 
 def leaves_of(tree):
-    return _tree.flatten(tree, "test").leaves
+    return trees_of_arrays.flatten(tree, "test").leaves
 
 
 def assert_same(actual, expected):
     """The same structure and arrays."""
-    one, other = _tree.flatten(actual, "test"), _tree.flatten(expected, "test")
+    one, other = trees_of_arrays.flatten(actual, "test"), trees_of_arrays.flatten(expected, "test")
     assert one.text == other.text
     for x, y in zip(one.leaves, other.leaves, strict=True):
         ref.assert_equal(x, y)
@@ -47,7 +49,7 @@ def assert_same(actual, expected):
 
 def combined(trees, function):
     """One tree from the ranks' trees, leaf by leaf."""
-    flats = [_tree.flatten(tree, "test") for tree in trees]
+    flats = [trees_of_arrays.flatten(tree, "test") for tree in trees]
     return flats[0].rebuild([function(list(leaves)) for leaves in zip(*(flat.leaves for flat in flats), strict=True)])
 
 
@@ -196,12 +198,12 @@ def test_ranks_that_take_a_tree_apart_in_cpp_and_in_python_agree(rank, size, ver
 
 def test_the_core_says_a_structure_in_the_same_words(rank, monkeypatch):
     said = []
-    monkeypatch.setattr(_tree, "hash_of", lambda text: said.append(text) or 4711)
+    monkeypatch.setattr(trees_of_arrays, "hash_of", lambda text: said.append(text) or 4711)
     tree = many_arrays(rank)
     tree["only here"] = np.zeros((rank + 1, 2, 1))
     with pytest.raises(tutti.InvalidArgument, match="band"):
         tutti.all_reduce(tree, op="band")  # refused after the structure was found, before anything is sent
-    assert said[0] == _tree.flatten(tree, "test", _fuse._describe_fused("test")).text
+    assert said[0] == trees_of_arrays.flatten(tree, "test", fuse._describe_fused("test")).text
 
 
 def test_the_results_of_one_tree_do_not_share_memory_with_the_next(rank, size):
@@ -258,9 +260,9 @@ def test_different_trees_are_a_mismatch(world, rank, other, verb):
 
 
 def test_the_hash_of_a_structure_is_the_same_in_every_process():
-    flat = _tree.flatten({"b": 1, "a": [None, 2.0]}, "test")
+    flat = trees_of_arrays.flatten({"b": 1, "a": [None, 2.0]}, "test")
     assert flat.text == "{ ['a'] ( [0] - [1] x ) ['b'] x }"
-    assert _tree.hash_of(flat.text) == 5832333676664373001
+    assert trees_of_arrays.hash_of(flat.text) == 5832333676664373001
 
 
 @pytest.mark.ranks(2)
@@ -284,3 +286,12 @@ def test_of_large_trees_the_part_that_differs_is_shown(world, rank):
         tutti.barrier(group=group, timeout=20)
     assert "['layer0400'] float32(4, 2)" in str(error.value) and "['layer0400'] float32(2, 4)" in str(error.value)
     assert "layer0001" not in str(error.value) and len(str(error.value)) < 1500
+
+
+def test_permute_moves_every_array_of_a_tree(size, rank):
+    tree = {"a": np.full(3, rank), "b": [np.full((2, 2), rank, np.float32), np.full(1, rank)]}
+    for pairs in ([(r, (r + 1) % size) for r in range(size)], [(size - 1, 0)], []):
+        moved = tutti.permute(tree, pairs)
+        came = [source for source, to in pairs if to == rank]
+        for leaf in (moved["a"], *moved["b"]):
+            assert (leaf == (came[0] if came else 0)).all()

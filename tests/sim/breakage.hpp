@@ -11,7 +11,7 @@
 
 #include <tutti/transport.hpp>
 
-#include "messages/forwarding_transport.hpp"
+#include "forwarding_transport.hpp"
 
 namespace tutti::sim {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "contract_case.hpp"
-#include "messages/simulated_cluster.hpp"
+#include "verify/simulated_cluster.hpp"
 
 namespace tutti::sim {
 

@@ -12,7 +12,7 @@
 #include "group/core.hpp"
 #include "group/runtime.hpp"
 #include "history.hpp"
-#include "messages/simulated_cluster.hpp"
+#include "verify/simulated_cluster.hpp"
 
 namespace tutti::sim {
 

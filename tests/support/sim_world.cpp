@@ -16,10 +16,10 @@
 #include <thread>
 #include <vector>
 
+#include "forwarding_transport.hpp"
 #include "group/core.hpp"
 #include "group/runtime.hpp"
-#include "messages/forwarding_transport.hpp"
-#include "messages/simulated_cluster.hpp"
+#include "verify/simulated_cluster.hpp"
 #include "world.hpp"
 
 namespace tutti::contract {

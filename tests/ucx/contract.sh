@@ -8,3 +8,12 @@ for size in 2 5; do over posix,cma,self "memory-$size" "$size" "$contract_ranks"
 
 # Only the messages through UCX: collectives of one host stay in shared memory.
 TUTTI_LINK=ucx run link "$tuttirun" -n 2 "$contract_ranks" rank "$cases"
+
+# Random programs of all verbs and messages, against a model.
+python=${TUTTI_PYTHON:-$source_folder/.venv/bin/python}
+if [ -z "${TUTTI_SKIP_PYTHON:-}" ] && ls "$source_folder"/python/tutti/_native*.so >/dev/null 2>&1; then
+  if [ "${TUTTI_SOAK:-0}" = 1 ]; then programs=500; else programs=5; fi
+  for transports in tcp,self posix,cma,self; do
+    over "$transports" "programs-$transports" 3 "$python" "$source_folder/tests/programs/rank.py" --programs "$programs" --first "$TUTTI_SEED"
+  done
+fi

@@ -32,15 +32,6 @@ has_target() {  # preset target
 # -k 0: one run shows every error, not only the first.
 build_target() { cmake --build "build/$1" --parallel "$jobs" --target "${@:2}" -- -k 0; }  # preset target…
 
-build_all() {  # preset
-  if [[ $1 == fuzz ]]; then
-    has_target fuzz label_fuzz || { note "there are no fuzzers"; return "$nothing_to_do"; }
-    build_target fuzz label_fuzz
-  else
-    build_target "$1" all
-  fi
-}
-
 # The thread sanitizer of gcc 12 dies on kernels that randomise addresses more than it expects.
 fixed_addresses() {
   if setarch "$(uname -m)" -R true 2>/dev/null; then setarch "$(uname -m)" -R "$@"; else "$@"; fi

@@ -1,6 +1,6 @@
-# count.py: counts the test cases of a run of ctest or pytest, and lists what failed and what was skipped with its reason.
+# count.py: counts the test cases of a run of ctest or pytest, and lists what failed, what was skipped and what had to be repeated.
 # SPDX-License-Identifier: Apache-2.0
-"""Prints "passed failed skipped".
+"""Prints "passed failed skipped repeated"; repeated are those of the passed ones that failed first.
 
 A program that ran its tests in one go (WHOLE in cmake/tests.cmake) is one case for ctest; where it left a GoogleTest
 report, the cases in there are counted instead.
@@ -76,17 +76,34 @@ def notes(cases):
         yield f"skipped {count}: {reason}"
 
 
+OUTCOME = re.compile(r"^ *(?:\d+/\d+ )? *Test +#(\d+): (.*?) \.+(?:[^*\n]*\*\*\*(\w+)|   Passed)", re.MULTILINE)
+
+
+def repeated(log):
+    """The names of ctest's tests that passed after they had failed: its report has the last outcome only."""
+    failed_once, names = set(), []
+    for number, name, trouble in OUTCOME.findall(log):
+        if trouble and trouble not in ("Skipped", "Not"):
+            failed_once.add(number)
+        elif not trouble and number in failed_once:
+            names.append(name)
+    return names
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--junit", type=pathlib.Path, required=True)
     parser.add_argument("--gtest", type=pathlib.Path, help="folder of the reports of programs that ctest runs whole")
     parser.add_argument("--notes", type=pathlib.Path, required=True)
+    parser.add_argument("--log", type=pathlib.Path, help="what ctest printed")
     options = parser.parse_args()
     cases = list(all_cases(options.junit, options.gtest))
     counts = collections.Counter(case.outcome for case in cases)
+    again = repeated(options.log.read_text(errors="replace")) if options.log and options.log.exists() else []
     with options.notes.open("a") as file:
         file.writelines(f"{line}\n" for line in notes(cases))
-    print(counts["passed"], counts["failed"], counts["skipped"])
+        file.writelines(f"passed only when run again: {name}\n" for name in again)
+    print(counts["passed"], counts["failed"], counts["skipped"], len(again))
 
 
 if __name__ == "__main__":

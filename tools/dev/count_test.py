@@ -18,6 +18,28 @@ no IPv6 here
   <testcase name="processes" status="{whole}"/>
 </testsuite>"""
 
+CTEST_LOG = """      Start  1: wire: Frame.Works
+ 1/10 Test  #1: wire: Frame.Works ................   Passed    0.01 sec
+      Start  2: wire: Frame.Wobbles
+ 2/10 Test  #2: wire: Frame.Wobbles ..............***Failed    0.01 sec
+frame_test.cpp:9: Failure
+      Start  3: wire: Frame.Skips
+ 3/10 Test  #3: wire: Frame.Skips ................***Skipped   0.01 sec
+      Start 10: processes
+ 4/10 Test #10: processes ........................***Timeout 120.01 sec
+      Start  2: wire: Frame.Wobbles
+      Test  #2: wire: Frame.Wobbles ..............   Passed    0.01 sec
+      Start 10: processes
+      Test #10: processes ........................   Passed   20.01 sec
+      Start  4: wire: Frame.Breaks
+ 5/10 Test  #4: wire: Frame.Breaks ...............Subprocess aborted***Exception:   0.01 sec
+      Start  4: wire: Frame.Breaks
+      Test  #4: wire: Frame.Breaks ...............***Failed    0.01 sec
+      Start  5: wire: Frame.Dies
+ 6/10 Test  #5: wire: Frame.Dies .................Subprocess aborted***Exception:   0.01 sec
+      Test  #5: wire: Frame.Dies .................   Passed    0.01 sec
+"""
+
 GTEST = """<testsuites><testsuite name="Verbs">
   <testcase name="One" classname="Verbs" status="run" result="completed"/>
   <testcase name="Two" classname="Verbs" status="run" result="{two}">{failure}</testcase>
@@ -74,6 +96,9 @@ class Counts(unittest.TestCase):
         self.assertIn("failed: tests.python.test_verbs.test_breaks", notes)
         self.assertIn("skipped 1: no GPU", notes)
         self.assertIn("skipped 1: could not import 'jax': No module named 'jax'", notes)
+
+    def test_what_passed_only_when_run_again_is_counted(self):
+        self.assertEqual(count.repeated(CTEST_LOG), ["wire: Frame.Wobbles", "processes", "wire: Frame.Dies"])
 
     def test_no_report_is_no_case(self):
         self.assertEqual(list(count.all_cases(pathlib.Path("/nonexistent.xml"), pathlib.Path("/nonexistent"))), [])

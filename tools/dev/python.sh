@@ -3,7 +3,7 @@
 # shellcheck shell=bash disable=SC2154,SC2034  # the other files' variables
 
 python_ranks=(1 2 3 4)
-python_ranks_sample=(2)  # in a run of all stages; ./dev test python runs all
+python_ranks_sample=(2 3)  # in a run of all stages; ./dev test python runs all
 if [[ -z ${TUTTI_SOAK:-} ]]; then python_seconds=900 test_seconds=120; else python_seconds=3600 test_seconds=900; fi
 
 run_pytest() {  # report-name launcher… (pytest's arguments come after --)

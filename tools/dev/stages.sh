@@ -7,7 +7,8 @@
 # nothing to do (note). Exit status 77 means: nothing to do.
 
 stage_names=() stage_times=() stage_results=()
-total_passed=0 total_failed=0 total_skipped=0
+total_passed=0 total_failed=0 total_skipped=0 total_repeated=0
+repeats_max=2  # more tests than this that pass only when run again are a failure
 nothing_to_do=77
 stage_file=${TUTTI_STAGE_FILE:-build/log/dev}
 
@@ -21,11 +22,11 @@ now_ms() { echo "$((${EPOCHREALTIME//[.,]/} / 1000))"; }
 seconds() { printf '%d.%d s' "$(($1 / 1000))" "$(($1 % 1000 / 100))"; }
 
 # For the functions that run inside a stage.
-count_tests() { echo "$1 $2 $3" >>"$stage_file.counts"; }  # passed failed skipped
+count_tests() { echo "$1 $2 $3 ${4:-0}" >>"$stage_file.counts"; }  # passed failed skipped [repeated]
 note() { echo "$*" >>"$stage_file.notes"; }
 
 stage() {  # name function arguments…
-  local name=$1 begin status passed=0 failed=0 skipped=0 result p f s
+  local name=$1 begin status passed=0 failed=0 skipped=0 repeated=0 result p f s r
   shift
   stage_file=build/log/${name// /-}
   rm -f "$stage_file".{counts,notes}
@@ -35,7 +36,7 @@ stage() {  # name function arguments…
   TUTTI_STAGE_FILE=$stage_file ./dev --stage "$@" </dev/null >"$stage_file.log" 2>&1 || status=$?
 
   if [[ -f $stage_file.counts ]]; then
-    while read -r p f s; do ((passed += p, failed += f, skipped += s)) || true; done <"$stage_file.counts"
+    while read -r p f s r; do ((passed += p, failed += f, skipped += s, repeated += r)) || true; done <"$stage_file.counts"
   fi
   if ((status != 0 && status != nothing_to_do && failed == 0)); then failed=1; fi
   case $status in
@@ -43,10 +44,11 @@ stage() {  # name function arguments…
     "$nothing_to_do") result=none ;;
     *) result=FAILED ;;
   esac
-  ((total_passed += passed, total_failed += failed, total_skipped += skipped)) || true
+  ((total_passed += passed, total_failed += failed, total_skipped += skipped, total_repeated += repeated)) || true
   stage_names+=("$name")
   stage_times+=("$(seconds $(($(now_ms) - begin)))")
   ((passed + failed + skipped == 0)) || result+=$(printf '   %d passed, %d failed, %d skipped' "$passed" "$failed" "$skipped")
+  ((repeated == 0)) || result+=", $repeated of them only when run again"
   stage_results+=("$result")
   printf '%10s   %s\n' "${stage_times[-1]}" "$result"
   [[ ! -f $stage_file.notes ]] || sed 's/^/    /' "$stage_file.notes"
@@ -76,6 +78,11 @@ closing_table() {
   printf '%-34s%10s\n\n' total "$(seconds $((SECONDS * 1000)))"
   if ((total_skipped > 0)) && [[ -n ${TUTTI_REQUIRE_ALL:-} ]]; then
     echo "TUTTI_REQUIRE_ALL is set: the skipped tests count as a failure"
+    ((total_failed += 1))
+  fi
+  ((total_repeated == 0)) || echo "$total_repeated passed only when run again"
+  if ((total_repeated > repeats_max)); then
+    echo "more than $repeats_max tests had to be run again: that counts as a failure"
     ((total_failed += 1))
   fi
   echo "$total_passed passed, $total_failed failed, $total_skipped skipped"

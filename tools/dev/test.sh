@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154,SC2034  # the other files' variables
 
-# A test that fails is run once more: machines that others share stall now and then. That it had to be is never hidden.
+# A test that fails is run once more: machines that others share stall now and then. That it had to be is shown, counted, and
+# from more than repeats_max on a failure of the whole run (closing_table).
 run_ctest() {  # preset ctest-arguments…
   local preset=$1 status=0 report=$PWD/$stage_file.xml repeat=(--repeat until-pass:2)
   shift
@@ -11,34 +12,29 @@ run_ctest() {  # preset ctest-arguments…
   export_skips
   fixed_addresses ctest --test-dir "build/$preset" --parallel "$jobs" --output-on-failure --no-tests=ignore \
     --output-junit "$report" "${repeat[@]}" "$@" || status=$?
-  if ((status == 0)); then
-    sed -nE 's/^ *[0-9]*\/?[0-9]* *Test +#[0-9]+: (.*[^. ]) \.*\*\*\*.*/passed only when run again: \1/p' \
-      "$stage_file.log" | sort -u >>"$stage_file.notes"
-  fi
   python3 tools/dev/count.py --junit "$report" --gtest "build/$preset/gtest" --notes "$stage_file.notes" \
-    >>"$stage_file.counts"
-  if ((status == 0)) && [[ $(cat "$stage_file.counts") == "0 0 0" ]]; then
+    --log "$stage_file.log" >>"$stage_file.counts"
+  if ((status == 0)) && [[ $(cat "$stage_file.counts") == "0 0 0 0" ]]; then
     note "this checkout has no such tests"
     return "$nothing_to_do"
   fi
   return "$status"
 }
 
-# Builds once per run of this script, however many stages need it. A failure is shown once, too.
-declare -A built=()
-ensure_built() {  # preset stage
-  if [[ -z ${built[$1]:-} ]]; then
-    built[$1]=failed
-    if stage "configure $1" configure "$1" && stage "build $1" build_for_test "$1"; then built[$1]=ok; fi
-  fi
-  [[ ${built[$1]} == ok ]] || { stage_not_run "$2" "the $1 build failed"; return 1; }
+# Configures and builds once per run of this script, however many stages need it. A failure is shown once, too.
+declare -A configured=() built=()
+ensure_configured() {  # preset
+  [[ -n ${configured[$1]:-} ]] || { if stage "configure $1" configure "$1"; then configured[$1]=ok; else configured[$1]=failed; fi; }
+  [[ ${configured[$1]} == ok ]]
 }
 
-build_for_test() {  # preset
-  case $1 in
-    asan | tsan) build_target "$1" "label_$labels_sanitized" ;;
-    *) build_all "$1" ;;
-  esac
+ensure_built() {  # preset stage [target]
+  local what=$1${3:+ $3}
+  if [[ -z ${built[$what]:-} ]]; then
+    built[$what]=failed
+    if ensure_configured "$1" && stage "build $what" build_target "$1" "${3:-all}"; then built[$what]=ok; fi
+  fi
+  [[ ${built[$what]} == ok ]] || { stage_not_run "$2" "the $what build failed"; return 1; }
 }
 
 test_cpp() { ! ensure_built release cpp || stage cpp run_ctest release -LE "$labels_apart"; }
@@ -58,7 +54,7 @@ test_sanitize() {
   export TSAN_OPTIONS=second_deadlock_stack=1
   for sanitizer in asan tsan; do
     if [[ $sanitizer == asan ]] && ! has_piece clang; then stage asan skip_stage clang; continue; fi
-    ! ensure_built "$sanitizer" "$sanitizer" ||
+    ! ensure_built "$sanitizer" "$sanitizer" "label_$labels_sanitized" ||
       stage "$sanitizer" run_ctest "$sanitizer" -L "^$labels_sanitized\$" -LE "$labels_apart" || true
   done
 }
@@ -90,13 +86,14 @@ end_a_fuzzer() {
 
 run_fuzzers() {  # seconds each
   local program corpus passed=0 failed=0
-  [[ -s build/fuzz/fuzzers.txt ]] || { note "this checkout has no fuzzers"; return "$nothing_to_do"; }
+  [[ -s build/asan/fuzzers.txt ]] || { note "this checkout has no fuzzers"; return "$nothing_to_do"; }
+  mkdir -p build/fuzz
   local -A running=()
   while read -r program corpus; do
     while ((${#running[@]} >= jobs)); do end_a_fuzzer; done
     run_one_fuzzer "$1" "$program" "$corpus" >"build/fuzz/$(basename "$program").log" 2>&1 &
     running[$!]=$program
-  done <build/fuzz/fuzzers.txt
+  done <build/asan/fuzzers.txt
   while ((${#running[@]} > 0)); do end_a_fuzzer; done
   count_tests "$passed" "$failed" 0
   ((failed == 0))
@@ -104,7 +101,7 @@ run_fuzzers() {  # seconds each
 
 test_fuzz() {
   if has_piece clang; then
-    ! ensure_built fuzz fuzz || stage fuzz run_fuzzers "${1:-$fuzz_seconds}"
+    ! ensure_built asan fuzz label_fuzz || stage fuzz run_fuzzers "${1:-$fuzz_seconds}"
   else
     stage fuzz skip_stage clang
   fi
@@ -165,7 +162,7 @@ pieces_of() {
   case $1 in
     sanitize | fuzz | format) echo clang ;;
     cpp) echo eigen openmpi mpich ucx python torch ;;  # to be measured beside
-    launchers) echo openmpi mpich impi ucx pmix slurm python torch ;;
+    launchers) echo openmpi mpich impi ucx pmix slurm python torch ray dask cluster ;;
     hosts) echo iproute2 iperf3 sshd ;;
     python) echo openmpi "${python_pieces[@]}" ;;
     torch-suite) echo python torch ;;
@@ -176,7 +173,7 @@ verb_test() {
   local stages=("$@") wanted name
   ((${#stages[@]} > 0)) || { stages=("${test_stages[@]}"); runs_everything=1; }
   for name in "${stages[@]}"; do
-    [[ " ${test_stages[*]} torch-suite " == *" $name "* ]] || grep -qxE "$name( program)?" cmake/layers.txt ||
+    [[ " ${test_stages[*]} torch-suite " == *" $name "* ]] || grep -qxE "$name( (program|checks))?" cmake/layers.txt ||
       give_up "no test stage $name; there are: ${test_stages[*]}, torch-suite, and the layers of cmake/layers.txt"
   done
   stage "set up" set_up_core || { closing_table; return; }

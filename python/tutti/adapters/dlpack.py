@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from .. import _native
+from .._calls.works import Works
 from .._errors import InvalidArgument, Unsupported
-from .._works import Works
 from . import numpy as plain
 
 overlaps = True

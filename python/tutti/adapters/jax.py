@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _native
+from .._arrays.dtypes import OUR_NAMES
+from .._calls.dispatch import tell_refusal
 from .._errors import InvalidArgument, Unsupported
 from ..jax import eager, fused, primitive
 
@@ -17,15 +19,15 @@ _native.serve_trees([type(jnp.zeros(()))], allows=fused.may_be_fused, run=fused.
 
 overlaps = False  # inside a program its calls come one after the other
 
-_NAMES = {"float8_e4m3fn": "float8_e4m3"}
-
 
 def apply(call: Any, x: Any, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
     """Runs the call on one array, at once or in the program that is being traced."""
     if out is not None:
-        raise InvalidArgument(
+        error = InvalidArgument(
             f"{call.verb}: JAX arrays cannot be written, so out= cannot be used with them; use the result"
         )
+        tell_refusal(group, call, error)
+        raise error
     if not isinstance(x, jax.core.Tracer):
         return eager.apply(call, x, group, async_op, timeout)
     if async_op:
@@ -69,7 +71,7 @@ def is_traced(x: Any) -> bool:
 def dtype_name(x: Any) -> str:
     """Tutti's name of the elements' type."""
     name = np.dtype(x.dtype).name
-    return _NAMES.get(name, name)
+    return OUR_NAMES.get(name, name)
 
 
 def shape_of(x: Any) -> tuple[int, ...]:

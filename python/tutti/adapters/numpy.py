@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 
 from .. import _native
+from .._arrays.dtypes import OUR_NAMES, numpy_dtype
+from .._arrays.kinds import told
+from .._calls.dispatch import tell_refusal
+from .._calls.works import Works
 from .._errors import InvalidArgument, Mismatch
-from .._kinds import told
-from .._works import Works
 
 overlaps = True  # several calls may be under way at once
 packs_a_copy = True  # what pack() gives may be written to
 
 _NUMBER_TYPES = {bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}
-_NAMES = {"float8_e4m3fn": "float8_e4m3"}
 
 
 def _number(value: Any) -> np.ndarray:
@@ -69,7 +70,9 @@ def apply(call: Any, x: Any, out: Any, group: Any, async_op: bool, timeout: floa
     if wrap is None and (out is None or type(out) is np.ndarray):
         return _native.apply(call, x, out, group, async_op, timeout)
     if out is not None and not isinstance(out, np.ndarray):
-        raise InvalidArgument(f"{call.verb}: out is a {type(out).__qualname__}; NumPy results go into a numpy.ndarray")
+        error = InvalidArgument(f"{call.verb}: out is a {type(out).__qualname__}; NumPy results go into a numpy.ndarray")
+        tell_refusal(group, call, error)
+        raise error
     plain_out = None if out is None else np.asarray(out)
     result = _native.apply(call, _array(x), plain_out, group, async_op, timeout)
 
@@ -151,7 +154,7 @@ def memory(x: Any, write: bool) -> np.ndarray:
 def dtype_name(x: Any) -> str:
     """Tutti's name of the elements' type."""
     name = x.dtype.name if hasattr(x, "dtype") else _number(x).dtype.name
-    return _NAMES.get(name, name)
+    return OUR_NAMES.get(name, name)
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
@@ -166,14 +169,6 @@ def from_array(array: _native.Array, like: Any) -> np.ndarray:
 
 def empty(shape: tuple[int, ...], dtype: str, group: Any) -> np.ndarray:
     """An uninitialised array in memory that this host's ranks reach without a copy."""
-    kind = np.dtype(_dtype(dtype))
+    kind = numpy_dtype(dtype)
     memory = group.memory(math.prod(shape) * kind.itemsize)
     return memory.numpy().view(kind).reshape(shape)
-
-
-def _dtype(name: str) -> Any:
-    if name == "bfloat16" or name.startswith("float8"):
-        import ml_dtypes
-
-        return getattr(ml_dtypes, "float8_e4m3fn" if name == "float8_e4m3" else name)
-    return name

@@ -9,9 +9,11 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from .. import _lifecycle, _pmap, _verbs
-from .._lifecycle import Context
+from .._calls import verbs
 from .._native import Group
+from .._process import lifecycle
+from .._process.lifecycle import Context
+from .._training.pmap import pmap as native_pmap
 
 __all__ = [
     "Group", "ParallelContext", "all_gather", "all_reduce", "all_to_all", "barrier", "broadcast", "gather", "init_dist", "pmap",
@@ -22,13 +24,13 @@ _FRAMEWORKS = ("nccl", "gloo", "torch", "jax", "numpy", "tensorflow")  # what Iv
 
 def init_dist(backend: str = "auto", **options: Any) -> None:
     """Joins the job. `backend` is one of Tutti's; the names of frameworks and of their backends count as "auto"."""
-    _lifecycle.init(backend="auto" if backend in _FRAMEWORKS else backend, **options)
+    lifecycle.init(backend="auto" if backend in _FRAMEWORKS else backend, **options)
 
 
 def ParallelContext() -> Context:
     """What this process knows about its job, as a dict and by attribute: rank, world_size, global_rank, local_rank, … One per
     process."""
-    return _lifecycle.context()
+    return lifecycle.context()
 
 
 def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
@@ -74,26 +76,26 @@ def _with_arrays(verb: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-all_gather = _with_arrays(_verbs.all_gather)
-all_reduce = _with_arrays(_verbs.all_reduce)
-all_to_all = _with_arrays(_verbs.all_to_all)
-broadcast = _with_arrays(_verbs.broadcast)
-gather = _with_arrays(_verbs.gather)
-reduce = _with_arrays(_verbs.reduce)
-reduce_scatter = _with_arrays(_verbs.reduce_scatter)
-scatter = _with_arrays(_verbs.scatter)
-barrier = _verbs.barrier
+all_gather = _with_arrays(verbs.all_gather)
+all_reduce = _with_arrays(verbs.all_reduce)
+all_to_all = _with_arrays(verbs.all_to_all)
+broadcast = _with_arrays(verbs.broadcast)
+gather = _with_arrays(verbs.gather)
+reduce = _with_arrays(verbs.reduce)
+reduce_scatter = _with_arrays(verbs.reduce_scatter)
+scatter = _with_arrays(verbs.scatter)
+barrier = verbs.barrier
 
 
 def send(x: Any, dst: int, tag: int = 0, *, group: Any = None, timeout: float | None = None) -> None:
     """Sends an array to a rank of the group."""
-    _verbs.send(_native_of(x)[0], dst, tag, group=group, timeout=timeout)
+    verbs.send(_native_of(x)[0], dst, tag, group=group, timeout=timeout)
 
 
 def recv(x_buffer: Any, src: int | None = None, tag: int | None = 0, *, group: Any = None, timeout: float | None = None) -> Any:
     """The array that a rank of the group sent, of the kind that `x_buffer` has, which stays as it is."""
     native, from_ivy = _native_of(x_buffer)
-    result = _verbs.recv(src, tag, like=native, group=group, timeout=timeout)
+    result = verbs.recv(src, tag, like=native, group=group, timeout=timeout)
     return _wrapped(result) if from_ivy else result
 
 
@@ -107,7 +109,7 @@ def pmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: int | None = 0, gro
         def on_native(*parts: Any, **rest: Any) -> Any:
             return _native_of(fn(*(_wrapped(parts) if from_ivy else parts), **rest))[0]
 
-        result = _pmap.pmap(on_native, in_axes, out_axes, group)(*native, **options)
+        result = native_pmap(on_native, in_axes, out_axes, group)(*native, **options)
         return _wrapped(result) if from_ivy else result
 
     return mapped

@@ -24,8 +24,9 @@ import jax as _jax
 import jax.numpy as _jnp
 import numpy as _np
 
-from .. import _lifecycle, _native
-from .._later import names_later as _names_later
+from .. import _native
+from .._process import lifecycle
+from .._process.later import names_later as _names_later
 from . import internals as _internals
 from . import primitive, rules
 from .errors import install as _install_errors
@@ -88,4 +89,4 @@ def _finish_programs() -> None:
         )
 
 
-_lifecycle.before_finalize(_finish_programs)
+lifecycle.before_finalize(_finish_programs)

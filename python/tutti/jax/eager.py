@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from .. import _native
-from .._works import Works
+from .._calls.works import Works
 from .errors import translated
 
 _ALIGNMENT = 64

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 
 from .. import _native
-from .._compiled_errors import as_both
+from .._calls.compiled_errors import as_both
 from .._errors import Error
 
 _Theirs = jax.errors.JaxRuntimeError

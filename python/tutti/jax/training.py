@@ -14,12 +14,11 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
 from .. import _native
-from .._average import average
+from .._arrays.runs import SharedRuns
 from .._errors import InvalidArgument
-from .._runs import layouts
+from .._training.average import average
 
 
 def custom_vjp(x: Any, forward: Callable[[Any], Any], backward: Callable[[Any], Any]) -> Any:
@@ -64,48 +63,8 @@ def average_gradients(optimizer: Any, *, group: Any = None) -> Any:
     return optax.GradientTransformationExtraArgs(inner.init, update)
 
 
-class _Sharing:
-    """A tree of arrays as one run per dtype: this rank's part of the leaves laid end to end."""
-
-    def __init__(self, tree: Any, group: Any):
-        self.group = group
-        self.leaves, self.definition = jax.tree_util.tree_flatten(tree)
-        dtypes, counts = [str(leaf.dtype) for leaf in self.leaves], [leaf.size for leaf in self.leaves]
-        self.layouts = layouts(dtypes, counts, group.size)
-
-    def flat(self, leaves: list, dtype: str) -> Any:
-        return jnp.concatenate([jnp.ravel(leaves[place]) for place in self.layouts[dtype].places])
-
-    def own(self, leaves: list) -> dict[str, Any]:
-        """This rank's run of values that are whole on every rank."""
-        runs = {}
-        for dtype, layout in self.layouts.items():
-            begin = layout.begin(self.group.rank)
-            runs[dtype] = self.flat(leaves, dtype)[begin : begin + layout.sizes[self.group.rank]]
-        return runs
-
-    def mean(self, leaves: list, factor: Any) -> dict[str, Any]:
-        """This rank's run of the mean over the ranks (or of the sum, times the factor)."""
-        runs = {}
-        for dtype, layout in self.layouts.items():
-            flat = self.flat(leaves, dtype)
-            call = _native.Call("reduce_scatter", op="mean" if factor is None else "sum", sizes=layout.sizes)
-            flat = flat if factor is None else jnp.where(factor > 0, flat * factor.astype(flat.dtype), 0)
-            runs[dtype] = _native.apply(call, flat, None, self.group, False, None)
-        return runs
-
-    def whole(self, runs: dict[str, Any]) -> Any:
-        """The tree of everybody's runs."""
-        leaves = [None] * len(self.leaves)
-        for dtype, layout in self.layouts.items():
-            call = _native.Call("all_gather", uneven=True, sizes=layout.sizes)
-            flat = _native.apply(call, runs[dtype], None, self.group, False, None)
-            begin = 0
-            for place in layout.places:
-                like = self.leaves[place]
-                leaves[place] = flat[begin : begin + like.size].reshape(like.shape)
-                begin += like.size
-        return jax.tree_util.tree_unflatten(self.definition, leaves)
+def _shared(leaves: list, group: Any) -> SharedRuns:
+    return SharedRuns("jax", [str(leaf.dtype) for leaf in leaves], [leaf.size for leaf in leaves], group)
 
 
 def zero(optimizer: Any, *, clip_norm: float | None = None, group: Any = None) -> Any:
@@ -132,36 +91,22 @@ def zero(optimizer: Any, *, clip_norm: float | None = None, group: Any = None) -
         return _native.world() if group is None else group
 
     def init(params: Any) -> Any:
-        sharing = _Sharing(params, members())
-        return inner.init(sharing.own(sharing.leaves))
+        leaves = jax.tree_util.tree_leaves(params)
+        return inner.init(_shared(leaves, members()).own(leaves))
 
     def update(gradients: Any, state: Any, params: Any = None, *, weight: Any = None, **extra: Any) -> tuple[Any, Any]:
-        sharing = _Sharing(gradients, members())
-        runs = sharing.mean(sharing.leaves, None if weight is None else _factor(weight, sharing.group))
-        if clip_norm is not None:
-            runs = _clipped(runs, clip_norm, sharing.group)
-        own = None if params is None else sharing.own(_leaves_like(params, sharing))
+        leaves, definition = jax.tree_util.tree_flatten(gradients)
+        sharing = _shared(leaves, members())
+        runs = sharing.mean(leaves, weight, clip_norm)
+        own = None if params is None else sharing.own(_leaves_like(params, definition))
         updates, state = inner.update(runs, state, own, **extra)
-        return sharing.whole(updates), state
+        return jax.tree_util.tree_unflatten(definition, sharing.whole(updates, leaves)), state
 
     return optax.GradientTransformationExtraArgs(init, update)
 
 
-def _leaves_like(params: Any, sharing: _Sharing) -> list:
+def _leaves_like(params: Any, expected: Any) -> list:
     leaves, definition = jax.tree_util.tree_flatten(params)
-    if definition != sharing.definition:
+    if definition != expected:
         raise InvalidArgument("zero: the parameters and the gradients are trees of different structure")
     return leaves
-
-
-def _factor(weight: Any, group: Any) -> Any:
-    weight = jnp.asarray(weight, jnp.float32)
-    total = _native.apply(_native.Call("all_reduce"), weight, None, group, False, None)
-    return weight / total
-
-
-def _clipped(runs: dict[str, Any], most: float, group: Any) -> dict[str, Any]:
-    square = sum(jnp.sum(jnp.square(run.astype(jnp.float32))) for run in runs.values())
-    norm = jnp.sqrt(_native.apply(_native.Call("all_reduce"), square, None, group, False, None))
-    scale = jnp.minimum(1.0, most / (norm + 1e-6))
-    return {dtype: run * scale.astype(run.dtype) for dtype, run in runs.items()}

@@ -20,7 +20,7 @@ An error inside tf.function comes out as what it is, tutti.PeerLost for example,
 """
 from typing import TYPE_CHECKING
 
-from .._later import names_later
+from .._process.later import names_later
 from ._failures import cause_of, function, own_errors
 from ._failures import install as _install_errors
 from ._graph import barrier

@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from .._compiled_errors import as_both
+from .._calls.compiled_errors import as_both
 from .._errors import Error, Unsupported
 
 Error.ag_pass_through = True  # AutoGraph would replace errors that it does not know, while tracing, by one of its own

@@ -8,16 +8,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from .._arrays.dtypes import NAMES, OUR_NAMES
 from .._errors import InvalidArgument, Unsupported
 
 # TensorFlow's kernels load whole vectors from where they expect a tensor to begin.
 _ALIGNMENT_BYTES = 64
 
-_TUTTI_NAMES = {"float8_e4m3fn": "float8_e4m3", "half": "float16"}
-_KNOWN_NAMES = frozenset(
-    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex64 complex128 "
-    "float8_e4m3 float8_e5m2".split()
-)
 _names: dict[Any, str] = {}
 
 
@@ -25,8 +21,8 @@ def dtype_name(dtype: tf.DType) -> str:
     """Tutti's name of a dtype; raises InvalidArgument for elements that are not numbers or bool."""
     name = _names.get(dtype)
     if name is None:
-        name = _TUTTI_NAMES.get(dtype.name, dtype.name)
-        if name not in _KNOWN_NAMES:
+        name = OUR_NAMES.get(dtype.name, dtype.name)
+        if name not in NAMES:
             hint = "texts go by the object verbs" if dtype == tf.string else "convert it with tf.cast first"
             raise InvalidArgument(
                 f"a tensor of dtype {dtype.name} cannot be sent: its elements are not numbers or bool; {hint}"

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from .. import _native
-from .._dispatch import with_sizes
+from .._calls.dispatch import with_sizes
 from . import _order
 from ._eager import run_now
 from ._graph import backward_comes, going_back, refuse_graph, run_in_graph, ticket_office, whether_differentiated

@@ -8,8 +8,8 @@ from typing import Any
 import tensorflow as tf
 
 from .. import _native
+from .._arrays.runs import SharedRuns
 from .._errors import InvalidArgument, Unsupported
-from .._runs import RunLayout, layouts
 from .training import broadcast_variables, dense
 
 # Each element of a variable is stepped by itself: they may be cut anywhere.
@@ -65,7 +65,6 @@ class _Runs:
     def __init__(self, clip_norm: float | None, group: Any):
         self.clip_norm, self.group = clip_norm, group
         self.whole: list[Any] = []
-        self.layouts: dict[str, RunLayout] = {}
         self.own: list[Any] = []  # variables, one per dtype; the optimiser's state is of these
 
     def cut(self, variables: Any) -> None:
@@ -73,23 +72,21 @@ class _Runs:
         import keras
 
         self.whole = list(variables)
-        counts = [math.prod(variable.shape) for variable in self.whole]
-        self.layouts = layouts([str(variable.dtype) for variable in self.whole], counts, self.group.size)
+        dtypes, counts = [str(each.dtype) for each in self.whole], [math.prod(each.shape) for each in self.whole]
+        self.shared = SharedRuns("tensorflow", dtypes, counts, self.group)
         with tf.init_scope():
             broadcast_variables(self.whole, group=self.group)
-            pairs = zip(self.layouts, self.values(), strict=True)
-            self.own = [keras.Variable(value, dtype=dtype, name=f"run_of_{dtype}") for dtype, value in pairs]
+            self.own = [
+                keras.Variable(value, dtype=dtype, name=f"run_of_{dtype}")
+                for dtype, value in self.shared.own(self._tensors()).items()
+            ]
 
-    def _flat(self, values: list, layout: RunLayout) -> tf.Tensor:
-        return tf.concat([tf.reshape(tf.convert_to_tensor(values[place]), [-1]) for place in layout.places], 0)
+    def _tensors(self) -> list[tf.Tensor]:
+        return [tf.convert_to_tensor(variable) for variable in self.whole]
 
     def values(self) -> list[tf.Tensor]:
         """What the variables hold in this rank's runs."""
-        rank = self.group.rank
-        return [
-            self._flat(self.whole, layout)[layout.begin(rank) : layout.begin(rank) + layout.sizes[rank]]
-            for layout in self.layouts.values()
-        ]
+        return list(self.shared.own(self._tensors()).values())
 
     def mean(self, grads: list, weight: Any) -> list[tf.Tensor]:
         """This rank's runs of the mean over the ranks."""
@@ -97,36 +94,15 @@ class _Runs:
             tf.zeros(variable.shape, variable.dtype) if grad is None else dense(grad)
             for grad, variable in zip(grads, self.whole, strict=True)
         ]
-        factor = None if weight is None else self._factor(weight)
-        runs = []
-        for layout in self.layouts.values():
-            flat = self._flat(whole, layout)
-            if factor is not None:  # 0, even where a rank without samples has NaN
-                flat = tf.where(factor > 0, flat * tf.cast(factor, flat.dtype), tf.zeros((), flat.dtype))
-            call = _native.Call("reduce_scatter", op="mean" if factor is None else "sum", sizes=layout.sizes)
-            runs.append(_native.apply(call, flat, None, self.group, False, None))
-        return runs if self.clip_norm is None else self._clipped(runs)
-
-    def _factor(self, weight: Any) -> tf.Tensor:
-        weight = tf.cast(weight, tf.float32)
-        return weight / _native.apply(_native.Call("all_reduce"), weight, None, self.group, False, None)
-
-    def _clipped(self, runs: list[tf.Tensor]) -> list[tf.Tensor]:
-        square = tf.add_n([tf.reduce_sum(tf.square(tf.cast(run, tf.float32))) for run in runs])
-        norm = tf.sqrt(_native.apply(_native.Call("all_reduce"), square, None, self.group, False, None))
-        scale = tf.minimum(1.0, self.clip_norm / (norm + 1e-6))
-        return [run * tf.cast(scale, run.dtype) for run in runs]
+        return list(self.shared.mean(whole, weight, self.clip_norm).values())
 
     def spread(self) -> None:
         """Everybody's runs to everybody."""
-        for run, layout in zip(self.own, self.layouts.values(), strict=True):
-            call = _native.Call("all_gather", uneven=True, sizes=layout.sizes)
-            flat = _native.apply(call, tf.convert_to_tensor(run), None, self.group, False, None)
-            for place, part in zip(layout.places, tf.split(flat, layout.counts), strict=True):
-                variable = self.whole[place]
-                variable.assign(tf.reshape(part, variable.shape))
-                if getattr(variable, "constraint", None) is not None:
-                    variable.assign(variable.constraint(variable))
+        runs = {dtype: tf.convert_to_tensor(run) for dtype, run in zip(self.shared.layouts, self.own, strict=True)}
+        for variable, value in zip(self.whole, self.shared.whole(runs, self._tensors()), strict=True):
+            variable.assign(value)
+            if getattr(variable, "constraint", None) is not None:
+                variable.assign(variable.constraint(variable))
 
 
 class _Shared:

@@ -22,8 +22,8 @@ from typing import Any
 import tensorflow as tf
 
 from .. import _native
-from .._average import average
 from .._errors import InvalidArgument
+from .._training.average import average
 
 
 def custom_vjp(x: Any, forward: Callable[[Any], Any], backward: Callable[[Any], Any]) -> Any:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._later import names_later
-from .process_group import group_of
+from .._process.later import names_later
+from .process_group.group import group_of
 
 # By the module that has them; each is imported when first used.
 _HOMES = {

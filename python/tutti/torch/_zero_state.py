@@ -48,7 +48,7 @@ def _collect_run(chunk: Any, own: dict[str, Any], numbers: dict[int, int], state
 
 
 def _collect_whole(optimizer: Any, chunk: Any, numbers: dict[int, int], state: dict[int, dict[str, Any]]) -> None:
-    from .._objects import all_gather_object
+    from .._objects.verbs import all_gather_object
 
     mine = iter(optimizer._runs[id(chunk)])
     found = {}

@@ -1,6 +1,6 @@
 # compiling.py: the verbs inside torch.compile: what its tracer puts into a program in their place.
 # SPDX-License-Identifier: Apache-2.0
-"""Imported when torch's tracer is (see _torch_compile.py). Each verb has a counterpart here with the same signature, which the
+"""Imported when torch's tracer is (see _calls/torch_compile.py). Each verb has a counterpart here with the same signature, which the
 tracer follows instead: it makes the Call and finds the group at trace time, as constants of the program, and leaves one
 `tutti::call` per message. What cannot be compiled raises at trace time with `fullgraph=True`; without it, it runs between
 two compiled parts.
@@ -17,11 +17,13 @@ import torch._dynamo
 from torch._dynamo.exc import Unsupported as GraphBreak
 from torch.fx.experimental.symbolic_shapes import guard_scalar
 
-from .. import _lifecycle, _tie, _verbs
-from .._dispatch import group_or_world
+from .._arrays.fuse import FUSED_COUNT_MAX, FUSED_VERBS
+from .._calls import verbs
+from .._calls.dispatch import group_or_world
+from .._calls.tie import tie as eager_tie
 from .._errors import Error, InvalidArgument, Unsupported
-from .._fuse import FUSED_COUNT_MAX, FUSED_VERBS
 from .._native import Call, Group, group_of
+from .._process import lifecycle
 from . import autograd, ops  # noqa: F401  (ops registers tutti::call)
 
 # Parts of a program that run once, where they stand. Others (branches, loops, checkpoints) may run more often, or not.
@@ -243,12 +245,12 @@ def _constant_fact(native: property) -> property:
 def _register() -> None:
     for name in _FACTS:
         setattr(Group, name, _constant_fact(Group.__dict__[name]))
-    torch._dynamo.assume_constant_result(_lifecycle.world)
-    torch.compiler.substitute_in_graph(_tie.tie)(tie)
+    torch._dynamo.assume_constant_result(lifecycle.world)
+    torch.compiler.substitute_in_graph(eager_tie)(tie)
     for counterpart in _COUNTERPARTS:
-        torch.compiler.substitute_in_graph(getattr(_verbs, counterpart.__name__))(counterpart)  # also compares the signatures
+        torch.compiler.substitute_in_graph(getattr(verbs, counterpart.__name__))(counterpart)  # also compares the signatures
     for name in _REFUSED:
-        torch.compiler.substitute_in_graph(getattr(_verbs, name), skip_signature_check=True)(_refused(name))
+        torch.compiler.substitute_in_graph(getattr(verbs, name), skip_signature_check=True)(_refused(name))
 
 
 _register()

@@ -12,13 +12,16 @@ import torch
 import torch._dynamo
 from torch.fx.experimental.symbolic_shapes import guard_scalar
 
-from .. import _array_ops, _native, _pmap, _verbs
+from .. import _native
 from .. import model_parallel as mp
-from .._dispatch import group_or_world
-from .._parallel_layers import own_range as _own_range
+from .._arrays import operations
+from .._calls import verbs
+from .._calls.dispatch import group_or_world
+from .._training import pmap
+from .._training.parallel_layers import own_range as _own_range
 from .compiling import refuse, trace_errors
 
-_TORCH_OPS = _array_ops.TorchOps()
+_TORCH_OPS = operations.TorchOps()
 
 
 @torch._dynamo.assume_constant_result
@@ -66,8 +69,8 @@ def _own(x: torch.Tensor, axis: int, members: int) -> torch.Tensor:
 
 def _joined(x: torch.Tensor, axis: int, sizes: tuple[int, ...] | None, members: int) -> torch.Tensor:
     if sizes is None or sizes[0] == sizes[-1]:
-        return _verbs.all_gather(x, axis=axis, group=members)
-    return _verbs.all_gather(x, axis=axis, uneven=True, sizes=sizes, group=members)
+        return verbs.all_gather(x, axis=axis, group=members)
+    return verbs.all_gather(x, axis=axis, uneven=True, sizes=sizes, group=members)
 
 
 class _Copy(torch.autograd.Function):
@@ -78,13 +81,13 @@ class _Copy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
-        return _verbs.all_reduce(gradient.contiguous(), group=ctx.members), None
+        return verbs.all_reduce(gradient.contiguous(), group=ctx.members), None
 
 
 class _Reduce(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, members: int) -> torch.Tensor:
-        return _verbs.all_reduce(x, group=members)
+        return verbs.all_reduce(x, group=members)
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
@@ -187,7 +190,7 @@ def _joined_results(result: Any, axis: int | None, cuts: list, members: int) -> 
     if result is None:
         return None
     if axis is None or result.dim() == 0:
-        return _verbs.all_gather(result, axis=None, group=members)
+        return verbs.all_gather(result, axis=None, group=members)
     return _joined(result, axis, cuts[0] if cuts else None, members)
 
 
@@ -210,7 +213,7 @@ def register() -> None:
         torch.compiler.substitute_in_graph(ours, skip_signature_check=True)(counterpart)
     torch.compiler.substitute_in_graph(mp.members_of)(members_of)
     torch.compiler.substitute_in_graph(_own_range)(own_range)
-    torch.compiler.substitute_in_graph(_array_ops.array_ops_of)(array_ops_of)
-    torch.compiler.substitute_in_graph(_pmap.share_work)(share_work)
+    torch.compiler.substitute_in_graph(operations.array_ops_of)(array_ops_of)
+    torch.compiler.substitute_in_graph(pmap.share_work)(share_work)
     for constant in (mp.rank, mp.world_size, mp.group_size, mp.is_initialized):
         torch._dynamo.assume_constant_result(constant)

@@ -11,11 +11,11 @@ import torch
 from torch import nn
 
 from .. import _native
-from .._dispatch import group_or_world
+from .._calls.dispatch import group_or_world
 from .._errors import InvalidArgument, Unsupported
 from . import sparse_gradients, sync_batch_norm
+from ._bucket import BYTES_MAX, Bucket, FIRST_BYTES_MAX, broadcast_tensors, check_on_cpu, make_buckets
 from ._same_tensors import check_same_tensors
-from ._bucket import BYTES_MAX, FIRST_BYTES_MAX, Bucket, broadcast_tensors, check_on_cpu, make_buckets
 from .compression import Hook, hook_from
 from .timeline import Timeline
 

@@ -8,27 +8,10 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
+from .._arrays import dtypes
 from .._errors import Error, InvalidArgument, Unsupported
 
-NAMES = {
-    torch.bool: "bool",
-    torch.int8: "int8",
-    torch.int16: "int16",
-    torch.int32: "int32",
-    torch.int64: "int64",
-    torch.uint8: "uint8",
-    torch.uint16: "uint16",
-    torch.uint32: "uint32",
-    torch.uint64: "uint64",
-    torch.float16: "float16",
-    torch.bfloat16: "bfloat16",
-    torch.float32: "float32",
-    torch.float64: "float64",
-    torch.complex64: "complex64",
-    torch.complex128: "complex128",
-    torch.float8_e4m3fn: "float8_e4m3",
-    torch.float8_e5m2: "float8_e5m2",
-}
+NAMES = {getattr(torch, dtypes.common_name(name)): name for name in dtypes.NAMES}
 TYPES = {name: dtype for dtype, name in NAMES.items()}
 
 

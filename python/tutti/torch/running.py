@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.autograd.graph import increment_version
 
-from .._dispatch import tell_refusal
+from .._calls.dispatch import tell_refusal
 from .._errors import InvalidArgument
 from .memory import from_array, new_result, refusal, resolved
 

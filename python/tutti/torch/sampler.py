@@ -7,7 +7,7 @@ from typing import Any
 
 from torch.utils.data import Sampler
 
-from .._data import shard_indices
+from .._training.data import shard_indices
 
 
 class ShardSampler(Sampler[int]):

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from .. import _native
+from .._arrays.tree import Flat, hash_of
+from .._calls.works import Works
 from .._errors import InvalidArgument, Unsupported
-from .._tree import Flat, hash_of
-from .._works import Works
 from .memory import NAMES, from_array
 from .running import refused
 

@@ -11,7 +11,7 @@ from torch import nn
 from torch.autograd.function import once_differentiable
 
 from .. import _native
-from .._dispatch import group_or_world
+from .._calls.dispatch import group_or_world
 from .._errors import InvalidArgument
 from ._bucket import dtype_name
 

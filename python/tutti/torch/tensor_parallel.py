@@ -141,7 +141,7 @@ class ParallelLinear(_Parallel):
 
 def _gather_call(x: torch.Tensor, axis: int, group: Any) -> Any:
     """The parts of a sequence joined: its gradient, which every rank has a part of, is summed and split again."""
-    from .._dispatch import with_sizes
+    from .._calls.dispatch import with_sizes
 
     return with_sizes(_native.Call("all_gather", axis=axis, uneven=True), x, group)
 

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 
 from .. import _native
-from .._dispatch import with_sizes
+from .._arrays.kinds import with_kind
+from .._calls.dispatch import with_sizes
 from .._errors import Error, InvalidArgument, Unsupported
-from .._kinds import with_kind
 from . import sparse
 from .autograd import record, run_taped, tape
 from .memory import refusal

@@ -13,11 +13,11 @@ from torch import nn
 from .. import _native
 from .._errors import InvalidArgument
 from . import _amp
-from ._same_tensors import check_same_tensors
 from ._bucket import broadcast_tensors, check_on_cpu, shared_memory
 from ._chunk import Chunk, make_chunks
 from ._inner_optimizer import ELEMENT_WISE, checked_name
 from ._reducer import Reducer
+from ._same_tensors import check_same_tensors
 
 # How much is laid end to end and travels at once. Each rank holds up to three chunks' gradients whole during backward, and
 # what was just written is still in its processor's cache when it is sent.

@@ -199,6 +199,12 @@ int duplicate_fortran(int handle, TuttiMpiCommunicator** made) {
 #endif
 }
 
+int world(TuttiMpiCommunicator** of) {
+  static TuttiMpiCommunicator all{MPI_COMM_WORLD};
+  *of = &all;
+  return MPI_SUCCESS;
+}
+
 int place(const TuttiMpiCommunicator* communicator, int* rank, int* size) {
   if (const int code = MPI_Comm_rank(communicator->handle, rank)) return code;
   return MPI_Comm_size(communicator->handle, size);
@@ -316,6 +322,7 @@ constexpr TuttiMpiPlugin plugin{.version = TUTTI_MPI_PLUGIN_VERSION,
                                 .prepare = prepare,
                                 .duplicate_world = duplicate_world,
                                 .duplicate_fortran = duplicate_fortran,
+                                .world = world,
                                 .place = place,
                                 .tag_max = tag_max,
                                 .create_group = create_group,

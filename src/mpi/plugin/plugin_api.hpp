@@ -13,7 +13,7 @@
 
 extern "C" {
 
-#define TUTTI_MPI_PLUGIN_VERSION 1
+#define TUTTI_MPI_PLUGIN_VERSION 2
 #define TUTTI_MPI_PLUGIN_SYMBOL "tutti_mpi_plugin"
 #define TUTTI_MPI_TEXT_MAX 8192  // MPI_MAX_LIBRARY_VERSION_STRING of all interfaces is at most this
 
@@ -84,6 +84,8 @@ typedef struct TuttiMpiPlugin {
   /// its ranks have called this.
   int (*duplicate_world)(TuttiMpiCommunicator** made);
   int (*duplicate_fortran)(int handle, TuttiMpiCommunicator** made);
+  /// MPI_COMM_WORLD itself, to make groups from. Blocks nobody; never freed.
+  int (*world)(TuttiMpiCommunicator** of);
   int (*place)(const TuttiMpiCommunicator* communicator, int* rank, int* size);
   int (*tag_max)(int* tag);
   /// The communicator of these ranks of `of`, in this order. Blocks until all of them have called this.

@@ -11,7 +11,7 @@ import time
 import pytest
 
 import tutti.attach
-from tutti._terminal import wait_for_visitor
+from tutti._process.terminal import wait_for_visitor
 
 from terminal import DEBUGGED, Terminal
 

@@ -24,7 +24,7 @@ SLOW = {"ivy"}  # to import
 STARTS_ITS_OWN = {"horovod_run"}
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.soak] * (name in SLOW)) for name in IMPORTS])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.soak, pytest.mark.deadline(400)] * (name in SLOW)) for name in IMPORTS])
 def test_the_program_runs_when_its_import_lines_are_changed(name, run_ranks):
     package, *changes = IMPORTS[name]
     if importlib.util.find_spec(package) is None:
@@ -33,6 +33,8 @@ def test_the_program_runs_when_its_import_lines_are_changed(name, run_ranks):
     for theirs, ours in changes:
         program, count = re.subn(rf"^{re.escape(theirs)}$", ours, program, flags=re.MULTILINE)
         assert count == 1, f"{name}_program.py has no line {theirs!r}"
-    done = run_ranks(1 if name in STARTS_ITS_OWN else 2, program, timeout=100, env={"OMP_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu"})
+    seconds = 300 if name in SLOW else 100
+    done = run_ranks(1 if name in STARTS_ITS_OWN else 2, program, timeout=seconds,
+                     env={"OMP_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu"})
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count(name.partition("_")[0]) == 2, done.stdout + done.stderr

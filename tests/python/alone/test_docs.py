@@ -25,9 +25,9 @@ def programs():
 
 
 @pytest.mark.parametrize("program", list(programs()))
-def test_the_program_runs_on_two_ranks(program, run_ranks):
+def test_the_program_runs_on_two_ranks(program, run_ranks, tmp_path):
     done = run_ranks(
-        2, program, timeout=120, env={"OMP_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "2"}
+        2, program, timeout=120, options=["--wdir", tmp_path], env={"OMP_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "2"}
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -101,7 +101,7 @@ def test_errors_come_with_the_tracebacks_of_their_ranks(execute):
     assert error.ename == "RankError" and error.evalue.startswith("rank 1 of 2: ValueError: bad luck")
     assert "%tutti restart" in error.evalue  # rank 0 was interrupted in its barrier
     shown = "\n".join(error.traceback)
-    assert "rank 1:" in shown and "raise ValueError('bad luck')" in shown and "_verbs.py" not in shown
+    assert "rank 1:" in shown and "raise ValueError('bad luck')" in shown and "verbs.py" not in shown
     everywhere = error_of(named)
     assert "AttributeError" in everywhere.evalue and "ranks 0, 1:" in "\n".join(everywhere.traceback)
     assert not [output for output in goes_on.outputs if output.output_type == "error"]

@@ -200,7 +200,7 @@ def test_a_parent_that_ignores_the_end_of_children_is_no_obstacle(tmp_path, clea
 
 BEYOND_THE_LIMIT = """
 import multiprocessing.popen_fork, os, resource, time  # before this is another user, who may not read the modules
-import tutti._spawn
+import tutti._process.spawn
 
 if os.getuid() == 0:
     os.setuid(64124)  # the limit does not hold for root, and counts the processes of a user, of whom there are no others
@@ -209,7 +209,7 @@ if __name__ == "__main__":
     for limit in (1, 2, 3):
         resource.setrlimit(resource.RLIMIT_NPROC, (limit, 4))
         try:
-            tutti._spawn.spawn(time.sleep, 2, args=(30,), start_method="fork")  # rank 0 is still there when rank 1 is started
+            tutti._process.spawn.spawn(time.sleep, 2, args=(30,), start_method="fork")  # rank 0 is still there when rank 1 is started
         except tutti.Error as error:
             print(error)
 """

@@ -38,7 +38,7 @@ def test_every_name_of_the_module_has_a_type():
 CLASSES = [node for node in STUB.body if isinstance(node, ast.ClassDef)]
 
 
-VERBS = ast.parse((PACKAGE / "tutti/_group.pyi").read_text())
+VERBS = ast.parse((PACKAGE / "tutti/_calls/group.pyi").read_text())
 
 
 def members_of(node):

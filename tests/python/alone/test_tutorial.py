@@ -99,3 +99,13 @@ def test_the_last_chapter_tries_two_hosts_on_one_machine(tmp_path):
             process.kill()
     assert [process.returncode for process in started] == [0, 0]
     assert said == [f"rank {rank} of 2 is rank 0 of 1 on host {rank} of 2\n" for rank in range(2)]
+
+
+def test_the_reference_has_every_public_name():
+    reference = load("docs_reference", REPOSITORY / "tools/docs_reference.py")
+    page = reference.python_page()
+    names = set(reference.public_names(reference.parsed(reference.file_of("")))) - {"nobody"}  # a value
+    assert [name for name in sorted(names) if f"### tutti.{name}\n" not in page] == []
+    assert all(f"### tutti.{module}" in page for module in reference.MODULES if module)
+    headers = reference.cpp_page()
+    assert all(f"## tutti/{name}.hpp" in headers for name in reference.HEADERS) and "void all_reduce(View data" in headers

@@ -113,7 +113,7 @@ def parameters_at_run_time(function):
 
 @pytest.mark.parametrize(
     "stub, class_name, owner",
-    [("_verbs.pyi", None, tutti), ("_objects.pyi", None, tutti), ("_group.pyi", "GroupVerbs", tutti.Group)],
+    [("_calls/verbs.pyi", None, tutti), ("_objects/verbs.pyi", None, tutti), ("_calls/group.pyi", "GroupVerbs", tutti.Group)],
     ids=["functions", "objects", "methods"],
 )
 def test_the_types_of_the_verbs_have_their_parameters(stub, class_name, owner):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..._errors import Unsupported
-from ..._spawn import spawn
+from ..._process.spawn import spawn
 
 __all__ = ["run"]
 

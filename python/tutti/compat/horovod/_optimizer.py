@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ... import _verbs
+from ..._calls import verbs
 from ..._errors import InvalidArgument
 from ._process_sets import ProcessSet, global_process_set
 from ._reductions import Average, Compression, reduction_of
@@ -36,7 +36,7 @@ class _Averaging:
         before = settings["predivide"]
         small = [part / before if before != 1.0 else part for part, _ in packed]
         with torch.no_grad():
-            sums = _verbs.all_reduce(small, op=settings["op"], group=settings["process_set"].group)
+            sums = verbs.all_reduce(small, op=settings["op"], group=settings["process_set"].group)
             for each, (_, context), total in zip(parameters, packed, sums, strict=True):
                 whole = settings["compression"].decompress(total, context)
                 each.grad.copy_(whole * before if before != 1.0 else whole)

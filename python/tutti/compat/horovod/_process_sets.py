@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ... import _lifecycle, _native
+from ... import _native
 from ..._errors import InvalidArgument
+from ..._process import lifecycle
 
 
 class ProcessSet:
@@ -18,12 +19,12 @@ class ProcessSet:
 
     @property
     def ranks(self) -> list[int]:
-        return list(range(_lifecycle.size())) if self._ranks is None else self._ranks
+        return list(range(lifecycle.size())) if self._ranks is None else self._ranks
 
     @property
     def group(self) -> _native.Group:
         if self._ranks is None:
-            return _lifecycle.world()
+            return lifecycle.world()
         if self._group is None:
             raise InvalidArgument(f"horovod: {self} is not in use yet; call add_process_set() on every rank")
         return self._group
@@ -35,7 +36,7 @@ class ProcessSet:
         return self.group.rank
 
     def included(self) -> bool:
-        return _lifecycle.rank() in self.ranks
+        return lifecycle.rank() in self.ranks
 
     def __repr__(self) -> str:
         return f"ProcessSet({self._ranks})"

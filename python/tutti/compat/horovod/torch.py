@@ -9,11 +9,13 @@ from typing import Any
 
 import torch
 
-from ... import _lifecycle, _objects, _verbs
+from ..._calls import verbs
+from ..._objects import verbs as object_verbs
+from ..._process import lifecycle
 from ..._errors import Error as HorovodInternalError
 from ..._errors import Unsupported
-from ..._lifecycle import is_initialized, local_rank, rank, size
-from ..._lifecycle import finalize as shutdown
+from ..._process.lifecycle import finalize as shutdown
+from ..._process.lifecycle import is_initialized, local_rank, rank, size
 from ...torch.sync_batch_norm import SyncBatchNorm
 from ._optimizer import DistributedOptimizer
 from ._reductions import Average, Compression, Max, Min, Product, ReduceOp, Sum, reduction_of
@@ -33,26 +35,26 @@ __all__ = [
 
 def init(comm: Any = None, process_sets: Sequence[ProcessSet] | None = None) -> None:
     """Joins the job; again is allowed. `comm`: a communicator of mpi4py."""
-    _lifecycle.init() if comm is None else _lifecycle.init(comm=comm)
+    lifecycle.init() if comm is None else lifecycle.init(comm=comm)
     for each in process_sets or ():
         add_process_set(each)
 
 
 def local_size() -> int:
-    return _lifecycle.context().local_size
+    return lifecycle.context().local_size
 
 
 def cross_rank() -> int:
-    return _lifecycle.context().node_rank
+    return lifecycle.context().node_rank
 
 
 def cross_size() -> int:
-    return _lifecycle.context().node_count
+    return lifecycle.context().node_count
 
 
 def is_homogeneous() -> bool:
     """Whether all hosts have as many ranks. Collective."""
-    sizes = _objects.all_gather_object(local_size())
+    sizes = object_verbs.all_gather_object(local_size())
     return len(set(sizes)) == 1
 
 
@@ -69,9 +71,9 @@ def _reduced(
             raise NotImplementedError("horovod: compression, factors and the mean of integers are not there for *_async")
         return _staged(tensor, op, compression, scales, group, in_place)
     if not in_place:
-        return _verbs.all_reduce(tensor, op=op, group=group, async_op=async_op)
+        return verbs.all_reduce(tensor, op=op, group=group, async_op=async_op)
     with torch.no_grad():
-        return _verbs.all_reduce(tensor, op=op, out=tensor, group=group, async_op=async_op)
+        return verbs.all_reduce(tensor, op=op, out=tensor, group=group, async_op=async_op)
 
 
 def _staged(tensor: Any, op: str, compression: Any, scales: tuple[float, float], group: Any, in_place: bool) -> Any:
@@ -79,9 +81,9 @@ def _staged(tensor: Any, op: str, compression: Any, scales: tuple[float, float],
         return [_staged(each, op, compression, scales, group, in_place) for each in tensor]
     small, context = compression.compress(tensor * scales[0] if scales[0] != 1.0 else tensor)
     if op == "mean" and not small.is_floating_point() and not small.is_complex():
-        total = torch.div(_verbs.all_reduce(small, group=group), group.size, rounding_mode="trunc")
+        total = torch.div(verbs.all_reduce(small, group=group), group.size, rounding_mode="trunc")
     else:
-        total = _verbs.all_reduce(small, op=op, group=group)
+        total = verbs.all_reduce(small, op=op, group=group)
     total = compression.decompress(total, context)
     total = total * scales[1] if scales[1] != 1.0 else total
     return _stored(tensor, total) if in_place else total
@@ -159,13 +161,13 @@ def grouped_allreduce_async_(
 
 def allgather_async(tensor: torch.Tensor, name: str | None = None, process_set: ProcessSet = global_process_set) -> Any:
     rows = tensor.reshape(1) if tensor.dim() == 0 else tensor
-    return _verbs.all_gather(rows, uneven=True, group=group_of(process_set), async_op=True)
+    return verbs.all_gather(rows, uneven=True, group=group_of(process_set), async_op=True)
 
 
 def allgather(tensor: torch.Tensor, name: str | None = None, process_set: ProcessSet = global_process_set) -> torch.Tensor:
     """All ranks' tensors joined along the first axis, of which they may have different lengths; with gradients."""
     rows = tensor.reshape(1) if tensor.dim() == 0 else tensor
-    return _verbs.all_gather(rows, uneven=True, group=group_of(process_set))
+    return verbs.all_gather(rows, uneven=True, group=group_of(process_set))
 
 
 class _Several:
@@ -198,7 +200,7 @@ def broadcast(
     tensor: torch.Tensor, root_rank: int, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> torch.Tensor:
     """The root's tensor, on every rank. The root is a rank of the world, as everywhere in Horovod."""
-    return _verbs.broadcast(tensor, root=_root(root_rank, process_set), group=group_of(process_set))
+    return verbs.broadcast(tensor, root=_root(root_rank, process_set), group=group_of(process_set))
 
 
 def broadcast_(
@@ -211,7 +213,7 @@ def broadcast_(
 def broadcast_async(
     tensor: torch.Tensor, root_rank: int, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> Any:
-    return _verbs.broadcast(tensor, root=_root(root_rank, process_set), group=group_of(process_set), async_op=True)
+    return verbs.broadcast(tensor, root=_root(root_rank, process_set), group=group_of(process_set), async_op=True)
 
 
 def broadcast_async_(
@@ -219,7 +221,7 @@ def broadcast_async_(
 ) -> Any:
     with torch.no_grad():
         values = tensor.detach()
-        return _verbs.broadcast(
+        return verbs.broadcast(
             values, root=_root(root_rank, process_set), out=values, group=group_of(process_set), async_op=True
         )
 
@@ -238,10 +240,10 @@ def alltoall(
 def _alltoall(tensor: torch.Tensor, splits: Any, process_set: ProcessSet, async_op: bool = False) -> Any:
     group = group_of(process_set)
     if splits is None:
-        return _verbs.all_to_all(tensor, group=group, async_op=async_op)
+        return verbs.all_to_all(tensor, group=group, async_op=async_op)
     splits = torch.as_tensor(splits, dtype=torch.int64)
-    received = _verbs.all_to_all(splits, group=group)
-    result = _verbs.all_to_all(
+    received = verbs.all_to_all(splits, group=group)
+    result = verbs.all_to_all(
         tensor, split_sizes=splits.tolist(), recv_sizes=received.tolist(), group=group, async_op=async_op
     )
     return _WithSizes(result, received) if async_op else (result, received)
@@ -265,7 +267,7 @@ def _scattered(tensor: torch.Tensor, op: Any, process_set: ProcessSet, async_op:
     group = group_of(process_set)
     rows = tensor.shape[0]
     sizes = [rows // group.size + (each < rows % group.size) for each in range(group.size)]
-    return _verbs.reduce_scatter(tensor, op=reduction_of(None, op), sizes=sizes, group=group, async_op=async_op)
+    return verbs.reduce_scatter(tensor, op=reduction_of(None, op), sizes=sizes, group=group, async_op=async_op)
 
 
 def reducescatter(
@@ -317,7 +319,7 @@ def stop_timeline() -> None:
 
 
 def barrier(process_set: ProcessSet = global_process_set) -> None:
-    _verbs.barrier(group=group_of(process_set))
+    verbs.barrier(group=group_of(process_set))
 
 
 def poll(handle: Any) -> bool:
@@ -334,12 +336,12 @@ def broadcast_object(
     obj: Any, root_rank: int = 0, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> Any:
     """The root's object, in Tutti's typed encoding: no pickle."""
-    return _objects.broadcast_object(obj, root=_root(root_rank, process_set), group=group_of(process_set))
+    return object_verbs.broadcast_object(obj, root=_root(root_rank, process_set), group=group_of(process_set))
 
 
 def allgather_object(obj: Any, name: str | None = None, process_set: ProcessSet = global_process_set) -> list[Any]:
     """All ranks' objects."""
-    return _objects.all_gather_object(obj, group=group_of(process_set))
+    return object_verbs.all_gather_object(obj, group=group_of(process_set))
 
 
 def broadcast_parameters(
@@ -349,7 +351,7 @@ def broadcast_parameters(
     named = sorted(params.items()) if isinstance(params, Mapping) else list(params)
     tensors = [value.detach() for _, value in named if isinstance(value, torch.Tensor)]
     if tensors:
-        _verbs.broadcast(tensors, root=_root(root_rank, process_set), out=tensors, group=group_of(process_set))
+        verbs.broadcast(tensors, root=_root(root_rank, process_set), out=tensors, group=group_of(process_set))
 
 
 def broadcast_optimizer_state(

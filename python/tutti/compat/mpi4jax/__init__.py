@@ -13,9 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import io_callback
 
-from ... import _verbs, adapters, model_parallel
+from ... import adapters, model_parallel
+from ..._calls import verbs
 from ..._errors import Unsupported
-from ..._messages import nobody
+from ..._messages.messages import nobody
 from ._mpi import MPI, group_of, op_of, rank_of
 
 __all__ = [
@@ -40,43 +41,43 @@ def allreduce(x: Any, op: Any, *, comm: Any = None) -> Any:
     same loss, and it counts once. (tutti.all_reduce differentiates the sum of all ranks' losses.) Reverse mode only."""
     group, name = group_of(comm), op_of(op)
     if name != "sum":
-        return _verbs.all_reduce(_as_array(x), op=name, group=group)
+        return verbs.all_reduce(_as_array(x), op=name, group=group)
     return model_parallel.reduce(_as_array(x), group=group)
 
 
 def allgather(x: Any, *, comm: Any = None) -> Any:
     """All ranks' arrays, stacked on a new first axis."""
-    return _verbs.all_gather(_as_array(x), axis=None, group=group_of(comm))
+    return verbs.all_gather(_as_array(x), axis=None, group=group_of(comm))
 
 
 def alltoall(x: Any, *, comm: Any = None) -> Any:
     """Row i goes to rank i; row j of the result came from rank j."""
-    return _verbs.all_to_all(_as_array(x), group=group_of(comm))
+    return verbs.all_to_all(_as_array(x), group=group_of(comm))
 
 
 def barrier(*, comm: Any = None) -> None:
     """Waits for all ranks."""
-    _verbs.barrier(group=group_of(comm))
+    verbs.barrier(group=group_of(comm))
 
 
 def bcast(x: Any, root: int, *, comm: Any = None) -> Any:
     """The root's array, on every rank."""
-    return _verbs.broadcast(_as_array(x), root=root, group=group_of(comm))
+    return verbs.broadcast(_as_array(x), root=root, group=group_of(comm))
 
 
 def gather(x: Any, root: int, *, comm: Any = None) -> Any:
     """On the root all ranks' arrays, stacked; on the others the input."""
-    return _verbs.gather(_as_array(x), root=root, axis=None, group=group_of(comm))
+    return verbs.gather(_as_array(x), root=root, axis=None, group=group_of(comm))
 
 
 def reduce(x: Any, op: Any, root: int, *, comm: Any = None) -> Any:
     """On the root the reduction; on the others the input."""
-    return _verbs.reduce(_as_array(x), root=root, op=op_of(op), group=group_of(comm))
+    return verbs.reduce(_as_array(x), root=root, op=op_of(op), group=group_of(comm))
 
 
 def scan(x: Any, op: Any, *, comm: Any = None) -> Any:
     """The reduction over the ranks up to this one."""
-    return _verbs.scan(_as_array(x), op=op_of(op), group=group_of(comm))
+    return verbs.scan(_as_array(x), op=op_of(op), group=group_of(comm))
 
 
 def scatter(x: Any, root: int, *, comm: Any = None) -> Any:
@@ -84,7 +85,7 @@ def scatter(x: Any, root: int, *, comm: Any = None) -> Any:
     group, x = group_of(comm), _as_array(x)
     if group.rank != root:
         x = jnp.zeros((group.size, *x.shape), x.dtype)
-    return _verbs.scatter(x, root=root, axis=None, group=group)
+    return verbs.scatter(x, root=root, axis=None, group=group)
 
 
 def send(x: Any, dest: int, *, tag: int = 0, comm: Any = None) -> None:
@@ -92,7 +93,7 @@ def send(x: Any, dest: int, *, tag: int = 0, comm: Any = None) -> None:
     group, x = group_of(comm), _as_array(x)
 
     def now(value: Any) -> None:
-        _verbs.send(np.asarray(value), rank_of(dest), tag, group=group)
+        verbs.send(np.asarray(value), rank_of(dest), tag, group=group)
 
     if adapters.is_traced(x):
         io_callback(now, None, x, ordered=True)
@@ -108,7 +109,7 @@ def recv(x: Any, source: int = -1, *, tag: int = -1, comm: Any = None, status: A
 
     def now() -> Any:
         out = np.empty(shape.shape, shape.dtype)
-        return _verbs.recv(None if source < 0 else source, None if tag < 0 else tag, out=out, group=group)
+        return verbs.recv(None if source < 0 else source, None if tag < 0 else tag, out=out, group=group)
 
     if adapters.is_traced(jnp.asarray(x)) or isinstance(jnp.zeros(()), jax.core.Tracer):
         return io_callback(now, shape, ordered=True)
@@ -124,7 +125,7 @@ def sendrecv(
     if recvtag not in (-1, sendtag):
         raise Unsupported(f"mpi4jax: sendrecv with sendtag={sendtag} and recvtag={recvtag}; give both messages one tag")
     group, out = group_of(comm), _as_array(recvbuf)
-    got = _verbs.sendrecv(_as_array(sendbuf), rank_of(dest), rank_of(source), tag=sendtag, group=group)
+    got = verbs.sendrecv(_as_array(sendbuf), rank_of(dest), rank_of(source), tag=sendtag, group=group)
     return out if rank_of(source) is nobody else got.reshape(out.shape)
 
 

@@ -6,9 +6,11 @@ import sys
 from types import SimpleNamespace
 from typing import Any
 
-from ... import _lifecycle, _native, _verbs
+from ... import _native
+from ..._calls import verbs
 from ..._errors import InvalidArgument
-from ..._messages import nobody
+from ..._messages.messages import nobody
+from ..._process import lifecycle
 
 # By the names that MPI has for them.
 _OPS = {"SUM": "sum", "PROD": "product", "MAX": "max", "MIN": "min", "BAND": "band", "BOR": "bor", "BXOR": "bxor"}
@@ -24,7 +26,7 @@ class Comm:
     def group(self) -> _native.Group:
         """The group of Tutti; the world's communicator joins the job when it is first used."""
         if self._group is None:
-            self._group = _lifecycle.world() if _lifecycle.is_initialized() else _lifecycle.init()
+            self._group = lifecycle.world() if lifecycle.is_initialized() else lifecycle.init()
         return self._group
 
     @property
@@ -50,7 +52,7 @@ class Comm:
     Clone = Dup
 
     def Barrier(self) -> None:
-        _verbs.barrier(group=self.group)
+        verbs.barrier(group=self.group)
 
     barrier = Barrier
 
@@ -77,12 +79,12 @@ def group_of(comm: Any) -> _native.Group:
     if not _is_mpi4py(comm):
         raise InvalidArgument(f"mpi4jax: comm is a {type(comm).__name__}, which is no communicator")
     mpi = sys.modules["mpi4py.MPI"]
-    if not _lifecycle.is_initialized():
-        _lifecycle.init(comm=mpi.COMM_WORLD)
+    if not lifecycle.is_initialized():
+        lifecycle.init(comm=mpi.COMM_WORLD)
     handle = comm.py2f()
     if handle not in _of_mpi4py:
         ranks = comm.Get_group().Translate_ranks(group=mpi.COMM_WORLD.Get_group())
-        _of_mpi4py[handle] = _lifecycle.world().subgroup(ranks)
+        _of_mpi4py[handle] = lifecycle.world().subgroup(ranks)
     return _of_mpi4py[handle]
 
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import torch
 
-from . import distributed
+from . import distributed, nn
 from ._marks import get_parallel_dim, mark, split_axis
-from . import nn
 
 __all__ = [
     "collect_state_dict", "distributed", "get_parallel_dim", "nn", "register_ddp_parameters_to_ignore",

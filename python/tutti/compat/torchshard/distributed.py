@@ -6,8 +6,9 @@ from typing import Any
 
 import torch
 
-from ... import _lifecycle, model_parallel
+from ... import model_parallel
 from ..._errors import InvalidArgument
+from ..._process import lifecycle
 from ._marks import mark
 
 
@@ -27,9 +28,9 @@ def init_process_group(group_size: int = -1) -> None:
     """Cuts the ranks of torch.distributed into groups of `group_size` (−1: one of all). Collective."""
     if not torch.distributed.is_initialized():
         raise InvalidArgument("torchshard: call torch.distributed.init_process_group() first")
-    if not _lifecycle.is_initialized():  # torch.distributed runs on another backend
-        _lifecycle.init()
-    size = _lifecycle.size()
+    if not lifecycle.is_initialized():  # torch.distributed runs on another backend
+        lifecycle.init()
+    size = lifecycle.size()
     model_parallel.init(min(group_size, size))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from .... import _verbs
+from ...._calls import verbs
 from .. import distributed
 from .._marks import split_axis
 
@@ -23,5 +23,5 @@ def shard_init_helper_(init_method: Callable[..., Any], tensor: torch.Tensor, **
     with torch.no_grad():
         whole = torch.empty(shape, dtype=tensor.dtype)
         init_method(whole, **kwargs)
-        whole = _verbs.broadcast(whole, root=0, group=distributed.get_group())
+        whole = verbs.broadcast(whole, root=0, group=distributed.get_group())
         tensor.copy_(distributed.scatter(whole, axis))

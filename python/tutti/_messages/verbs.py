@@ -1,0 +1,117 @@
+# verbs.py: the verbs of messages: send, recv, isend, irecv, probe, iprobe.
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from .. import _native
+from . import messages
+
+
+def send(x, dst: int, tag: int = 0, *, group=None, async_op: bool = False, timeout=None):
+    """Sends x to another rank. Returns when x may be changed again.
+
+    x: an array, or a tree of arrays.
+    dst: the rank in the group; tutti.nobody: nothing is sent.
+    tag: a number that the message carries; a receive with the same one takes it.
+
+    Raises InvalidArgument where there is no rank `dst`. A send that times out is taken back, and the group goes on.
+
+    Example::
+
+        if rank == 0:
+            for other in range(1, size):
+                tutti.send(np.arange(3), dst=other, tag=7)
+        else:
+            assert tutti.recv(0, tag=7).tolist() == [0, 1, 2]
+    """
+    return (messages.isend if async_op else _native.send)(x, dst, tag, group, timeout)
+
+
+def recv(src: int | None = None, tag: int | None = 0, *, like=None, out=None, group=None, async_op: bool = False, timeout=None):
+    """What another rank sends: an array, or a tree of arrays, as it was sent.
+
+    src: the rank in the group; None: any; tutti.nobody: nothing comes, and the result is None.
+    tag: the number that the message carries; None: any.
+    like: an array of the kind to get (NumPy's, torch's, …), or a tree of them.
+    out: an array to fill, or a tree of them, of the dtype that was sent. There may be more room than the message needs.
+
+    Raises Mismatch where out has too little room or another dtype, and Timeout where nothing comes: that breaks this message,
+    and the group goes on. irecv and probe tell who sent it.
+
+    Example::
+
+        if rank > 0:
+            tutti.send(np.full(2 + rank, rank), dst=0)
+        else:
+            received = [tutti.recv(other) for other in range(1, size)]
+            assert [len(x) for x in received] == [2 + other for other in range(1, size)]
+    """
+    return (messages.irecv if async_op else _native.recv)(src, tag, like, out, group, timeout)
+
+
+def isend(x, dst: int, tag: int = 0, *, group=None, timeout=None):
+    """send that gives a Work at once; x must not be changed before its wait() returns.
+
+    x, dst, tag: as in send. Raises InvalidArgument where there is no rank `dst`. Its cancel() takes the message back.
+
+    Example::
+
+        works = [tutti.isend(np.array([rank]), dst=other) for other in range(size) if other != rank]
+        for other in range(size):
+            if other != rank:
+                assert tutti.recv(other)[0] == other
+        tutti.wait_all(works)
+    """
+    return messages.isend(x, dst, tag, group, timeout)
+
+
+def irecv(src: int | None = None, tag: int | None = 0, *, like=None, out=None, group=None, timeout=None):
+    """recv that gives a Work at once. After its wait(), `source`, `tag` and `count` tell what came.
+
+    src, tag, like, out: as in recv. Its cancel() takes the receive back, and so does dropping it, unless a message has come.
+
+    Raises what recv raises, in its wait().
+
+    Example::
+
+        works = [tutti.irecv() for other in range(size) if other != rank]
+        for other in range(size):
+            if other != rank:
+                tutti.send(np.array([rank]), dst=other)
+        for work in works:
+            assert work.wait()[0] == work.source
+    """
+    return messages.irecv(src, tag, like, out, group, timeout)
+
+
+def probe(src: int | None = None, tag: int | None = 0, *, group=None, timeout=None):
+    """Waits for a message and reserves it: gives a Message, which tells source, tag, count, dtype and shape, and receives it.
+
+    src, tag: as in recv. No other receive gets a message that was found; a Message that is dropped gives it back.
+
+    Raises Timeout where none comes.
+
+    Example::
+
+        if rank > 0:
+            tutti.send(np.ones((rank, 3)), dst=0)
+        else:
+            for _ in range(1, size):
+                message = tutti.probe()
+                assert message.shape == (message.source, 3)
+                assert message.recv().sum() == message.count
+    """
+    return messages.probe(src, tag, group, timeout)
+
+
+def iprobe(src: int | None = None, tag: int | None = 0, *, group=None):
+    """probe without waiting: a Message, or None if no such message has come.
+
+    src, tag: as in recv.
+
+    Raises InvalidArgument where there is no rank `src`.
+
+    Example::
+
+        assert tutti.iprobe(tag=99) is None
+    """
+    return messages.iprobe(src, tag, group)
