@@ -4,6 +4,7 @@
 
 #include "bindings/gil_while_brief.hpp"
 #include "bindings/running.hpp"
+#include "bindings/site.hpp"
 #include "group/core.hpp"
 #include "group/operation.hpp"
 #include "group/runtime.hpp"
@@ -93,6 +94,7 @@ Started run_sendrecv(const std::shared_ptr<Member>& member, const Call& call, co
 // No Entry: another thread may well answer meanwhile.
 Received run_message(const std::shared_ptr<Member>& member, MessageTerms message) {
   Started started{.member = member};
+  message.site = recorded_site(*member);
   {
     GilWhileBrief gil;
     if (message.data.bytes() > brief_bytes || message.found != nullptr) gil.before_blocking();

@@ -53,6 +53,7 @@ class GroupCore final : public std::enable_shared_from_this<GroupCore>, private 
     Entry() = default;
     Entry(GroupCore& core, std::string_view what);
     ~Entry() { leave(); }
+    std::uint32_t site = 0;  // of the program, as the recorder knows it; 0: not known
     Entry(const Entry&) = delete;
     Entry& operator=(const Entry&) = delete;
 
@@ -127,8 +128,10 @@ class GroupCore final : public std::enable_shared_from_this<GroupCore>, private 
     return parts_.running.empty() && !parts_.running.is_stopped() && parts_.agreement.is_quiet() &&
            parts_.refusals.empty();
   }
-  std::shared_ptr<Operation> make_operation(CachedCall& shape, const CallTerms& terms, Duration timeout);
-  std::shared_ptr<Operation> start_tracked(CachedCall& shape, const CallTerms& terms, Duration timeout);
+  std::shared_ptr<Operation> make_operation(CachedCall& shape, const CallTerms& terms, Duration timeout,
+                                            std::uint64_t record);
+  std::shared_ptr<Operation> start_tracked(CachedCall& shape, const CallTerms& terms, Duration timeout,
+                                           std::uint32_t site);
 
   GroupParts parts_;
   const Table* table_ = nullptr;

@@ -22,6 +22,7 @@ const View& or_in_place(const View& out, const View& data) { return out.present(
 
 void wait_for(GroupCore& core, Operation& operation) {
   // The operation ends by its own deadline, plus the time the control network takes to agree on the cause.
+  const record::Waiting waiting(core.parts().state.records.recorder(), operation.recorded);
   core.runtime().drive([&] { return operation.ended(); }, TimePoint::max());
   operation.group.reset();
   operation.rethrow();

@@ -75,6 +75,7 @@ void Operation::reset() {
   callbacks_.clear();
   called_back_.store(true, std::memory_order_relaxed);
   waits_for_turn = false;
+  record = 0;
   failing.clear();
   failing_peer = -1;
   does_not_fit = false;

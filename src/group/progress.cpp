@@ -24,6 +24,7 @@ constexpr Duration control_interval = 1ms;
 // Deadlines and stalls are looked at so often at most, and in no more than one part in twenty of the time.
 constexpr Duration care_interval = 2ms;
 constexpr int care_share = 20;
+constexpr Duration clocks_interval = 1s;
 
 // A thread that runs a callback, without the lock. It may end there (pthread_exit).
 class Calling {
@@ -198,6 +199,10 @@ void ProgressLoop::care_for_groups(TimePoint now) {
   for (std::size_t i = 0; i < busy_.size(); ++i) busy_[i]->look_after(now);
   const TimePoint end = clock().now();
   next_care_ = end + std::max(care_interval, care_share * (end - begin));
+  if (parts_.recorder && end - clocks_noted_at_ > clocks_interval) {
+    clocks_noted_at_ = end;
+    parts_.recorder->note_time();
+  }
 }
 
 bool ProgressLoop::poll() {

@@ -121,6 +121,7 @@ class ProgressLoop : public std::enable_shared_from_this<ProgressLoop> {
   std::vector<GroupCore*> busy_;  // groups with operations under way, and some that had
   TimePoint next_care_{};         // when deadlines and stalls are looked at next
   TimePoint control_polled_at_{};
+  TimePoint clocks_noted_at_{};
   int waiters_ = 0;
   int sleepers_ = 0;      // threads that sleep on the doorbell
   bool polling_ = false;  // somebody is in drive()'s loop

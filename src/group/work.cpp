@@ -26,6 +26,8 @@ void drive(Operation& operation, TimePoint limit) {
   const auto& running = operation.group->runtime();
   if (is_over(operation) && !running.is_forked() && !running.is_leaving()) return operation.group.reset();
   const auto runtime = operation.group->runtime_handle();
+  const record::Waiting waiting(limit == TimePoint::min() ? nullptr : runtime->parts().recorder.get(),
+                                operation.recorded);
   if (runtime->drive([&] { return is_over(operation); }, limit)) operation.group.reset();
 }
 
