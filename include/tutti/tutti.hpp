@@ -15,6 +15,7 @@
 #include <tutti/op.hpp>
 #include <tutti/optimizer.hpp>
 #include <tutti/shard.hpp>
+#include <tutti/stats.hpp>
 #include <tutti/verbs.hpp>
 #include <tutti/view.hpp>
 #include <tutti/work.hpp>

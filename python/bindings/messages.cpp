@@ -4,6 +4,7 @@
 
 #include "bindings/gil_while_brief.hpp"
 #include "bindings/running.hpp"
+#include "bindings/site.hpp"
 #include "group/core.hpp"
 #include "group/operation.hpp"
 #include "group/runtime.hpp"
@@ -40,9 +41,8 @@ MessageTerms message_of(Verb verb, const View& data, int peer, const Call& call,
 
 Started start_message(const std::shared_ptr<Member>& member, const MessageTerms& message) {
   GroupCore& core = member->core();
-  const GroupCore::Entry entry(core, name_of(message.verb));
-  auto operation = core.start_message(message);
-  core.runtime().hand_to_progress_thread(*operation);
+  GroupCore::Entry entry;
+  auto operation = core.start_message(&entry, message);
   return {.member = member, .operations = {std::move(operation)}};
 }
 
@@ -94,6 +94,7 @@ Started run_sendrecv(const std::shared_ptr<Member>& member, const Call& call, co
 // No Entry: another thread may well answer meanwhile.
 Received run_message(const std::shared_ptr<Member>& member, MessageTerms message) {
   Started started{.member = member};
+  message.site = recorded_site(*member);
   {
     GilWhileBrief gil;
     if (message.data.bytes() > brief_bytes || message.found != nullptr) gil.before_blocking();

@@ -10,6 +10,7 @@ namespace tutti::python {
 
 void bind_store_server(nb::module_& m);
 void bind_job_store(nb::module_& m);
+void bind_records(nb::module_& m);
 
 namespace {
 
@@ -43,6 +44,7 @@ NB_MODULE(_native, m) {
   bind_call(m);
   bind_array(m);
   bind_work(m);
+  bind_gpu(m);
   bind_group(m);
   bind_apply(m);
   bind_found_message(m);
@@ -56,6 +58,7 @@ NB_MODULE(_native, m) {
   bind_store_bridge(m);
   bind_store_server(m);
   bind_job_store(m);
+  bind_records(m);
   bind_completions(m);
   bind_logging(m);
 #ifdef TUTTI_WITH_XLA

@@ -12,6 +12,7 @@
 #include "bindings/gil.hpp"
 #include "bindings/gil_while_brief.hpp"
 #include "bindings/site.hpp"
+#include "cuda/strided.hpp"
 #include "group/core.hpp"
 #include "group/operation.hpp"
 #include "group/runtime.hpp"
@@ -86,9 +87,11 @@ std::shared_ptr<Operation> begin_call(const Call& call, const Terms& terms, Begi
   return begin(terms_of(request));
 }
 
-Started run_once(const std::shared_ptr<Member>& member, const Call& call, const Terms& given, BlockingHook* hook) {
+Started run_once(const std::shared_ptr<Member>& member, const Call& call, const Terms& given, BlockingHook* hook,
+                 std::uint32_t site) {
   Started started;
   GroupCore::Entry entry;
+  entry.site = site;
   const auto run = [&](const Terms& terms) {
     auto operation = begin_call(
         call, terms, [&](const CallTerms& made) { return member->core().run(entry, made, terms.timeout, hook); });
@@ -116,6 +119,7 @@ Allocate allocate_as(std::shared_ptr<Array> result) {
 
 void copy_elements(const View& from, const View& to) {
   if (from.data() == to.data() || from.count() == 0) return;
+  if (from.device().kind == Device::Kind::cuda) return cuda::copy_now(to, from);
   AlignedBuffer packed;
   std::byte* const bytes = packed.reserve(std::size_t(from.bytes()));
   kernel::pack(from, bytes);
@@ -151,14 +155,14 @@ Started start_call(const std::shared_ptr<Member>& called, const Call& call, cons
   GroupCore::Entry entry;
   auto operation =
       begin_call(call, terms, [&](const CallTerms& made) { return core.start(entry, made, terms.timeout); });
-  core.runtime().hand_to_progress_thread(*operation);
   return {.member = member, .operations = {std::move(operation)}};
 }
 
-Started run_within_spin_budget(const std::shared_ptr<Member>& called, const Call& call, const Terms& terms) {
+Started run_within_spin_budget(const std::shared_ptr<Member>& called, const Call& call, const Terms& terms,
+                               std::uint32_t site) {
   const auto member = call.reverse ? called->reversed() : called;
   if (call.is_sendrecv) return run_sendrecv(member, call, terms);
-  Started started = run_once(member, call, terms, nullptr);
+  Started started = run_once(member, call, terms, nullptr, site);
   started.member = member;
   return started;
 }
@@ -166,6 +170,7 @@ Started run_within_spin_budget(const std::shared_ptr<Member>& called, const Call
 bool wait_for(Started& started, TimePoint limit) {
   if (started.operations.empty()) return true;
   Runtime& runtime = started.member->core().runtime();
+  const record::Waiting waiting(runtime.parts().recorder.get(), started.operations.front()->recorded);
   while (true) {
     {
       const WithoutGil release;
@@ -204,11 +209,13 @@ void run_call(const std::shared_ptr<Member>& member, const Call& call, const Ter
   Started started;
   const bool is_brief = terms.input.bytes() <= brief_bytes && terms.output.bytes() <= brief_bytes;
   if (is_brief && !call.reverse && !call.is_sendrecv) {
+    const std::uint32_t site = recorded_site(*member);
     GilWhileBrief gil;
-    started = run_once(member, call, terms, &gil);
+    started = run_once(member, call, terms, &gil, site);
   } else {
+    const std::uint32_t site = recorded_site(*member);
     const WithoutGil release;
-    started = run_within_spin_budget(member, call, terms);
+    started = run_within_spin_budget(member, call, terms, site);
   }
   complete(started);
 }

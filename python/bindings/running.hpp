@@ -57,7 +57,8 @@ void copy_elements(const View& from, const View& to);
 /// Begins a call. What it works on must stay alive until it has ended.
 Started start_call(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms);
 /// The same, but spins for a limited time first: if the call ends in it, the result has no operations.
-Started run_within_spin_budget(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms);
+Started run_within_spin_budget(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms,
+                               std::uint32_t site = 0);
 Started start_message(const std::shared_ptr<Member>& member, const MessageTerms& message);
 /// What fills the margins along one axis of a mesh.
 void start_exchange(Started& started, const parallel::Slabs& slabs, Duration timeout);

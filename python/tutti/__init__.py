@@ -26,6 +26,7 @@ from ._native import Array, Group, Op, premul
 from ._native import version as __version__
 from ._process.lifecycle import (before_finalize, connector, context, finalize, init, is_initialized, local_rank, rank, size,
                                  world)
+from ._process.watch import dump_calls, stats
 
 # Names that bring more with them than a small program should load: from which module, on first use.
 _LATER = {
@@ -61,10 +62,10 @@ __all__ = [
     "Aborted", "Array", "AuthenticationError", "Error", "Group", "InvalidArgument", "Mesh", "Message", "Mismatch", "Op",
     "PeerLost", "RendezvousError", "Store", "Timeout", "Unsupported", "Work", "all_gather", "all_gather_object",
     "all_reduce", "all_to_all", "average", "barrier", "batch_statistics", "batches", "before_finalize", "broadcast",
-    "broadcast_object", "connector", "context", "empty", "exscan", "finalize", "gather", "gather_object", "init", "iprobe",
+    "broadcast_object", "connector", "context", "dump_calls", "empty", "exscan", "finalize", "gather", "gather_object", "init", "iprobe",
     "irecv", "is_initialized", "isend", "local_rank", "nobody", "permute", "pmap", "premul", "probe", "rank", "recv",
     "recv_object", "reduce", "reduce_scatter", "scan", "scatter", "scatter_object", "seed", "send", "send_object",
-    "sendrecv", "shard_indices", "size", "spawn", "store", "tie", "verbs", "wait_all",
+    "sendrecv", "shard_indices", "size", "spawn", "stats", "store", "tie", "verbs", "wait_all",
     "wait_any", "world",
 ]
 

@@ -18,6 +18,7 @@
 #include "cli/completion.hpp"
 #include "cli/doctor.hpp"
 #include "cli/explain.hpp"
+#include "cli/watch.hpp"
 #include "launch/command.hpp"
 #include "launch/run.hpp"
 #include "launch/suggest.hpp"
@@ -93,6 +94,7 @@ std::unique_ptr<CLI::App> make_program() {
   tutti->add_subcommand("run", "Start a program as several ranks; the same as tuttirun");
   add_doctor(*tutti);
   add_explain(*tutti);
+  add_watch(*tutti);
   sim::add_command(*tutti);
   bench::add_command(*tutti);
   add_completion(*tutti);
@@ -102,6 +104,7 @@ std::unique_ptr<CLI::App> make_program() {
   tutti->footer(launch::examples({{"tutti run -n 4 ./program", "4 ranks on this machine"},
                                   {"tutti doctor", "what is there, and what works"},
                                   {"tutti explain all_reduce -n 8 --bytes 1M", "which algorithm, why, and a picture"},
+                                  {"tutti where", "the jobs that run here, and where their ranks are"},
                                   {"tutti sim all_reduce --ranks 1024", "the same plans on a simulated cluster"}}) +
                 "\n\n`tutti COMMAND --help` says more, with examples.");
   return tutti;

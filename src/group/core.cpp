@@ -96,6 +96,7 @@ std::shared_ptr<CachedCall> GroupCore::check(const CallTerms& terms) {
   std::string refusals;
   Backend& backend = backends_.choose(request, &refusals);
   auto shape = std::make_shared<CachedCall>(terms, std::move(request), backend);
+  shape->recorded = parts_.state.records.shape_of(shape->checked());
   const PreparedCall& call = shape->idle();  // what the backend cannot prepare is refused before the call has a number
   if (runtime().parts().log.shows(Log::Level::debug)) log_choice(*this, *shape, call, refusals);
   return shape;
@@ -120,13 +121,19 @@ std::shared_ptr<Operation> GroupCore::run(Entry& entry, const CallTerms& terms, 
     shape = &admit(terms);
   if (!is_undisturbed()) [[unlikely]] {
     parts_.failure.check_usable();
-    return start_tracked(*shape, terms, timeout);
+    return start_tracked(*shape, terms, timeout, entry.site);
   }
   PreparedCall& call = shape->idle();
   parts_.state.calls.note_ended(parts_.state.calls.next());
   const Signature& signature = shape->number(parts_.state.calls);
+  record::Recorder* const recorder = parts_.state.records.recorder();
+  const std::uint64_t record =
+      recorder == nullptr ? 0 : recorder->begin(shape->recorded, signature.sequence, entry.site);
   try {
     if (call.start(shape->buffers_of(terms), signature)) [[likely]] {
+      if (recorder != nullptr) recorder->end_at_once(record);
+      if (shape->recorded.how == 0) [[unlikely]]
+        parts_.state.records.name_way(shape->recorded, call, shape->backend());
       guard.unlock();  // a full fence
       call.wake_peers();
       return nullptr;
@@ -134,22 +141,27 @@ std::shared_ptr<Operation> GroupCore::run(Entry& entry, const CallTerms& terms, 
     const RuntimeParts& around = runtime().parts();
     if (shape->backend().is_worth_spinning() &&
         waiting::poll_within_budget(call,
-                                    {.clock = *around.clock, .oversubscribed = around.oversubscribed, .hook = hook}))
+                                    {.clock = *around.clock, .oversubscribed = around.oversubscribed, .hook = hook})) {
+      if (recorder != nullptr) recorder->end_waited(record, shape->recorded);
       return nullptr;
+    }
   } catch (...) {
-    auto operation = make_operation(*shape, terms, timeout);
+    auto operation = make_operation(*shape, terms, timeout, record);
     operation->call = shape->take();
     went_wrong(*operation, std::current_exception());
     return operation;
   }
-  auto operation = make_operation(*shape, terms, timeout);
+  if (recorder != nullptr) recorder->note_polled(record, shape->recorded);
+  auto operation = make_operation(*shape, terms, timeout, record);
   operation->call = shape->take();
   return operation;
 }
 
 std::shared_ptr<Operation> GroupCore::start(Entry& entry, const CallTerms& terms, Duration timeout) {
   const auto guard = enter(&entry, terms.verb, nullptr);
-  return start_tracked(admit(terms), terms, timeout);
+  auto operation = start_tracked(admit(terms), terms, timeout, entry.site);
+  runtime().see_to(operation.get());
+  return operation;
 }
 
 std::shared_ptr<CachedCall> GroupCore::prepare(const CallTerms& terms) {
@@ -171,22 +183,29 @@ std::shared_ptr<Operation> GroupCore::start(Entry& entry, CachedCall& shape, con
     parts_.refusals.refuse(text);
     throw InvalidArgument(text);
   }
-  return start_tracked(shape, terms, timeout);
+  auto operation = start_tracked(shape, terms, timeout, entry.site);
+  runtime().see_to(operation.get());
+  return operation;
 }
 
-std::shared_ptr<Operation> GroupCore::make_operation(CachedCall& shape, const CallTerms& terms, Duration timeout) {
+std::shared_ptr<Operation> GroupCore::make_operation(CachedCall& shape, const CallTerms& terms, Duration timeout,
+                                                     std::uint64_t record) {
   auto operation = parts_.running.take();
   operation->request = shape.request_of(terms);
   operation->shape = shape.shared_from_this();
+  parts_.running.note_record(*operation, record, shape.recorded);
   parts_.running.track(operation, shared_from_this(), timeout);
   return operation;
 }
 
-std::shared_ptr<Operation> GroupCore::start_tracked(CachedCall& shape, const CallTerms& terms, Duration timeout) {
+std::shared_ptr<Operation> GroupCore::start_tracked(CachedCall& shape, const CallTerms& terms, Duration timeout,
+                                                    std::uint32_t site) {
   const CallQueue& collectives = parts_.running.collectives();
   if (collectives.empty()) parts_.state.calls.note_ended(parts_.state.calls.next());
-  static_cast<void>(shape.number(parts_.state.calls));
-  auto operation = make_operation(shape, terms, timeout);
+  const std::uint64_t sequence = shape.number(parts_.state.calls).sequence;
+  record::Recorder* const recorder = parts_.state.records.recorder();
+  auto operation =
+      make_operation(shape, terms, timeout, recorder == nullptr ? 0 : recorder->begin(shape.recorded, sequence, site));
   operation->waits_for_turn = parts_.running.must_wait(collectives.end() - 1);
   parts_.agreement.compare_new_call(operation->request.signature);
   parts_.refusals.apply_to(*operation);
@@ -195,10 +214,14 @@ std::shared_ptr<Operation> GroupCore::start_tracked(CachedCall& shape, const Cal
   return operation;
 }
 
-std::shared_ptr<Operation> GroupCore::start_message(const Message& message) {
-  const auto guard = runtime().lock();
+std::shared_ptr<Operation> GroupCore::start_message(Entry* entry, const Message& message) {
+  const auto guard = enter(entry, message.verb, message.hook);
   messages_.check(message);
-  if (message.peer != nobody) return messages_.launch(message);
+  if (message.peer != nobody) {
+    auto operation = messages_.launch(message);
+    runtime().see_to(operation.get());
+    return operation;
+  }
   auto over = std::make_shared<Operation>();  // from nobody, to nobody
   over->request.verb = message.verb;
   over->peer = nobody;

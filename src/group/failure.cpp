@@ -44,6 +44,9 @@ void GroupFailure::break_with(const control::Cause& cause) {
   broken_ = cause;
   broken_->text = printable_text(cause.text, "\n\t");  // it may be another rank's, and people will read it
   running_.stop();
+  if (record::Recorder* const recorder = state_.records.recorder();
+      recorder != nullptr && !state_.runtime->is_leaving())
+    recorder->note_error(broken_->text);
   for (const auto& operation : running_.all()) running_.end(*operation, error_for(*broken_, operation.get()));
   state_.runtime->transport().forget(state_.facts.id, ~std::uint64_t{0});
 }

@@ -8,6 +8,7 @@
 #include <tutti/backend.hpp>
 
 #include "group/call_history.hpp"
+#include "group/call_records.hpp"
 #include "group/names.hpp"
 #include "group/prepared_calls.hpp"
 #include "group/stall.hpp"
@@ -15,10 +16,14 @@
 namespace tutti {
 
 class Runtime;
+std::shared_ptr<record::Recorder> recorder_of(const Runtime& runtime);
 
 struct GroupState {
   GroupState(std::shared_ptr<Runtime> runtime_of_rank, GroupFacts facts_of_group)
-      : runtime(std::move(runtime_of_rank)), facts(std::move(facts_of_group)), names(facts, *runtime) {}
+      : runtime(std::move(runtime_of_rank)),
+        facts(std::move(facts_of_group)),
+        names(facts, *runtime),
+        records(recorder_of(*runtime), facts, names.members()) {}
   GroupState(const GroupState&) = delete;
   GroupState& operator=(const GroupState&) = delete;
 
@@ -27,6 +32,7 @@ struct GroupState {
   std::shared_ptr<Runtime> runtime;
   GroupFacts facts;
   GroupNames names;
+  CallRecords records;
   CallHistory calls;
   PreparedCalls prepared;
   StallMap stalls;  // what the members answered about calls that take long

@@ -18,15 +18,17 @@
 
 #include <tutti/error.hpp>
 
-#include "base/backend_names.hpp"
 #include "base/environment.hpp"
 #include "base/start_thread.hpp"
+#include "group/asked_backend.hpp"
 #include "group/core.hpp"
+#include "group/current_world.hpp"
 #include "group/group_backend.hpp"
 #include "group/launcher_news.hpp"
 #include "group/life.hpp"
 #include "group/local_peer_setup.hpp"
 #include "group/meet.hpp"
+#include "group/open_recorder.hpp"
 #include "group/own_address.hpp"
 #include "group/rank_record.hpp"
 #include "group/runtime.hpp"
@@ -79,23 +81,6 @@ Table own_table(const Environment& environment) {
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   if (!file) throw InvalidArgument(fmt::format("TUTTI_TABLE={}: the file cannot be read", *path));
   return table_from_text(text);
-}
-
-/// The backend asked for: by the program, or by its launcher.
-std::string backend_from(const InitOptions& options, const Environment& environment) {
-  const bool open = options.backend.empty() || options.backend == "auto";
-  std::string backend = open ? environment.get("TUTTI_BACKEND").value_or("auto") : options.backend;
-  if (is_backend_name(backend)) return backend;
-  throw Unsupported(
-      fmt::format("backend '{}' is not known; the known ones are {}", backend, fmt::join(backend_names, ", ")));
-}
-
-void check_backends(const std::vector<std::string>& backends) {
-  for (std::size_t rank = 1; rank < backends.size(); ++rank) {
-    if (backends[rank] == backends[0]) continue;
-    throw Mismatch(fmt::format("rank 0 asks for the backend {}, rank {} for {}; give all ranks the same one",
-                               backends[0], rank, backends[rank]));
-  }
 }
 
 struct Joining {
@@ -352,6 +337,7 @@ Group init(std::shared_ptr<Connector> connector, const InitOptions& options) {
   parts.mpi = std::move(through_mpi);
   if (const auto after = environment.duration("TUTTI_STALL_WARNING")) parts.stall_warning = *after;
   parts.seed = random_word();
+  parts.recorder = open_recorder(environment, place, place.size == 1 ? random_word() : world);
   parts.log = log;
   parts.oversubscribed = is_oversubscribed(place);
   parts.fails_at_exit = true;
@@ -368,11 +354,13 @@ Group init(std::shared_ptr<Connector> connector, const InitOptions& options) {
   return Group(std::move(core));
 }
 
+std::shared_ptr<GroupCore> current_world() {
+  const std::lock_guard guard(registry().mutex);
+  return registry().world.lock();
+}
+
 Group init(const InitOptions& options) {
-  {
-    const std::lock_guard guard(registry().mutex);
-    if (auto core = registry().world.lock()) return Group(std::move(core));
-  }
+  if (auto core = current_world()) return Group(std::move(core));
   Group world = init(connect_as_asked(options), options);
   const std::lock_guard guard(registry().mutex);
   registry().world = world.core();
@@ -380,8 +368,7 @@ Group init(const InitOptions& options) {
 }
 
 std::shared_ptr<Store> job_store() {
-  const std::lock_guard guard(registry().mutex);
-  if (auto core = registry().world.lock()) return job_store(Group(std::move(core)));
+  if (auto core = current_world()) return job_store(Group(std::move(core)));
   throw InvalidArgument("job_store: this process has not joined a job; call init() first");
 }
 

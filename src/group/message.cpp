@@ -88,8 +88,10 @@ void GroupMessages::check(const MessageTerms& message) const {
 }
 
 void GroupMessages::write_down(Operation& operation, const MessageTerms& message) const {
+  const bool sends = message.verb == Verb::send;
   operation.request.verb = message.verb;
-  (message.verb == Verb::send ? operation.request.input : operation.request.output) = message.data;
+  operation.request.input = sends ? message.data : View();
+  operation.request.output = sends ? View() : message.data;
   operation.request.signature = signature_of(message);
   operation.peer = message.peer;
   operation.from_anyone = message.peer == any_source;
@@ -98,9 +100,26 @@ void GroupMessages::write_down(Operation& operation, const MessageTerms& message
   operation.transport = &runtime_->transport();
 }
 
+std::uint64_t GroupMessages::begin_record(const MessageTerms& message) const {
+  record::Recorder* const recorder = records_.recorder();
+  if (recorder == nullptr || message.is_internal || message.probes) return 0;
+  return recorder->begin(records_.shape_of_message(message.verb, message.data, message.peer, message.tag), 0,
+                         message.site);
+}
+
+void GroupMessages::end_record(std::uint64_t number, const MessageTerms& message, const Received& received,
+                               bool has_waited) const {
+  record::Recorder& recorder = *records_.recorder();
+  if (message.peer < 0) recorder.note_peer(number, received.source);
+  if (!has_waited) return recorder.end_at_once(number);
+  recorder.end_waited(number, records_.shape_of_message(message.verb, message.data, message.peer, message.tag));
+}
+
 std::shared_ptr<Operation> GroupMessages::launch(const MessageTerms& message) {
   auto operation = running_.take();
-  write_down(*operation, message);
+  const std::uint64_t record = begin_record(message);
+  running_.note_record(*operation, record,
+                       records_.shape_of_message(message.verb, message.data, message.peer, message.tag));
   auto* memory = static_cast<std::byte*>(message.data.data());
   if (!message.data.is_contiguous()) {
     memory = operation->packed.reserve(static_cast<std::size_t>(message.data.bytes()));
@@ -108,6 +127,12 @@ std::shared_ptr<Operation> GroupMessages::launch(const MessageTerms& message) {
   }
   address(*operation, message, memory);
   hand_over(operation->transfer, message);
+  write_down(*operation, message);
+  if (message.verb == Verb::send && operation->transfer.state == Transfer::State::done) {  // nothing to watch
+    if (record != 0) records_.recorder()->end_at_once(record);
+    operation->end(nullptr);
+    return operation;
+  }
   return follow(std::move(operation), message.timeout);
 }
 
@@ -158,6 +183,8 @@ std::shared_ptr<Operation> GroupMessages::try_message(const MessageTerms& messag
   if (!all_are_local_ || running_.is_stopped() || !message.data.is_contiguous() || message.probes)
     return launch(message);
   if (!message_) message_ = running_.take();
+  const std::uint64_t record = begin_record(message);
+  bool has_polled = false;
   Transfer& transfer = message_->transfer;
   address(*message_, message, static_cast<std::byte*>(message.data.data()));
   const bool oversubscribed = runtime_->parts().oversubscribed;
@@ -166,6 +193,7 @@ std::shared_ptr<Operation> GroupMessages::try_message(const MessageTerms& messag
       !runtime_->transport().try_recv(transfer, oversubscribed ? 1 : waiting::spins_at_once)) {
     hand_over(transfer, message);
     if (transfer.state == Transfer::State::pending && waits) {
+      has_polled = true;
       Passing passing{runtime_->transport(), transfer, oversubscribed ? 1 : waiting::spins_for_a_message};
       static_cast<void>(waiting::poll_within_budget(
           passing, {.clock = runtime_->clock(), .oversubscribed = oversubscribed, .hook = message.hook}));
@@ -176,10 +204,13 @@ std::shared_ptr<Operation> GroupMessages::try_message(const MessageTerms& messag
                 .tag = transfer.envelope.tag,
                 .count = transfer.envelope.signature.count};
     if (message.allocate != nullptr) message_->request.allocate = nullptr;
+    if (record != 0) end_record(record, message, received, has_polled);
     return nullptr;
   }
   auto operation = std::exchange(message_, nullptr);
   write_down(*operation, message);
+  running_.note_record(*operation, record,
+                       records_.shape_of_message(message.verb, message.data, message.peer, message.tag));
   return follow(std::move(operation), message.timeout);
 }
 
@@ -244,6 +275,7 @@ void GroupMessages::refuse_received(Operation& operation) {
 void GroupMessages::finish_receive(Operation& operation) {
   const Transfer& transfer = operation.transfer;
   operation.peer = facts_.rank_of(transfer.peer);
+  if (operation.record != 0 && operation.from_anyone) records_.recorder()->note_peer(operation.record, operation.peer);
   const Signature &sent = transfer.envelope.signature, &expected = operation.request.signature;
   if (transfer.probes) return running_.end(operation, nullptr);
   if (!is_sound(transfer.envelope) || (operation.is_exact && sent.count != expected.count)) {

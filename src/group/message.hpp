@@ -28,6 +28,7 @@ struct MessageTerms {
   const Allocate* allocate = nullptr;  // receive: in place of `data`, where the array is not known before
   Operation* found = nullptr;          // receive: the message that this probe has found
   BlockingHook* hook = nullptr;        // of one that blocks
+  std::uint32_t site = 0;              // of the program, as the recorder knows it; 0: not known
 };
 
 class GroupMessages {
@@ -39,7 +40,8 @@ class GroupMessages {
         names_(parts.state.names),
         runtime_(parts.state.runtime.get()),
         running_(parts.running),
-        failure_(parts.failure) {}
+        failure_(parts.failure),
+        records_(parts.state.records) {}
 
   /// Throws what is wrong with the message, as far as this rank can know.
   void check(const MessageTerms& message) const;
@@ -58,6 +60,8 @@ class GroupMessages {
 
  private:
   std::shared_ptr<Operation> follow(std::shared_ptr<Operation> operation, Duration timeout);
+  [[nodiscard]] std::uint64_t begin_record(const MessageTerms& message) const;
+  void end_record(std::uint64_t number, const MessageTerms& message, const Received& received, bool has_waited) const;
   void write_down(Operation& operation, const MessageTerms& message) const;
   void address(Operation& operation, const MessageTerms& message, std::byte* memory) const;
   void hand_over(Transfer& transfer, const MessageTerms& message);
@@ -72,6 +76,7 @@ class GroupMessages {
   Runtime* runtime_;
   RunningOperations& running_;
   GroupFailure& failure_;
+  const CallRecords& records_;
   bool all_are_local_ = false;
   std::shared_ptr<Operation> message_;  // for the next blocking message; in no list as long as it need not wait
   std::vector<std::shared_ptr<Operation>> news_;  // working memory

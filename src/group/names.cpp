@@ -18,6 +18,12 @@ std::string GroupNames::group() const {
   return fmt::format("group {:04x} of {}", facts_.id & 0xffff, name_ranks(facts_.world_of));
 }
 
+// The first group of a rank is the world.
+std::string GroupNames::members() const {
+  const std::uint64_t world = runtime_.directory().world_group();
+  return world == 0 || facts_.id == world ? "world" : name_ranks(facts_.world_of);
+}
+
 std::string GroupNames::rank(int rank) const {
   const std::string host = runtime_.host_of(facts_.world_of[static_cast<std::size_t>(rank)]);
   return host.empty() ? fmt::format("rank {}", rank) : fmt::format("rank {} (host {})", rank, host);

@@ -19,6 +19,8 @@ class GroupNames {
   [[nodiscard]] std::string who() const;
   /// "the world", "group 3f0a of ranks 0, 3-7".
   [[nodiscard]] std::string group() const;
+  /// "world", "ranks 0, 3-7".
+  [[nodiscard]] std::string members() const;
   /// "rank 2 (host b)".
   [[nodiscard]] std::string rank(int rank) const;
   /// "all_reduce #412 (float32 × 1048576, sum)", "recv (float32 × 4, tag 3) from rank 1 in the world".

@@ -70,11 +70,12 @@ void Operation::run_callbacks(const Log& log) {
 }
 
 void Operation::reset() {
-  request = Request{};
+  if (!is_message()) request = Request{};  // of a message, GroupMessages::write_down writes all there is
   error_ = nullptr;
   callbacks_.clear();
   called_back_.store(true, std::memory_order_relaxed);
   waits_for_turn = false;
+  record = 0;
   failing.clear();
   failing_peer = -1;
   does_not_fit = false;

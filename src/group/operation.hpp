@@ -20,6 +20,7 @@
 #include "base/log.hpp"
 #include "engine/aligned_buffer.hpp"
 #include "group/prepared_calls.hpp"
+#include "record/layout.hpp"
 
 namespace tutti {
 
@@ -86,6 +87,10 @@ class Operation final : public std::enable_shared_from_this<Operation>, private 
   std::size_t probe_count = 0;
   bool reported = false;  // that it takes long
   std::string site;       // where the program made the call, "train.py:41"; empty: not told
+  // What was written down of it.
+  std::uint64_t record = 0;          // the number of its record; 0: there is none
+  std::uint64_t record_started = 0;  // in ticks
+  record::CallShape recorded{};
 
  private:
   void is_over(Transfer& transfer) override;

@@ -17,6 +17,7 @@
 
 #include "base/extent.hpp"
 #include "group/call_history.hpp"
+#include "record/layout.hpp"
 
 namespace tutti {
 
@@ -98,6 +99,7 @@ class CachedCall : public std::enable_shared_from_this<CachedCall> {
   void give_back(std::unique_ptr<PreparedCall> call) { idle_.push_back(std::move(call)); }
 
   CachedCall* followed_by = this;  // the shape that came next, last time
+  record::CallShape recorded{};    // what is written down of its calls
 
  private:
   [[nodiscard]] bool has_same_rest(const Request& request) const;

@@ -63,6 +63,13 @@ void RunningOperations::track(const std::shared_ptr<Operation>& operation, std::
   runtime.activate(*operation->group);
 }
 
+void RunningOperations::note_record(Operation& operation, std::uint64_t number, const record::CallShape& shape) const {
+  operation.record = number;
+  if (number == 0) return;
+  operation.recorded = shape;
+  operation.record_started = state_.records.recorder()->started_at(number);
+}
+
 bool RunningOperations::must_wait(std::uint64_t place) const {
   if (place >= collectives_.first() + window) return true;
   const auto clash = [](const View& a, const View& b) { return a.present() && b.present() && overlap(a, b); };
@@ -73,10 +80,13 @@ bool RunningOperations::must_wait(std::uint64_t place) const {
     const Operation* const other = collectives_.at(earlier).get();
     if (other->ended()) continue;
     const Request& theirs = other->request;
+    const Backend::Order their_order = other->shape->backend().order();
     if (&other->shape->backend() == &backend) {
       const bool is_out_of_order = other->waits_for_turn || theirs.sizes_follow;
       if (order == Backend::Order::one_at_a_time || (order == Backend::Order::as_numbered && is_out_of_order))
         return true;
+    } else if (std::max(order, their_order) == Backend::Order::one_at_a_time && order != their_order) {
+      return true;  // what they share, the memory between local peers, is used in the order of the numbers
     }
     if (clash(mine.input, theirs.output) || clash(mine.output, theirs.output) || clash(mine.output, theirs.input))
       return true;
@@ -93,7 +103,10 @@ void RunningOperations::launch(Operation& operation) {
     const Buffers buffers{.input = static_cast<const std::byte*>(request.input.data()),
                           .output = static_cast<std::byte*>(request.output.data()),
                           .allocate = request.allocate ? &request.allocate : nullptr};
-    if (!operation.call->start(buffers, request.signature)) return;
+    const bool is_over = operation.call->start(buffers, request.signature);
+    if (operation.shape->recorded.how == 0)
+      state_.records.name_way(operation.shape->recorded, *operation.call, operation.shape->backend());
+    if (!is_over) return;
     std::atomic_thread_fence(std::memory_order_seq_cst);
     operation.call->wake_peers();
     end(operation, nullptr);
@@ -152,6 +165,10 @@ void RunningOperations::end(Operation& operation, std::exception_ptr error) {
   Runtime& runtime = *state_.runtime;
   if (!operation.failing.empty()) --failing_count_;
   if (error && runtime.drains()) say_unfinished(operation, error);  // no thread waits for it any more
+  if (operation.record != 0) {
+    state_.records.recorder()->end(operation.record, operation.record_started, operation.recorded,
+                                   error ? record::State::failed : record::State::ended);
+  }
   if (operation.call && !error)
     operation.shape->give_back(std::move(operation.call));  // for the next call of this shape
   const bool is_message = operation.is_message();

@@ -43,6 +43,8 @@ class RunningOperations {
 
   /// An operation to fill in.
   [[nodiscard]] std::shared_ptr<Operation> take();
+  /// What was written down of it; 0: nothing.
+  void note_record(Operation& operation, std::uint64_t number, const record::CallShape& shape) const;
   /// From here on its deadline, stalls and failures are watched.
   void track(const std::shared_ptr<Operation>& operation, std::shared_ptr<GroupCore> group, Duration timeout);
   /// Whether the collective has to wait until earlier ones have ended, or fewer are before it.

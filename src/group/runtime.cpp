@@ -32,6 +32,8 @@ void fail_at_exit() {
   (void)registered;
 }
 
+std::shared_ptr<record::Recorder> recorder_of(const Runtime& runtime) { return runtime.parts().recorder; }
+
 void Runtime::start() {
   parts_.transport->listen(&directory_);
   control_->start(directory_);
@@ -92,6 +94,10 @@ void Runtime::leave() {
   run_callbacks(guard);
   control_->leave();
   parts_.transport->close(clock().now() + goodbye_limit);
+  if (parts_.recorder) {
+    parts_.recorder->note_life(record::Life::left);
+    parts_.recorder->stop_answering();
+  }
   if (is_alone) {
     leaves_alone_ = LeavesAlone::left;
     leaves_alone_.notify_all();
@@ -149,6 +155,7 @@ void Runtime::abandon() {
   (void)news_.release();
   for (const auto& [id, group] : directory_.groups()) groups_kept_in_child_.push_back(group->weak_from_this().lock());
   parts_.transport->abandon();
+  if (parts_.recorder) parts_.recorder->abandon();
 }
 
 std::string Runtime::host_of(int world_rank) const {

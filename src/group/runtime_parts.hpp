@@ -17,6 +17,7 @@
 #include "control/control.hpp"
 #include "group/launcher_news.hpp"
 #include "plan/select.hpp"
+#include "record/recorder.hpp"
 #include "shm/local_peers.hpp"
 #include "shm/memory.hpp"
 
@@ -40,8 +41,9 @@ struct RuntimeParts {
   BackendFactory mpi;                    // of a job on MPI; empty: this job has not joined it
   std::shared_ptr<shm::LocalPeers> local_peers;  // who shares memory with this rank; null: nobody does
   std::shared_ptr<shm::Memory> memory;           // of this rank's arena; null where there are no local peers
-  bool may_read_local_peers = false;  // all ranks of this host may read each other's memory (process_vm_readv)
-  bool may_share_memory = false;      // the same on all ranks: some of them may
+  bool may_read_local_peers = false;           // all ranks of this host may read each other's memory (process_vm_readv)
+  bool may_share_memory = false;               // the same on all ranks: some of them may
+  std::shared_ptr<record::Recorder> recorder;  // of this rank's calls; null: they are not written down
   Log log;
 };
 

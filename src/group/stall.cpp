@@ -120,7 +120,7 @@ std::vector<std::byte> encode(const StallAnswer& answer) {
   const std::size_t count = std::min(answer.waiting_for.size(), waiting_limit);
   writer.u16(static_cast<std::uint16_t>(count));
   for (std::size_t i = 0; i < count; ++i) writer.u32(std::uint32_t(answer.waiting_for[i]));
-  writer.string(end_of(answer.site)).string(end_of(answer.elsewhere));
+  writer.string(end_of(answer.site)).string(end_of(answer.elsewhere)).string(end_of(answer.at));
   return std::move(writer).take();
 }
 
@@ -142,6 +142,7 @@ StallAnswer decode_answer(std::span<const std::byte> bytes) {
   for (std::size_t i = 0; i < count; ++i) answer.waiting_for.push_back(static_cast<int>(reader.u32()));
   answer.site = reader.string(site_limit);
   answer.elsewhere = reader.string(site_limit);
+  answer.at = reader.string(site_limit);
   reader.expect_end();
   return answer;
 }
@@ -267,8 +268,9 @@ std::string StallMap::describe(int rank, std::uint64_t sequence, TimePoint now, 
   if (found == answers_.end()) return "does not answer";
   const auto& [answer, at, delay] = found->second;
   if (now - at > stale) return fmt::format("last answered {} ago", format_duration(now - at));
-  const std::string elsewhere =
-      answer.elsewhere.empty() ? "is in no call" : fmt::format("waits in {}", answer.elsewhere);
+  const std::string elsewhere = !answer.elsewhere.empty() ? fmt::format("waits in {}", answer.elsewhere)
+                                : answer.at.empty()       ? "is in no call"
+                                                    : fmt::format("is in no call: its program is at {}", answer.at);
   if (sequence == StallProbe::message_call) return elsewhere;
   switch (answer.state) {
     case StallAnswer::State::unknown_group: return "does not know this group";

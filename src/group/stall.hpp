@@ -57,6 +57,7 @@ struct StallAnswer {
   std::vector<int> waiting_for{};  // ranks in the group
   std::string site{};              // where its program made the call; empty: not known
   std::string elsewhere{};         // what else its program waits for, in words; empty: nothing
+  std::string at{};                // where its program is instead, "data.py:88 in load"; empty: not known
 };
 
 /// " at train.py:41"; nothing where that is not known.

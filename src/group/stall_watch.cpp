@@ -95,6 +95,7 @@ void StallWatch::watch_oldest(TimePoint now) {
   operation.probed_at = now;
   probe(operation, progress_of(operation), last_time ? last_probes_max : probes_max);
   if (!failure_.is_certain()) consider_warning(operation, now);
+  note_stall(operation, now);
 }
 
 // The one that was started first stands for all; how long it has been the first, counts. To find it takes a look at each of them:
@@ -113,6 +114,15 @@ void StallWatch::watch_messages(TimePoint now) {
   if (waited < probe_after) return;
   probe(operation, progress_of(operation), probes_max);
   if (!failure_.is_certain()) consider_warning(operation, now);
+  note_stall(operation, now);
+}
+
+// For those who look from outside (`tutti where`).
+void StallWatch::note_stall(const Operation& operation, TimePoint now) const {
+  record::Recorder* const recorder = state_.records.recorder();
+  if (recorder == nullptr || operation.record == 0 || operation.ended()) return;
+  const Progress where = progress_of(what_holds_up(operation));
+  recorder->note_stall(operation.record, report(operation, now, "waits"), where.step, where.step_count);
 }
 
 void StallWatch::member_left(int world_rank) {
@@ -169,6 +179,20 @@ void StallWatch::ask(int rank, const Operation& operation) {
   state_.runtime->control().probe(state_.world_rank(rank), bytes);
 }
 
+// Its own thread looks, which may take until the program lets it: what it found is told to the next who asks, if that is soon.
+std::string StallWatch::where_the_program_is() {
+  record::Recorder* const recorder = state_.records.recorder();
+  if (recorder == nullptr || recorder->fixed().answers.load() == 0) return {};
+  constexpr Duration fresh = 5s;
+  const TimePoint now = state_.runtime->clock().now();
+  const bool is_fresh = asked_program_at_ != TimePoint{} && now - asked_program_at_ < fresh;
+  asked_program_at_ = now;
+  const std::string stack = is_fresh ? recorder->latest_stack() : std::string();
+  recorder->ask_self();
+  constexpr std::size_t line_bytes_max = 200;
+  return stack.substr(0, std::min(stack.find('\n'), line_bytes_max));
+}
+
 StallAnswer StallWatch::answer(int world_rank, const StallProbe& probe, std::string awaited_elsewhere) {
   const std::uint64_t sequence = probe.signature.sequence;
   using State = StallAnswer::State;
@@ -179,6 +203,7 @@ StallAnswer StallWatch::answer(int world_rank, const StallProbe& probe, std::str
   }
   const Operation* const operation = running_.find(sequence);
   answer.elsewhere = std::move(awaited_elsewhere);
+  if (answer.elsewhere.empty()) answer.at = where_the_program_is();
   if (sequence == StallProbe::message_call) {
     answer.state = answer.elsewhere.empty() ? State::not_there_yet : State::waiting;
     return answer;

@@ -43,6 +43,8 @@ class StallWatch {
   [[nodiscard]] bool speaks_for_all(const Operation& operation, TimePoint now);
   [[nodiscard]] std::string report(const Operation& operation, TimePoint now, std::string_view what) const;
   void time_out(Operation& operation, TimePoint now);
+  void note_stall(const Operation& operation, TimePoint now) const;
+  [[nodiscard]] std::string where_the_program_is();
   bool report_failing(Operation& operation, TimePoint now);
   [[nodiscard]] bool is_known_to_live(Operation& failing, TimePoint now);
 
@@ -51,6 +53,7 @@ class StallWatch {
   GroupFailure& failure_;
   CallAgreement& agreement_;
   bool somebody_left_ = false;  // a member said goodbye
+  TimePoint asked_program_at_{};
   // Since when the oldest collective has been that, as far as look() saw.
   std::uint64_t watched_sequence_ = ~std::uint64_t{0};
   TimePoint watched_since_{}, looked_at_{};

@@ -51,6 +51,12 @@ class Crew {
   // Nothing is left of it, or nothing that can be ended.
   [[nodiscard]] virtual bool is_gone() const = 0;
 
+  // What a rank of this host was doing last, as a clause; empty: not known.
+  [[nodiscard]] virtual std::string last_call(int /*rank*/) const { return {}; }
+
+  // Writes what the ranks of this host have written down of their calls into a folder. Throws Error.
+  virtual void dump_calls(const std::string& /*folder*/) const {}
+
   // Tells every rank that a process of the job is gone; `how` is a clause.
   virtual void tell_ranks(int rank, const std::string& how) = 0;
   virtual void signal_ranks(int signal) = 0;         // the ranks themselves

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <span>
 
 #include "launch/host_watch.hpp"
 #include "launch/printer.hpp"
@@ -228,7 +229,28 @@ class Job final : private CrewListener {
         printer_.text(Stream::error).append(lines);
       }
     }
+    say_last_calls();
+    dump_calls();
     say(describe_cause(cause_));
+  }
+
+  void dump_calls() {
+    if (plan_.options.dump_folder.empty()) return;
+    try {
+      crew_.dump_calls(plan_.options.dump_folder);
+    } catch (const std::exception& error) {
+      say(fmt::format("--dump: {}", error.what()));
+    }
+  }
+
+  // Of the rank that matters, or of those that had not ended in time.
+  void say_last_calls() {
+    constexpr std::size_t named_max = 8;
+    std::vector<int> ranks = cause_.ranks;
+    if (ranks.empty() && cause_.rank >= 0) ranks.push_back(cause_.rank);
+    for (const int rank : std::span(ranks).first(std::min(ranks.size(), named_max))) {
+      if (const std::string call = crew_.last_call(rank); !call.empty()) say(fmt::format("rank {}: {}", rank, call));
+    }
   }
 
   [[nodiscard]] std::string describe_cause(const Cause& cause) const {

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "launch/process_tree.hpp"
+#include "record/segment.hpp"
 #include "wire/socket.hpp"
 
 namespace tutti::launch {
@@ -22,12 +23,27 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   return pointers;
 }
 
+// The variable is that of the ranks, whoever set it.
+std::string value_of(const std::vector<std::string>& environment, std::string_view name) {
+  for (const std::string& variable : environment) {
+    if (variable.starts_with(name) && variable.substr(name.size()).starts_with('='))
+      return variable.substr(name.size() + 1);
+  }
+  return {};
+}
+
+RankRecords records_for(const LocalPlan& plan) {
+  const std::string folder = value_of(plan.common_environment, "TUTTI_TRACE");
+  const Environment environment{{"TUTTI_TRACE_ENTRIES", value_of(plan.common_environment, "TUTTI_TRACE_ENTRIES")}};
+  return {plan.ranks, plan.first_rank, folder, record::traced_entries(environment)};
+}
+
 }  // namespace
 
 rlimit make_room_for_pipes(int ranks) {
   rlimit before{};
   getrlimit(RLIMIT_NOFILE, &before);
-  const auto needed = static_cast<rlim_t>(ranks) * 7 + 64;
+  const auto needed = static_cast<rlim_t>(ranks) * 8 + 64;
   rlimit current = before;
   while (current.rlim_cur < needed && wire::raise_descriptor_limit()) getrlimit(RLIMIT_NOFILE, &current);
   return before;
@@ -37,6 +53,7 @@ LocalCrew::LocalCrew(LocalPlan plan)
     : plan_(std::move(plan)),
       pipes_(plan_.ranks),
       news_(plan_.ranks),
+      records_(records_for(plan_)),
       rounds_(plan_.hears_rounds ? plan_.ranks : 0),
       cgroup_(Cgroup::below_own(plan_.id)) {}
 
@@ -53,14 +70,16 @@ Guard LocalCrew::start_guard() const {
   words.push_back(nullptr);
   const std::vector<char*> common = pointers_to(plan_.common_environment);
   std::vector<std::vector<char*>> environments;
-  std::vector<std::string> news, rounds;  // not moved any more once they are pointed to
+  std::vector<std::string> news, rounds, records;  // not moved any more once they are pointed to
   for (int rank = 0; rank < plan_.ranks; ++rank) {
     news.push_back(fmt::format("TUTTI_LAUNCHER_FD={}", news_.reader(rank)));
+    records.push_back(records_.variable(rank));
     if (plan_.hears_rounds) rounds.push_back(fmt::format("TUTTI_ROUNDS_FD={}", rounds_.reader(rank)));
   }
   for (std::size_t rank = 0; rank < plan_.own_environment.size(); ++rank) {
     std::vector<char*>& environment = environments.emplace_back(pointers_to(plan_.own_environment[rank]));
     if (news_.reader(static_cast<int>(rank)) >= 0) environment.push_back(news[rank].data());
+    if (!records[rank].empty()) environment.push_back(records[rank].data());
     if (plan_.hears_rounds) environment.push_back(rounds[rank].data());
     environment.insert(environment.end(), common.begin(), common.end());
     environment.push_back(nullptr);
@@ -77,6 +96,7 @@ Guard LocalCrew::start_guard() const {
                            .output = pipes_.writer(rank, Stream::output),
                            .error = pipes_.writer(rank, Stream::error),
                            .news = news_.reader(rank),
+                           .record = records_.file(rank),
                            .rounds = plan_.hears_rounds ? rounds_.reader(rank) : -1,
                            .signals = plan_.signals,
                            .descriptors = plan_.descriptors});
@@ -147,6 +167,11 @@ void LocalCrew::lose_guard(CrewListener& listener) {
 
 void LocalCrew::tell(const GuardMessage& message) {
   if (guard_ && !is_guard_gone_) guard_->send(message);
+}
+
+std::string LocalCrew::last_call(int rank) const {
+  const auto snapshot = records_.read(rank - plan_.first_rank);
+  return snapshot ? describe_last_call(*snapshot) : std::string();
 }
 
 void LocalCrew::signal_ranks(int signal) { tell({.kind = Kind::signal_ranks, .value = signal}); }

@@ -15,6 +15,7 @@
 #include "launch/program.hpp"
 #include "launch/rank_news.hpp"
 #include "launch/rank_pipes.hpp"
+#include "launch/rank_records.hpp"
 
 namespace tutti::launch {
 
@@ -47,7 +48,14 @@ class LocalCrew final : public Crew {
   [[nodiscard]] bool is_gone() const override { return is_guard_gone_; }
   [[nodiscard]] bool is_drained() const { return pipes_.is_drained(); }
 
-  void tell_ranks(int rank, const std::string& how) override { news_.tell(plan_.id, rank, how); }
+  [[nodiscard]] std::string last_call(int rank) const override;
+  void dump_calls(const std::string& folder) const override { records_.dump(folder, plan_.first_rank); }
+  // What the ranks have written down of their calls.
+  [[nodiscard]] const RankRecords& records() const { return records_; }
+  void tell_ranks(int rank, const std::string& how) override {
+    records_.note_ending(rank - plan_.first_rank, how);
+    news_.tell(plan_.id, rank, how);
+  }
   // The same, about a rank of another job: these processes have become ranks of that one.
   void tell_ranks_of(std::string_view job, int rank, const std::string& how) const { news_.tell(job, rank, how); }
   // A line for one rank, which says of which job it is to be a rank now. Whether its pipe took it.
@@ -68,6 +76,7 @@ class LocalCrew final : public Crew {
   LocalPlan plan_;
   RankPipes pipes_;
   RankNews news_;
+  RankRecords records_;
   RankNews rounds_;
   Cgroup cgroup_;  // for the case that the guard is lost
   std::optional<Guard> guard_;

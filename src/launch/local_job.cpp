@@ -15,6 +15,7 @@
 #include "launch/elastic_crew.hpp"
 #include "launch/job.hpp"
 #include "launch/local_crew.hpp"
+#include "launch/metrics_server.hpp"
 #include "launch/mpirun.hpp"
 #include "launch/program.hpp"
 #include "launch/rank_environment.hpp"
@@ -109,6 +110,11 @@ class LocalStarts {
     for (int rank = 0; rank < plan.ranks; ++rank)
       plan.own_environment.push_back(to_block(own_variables(placement_, rank)));
     LocalCrew crew(std::move(plan));
+    std::optional<MetricsServer> metrics;
+    if (job_.options.metrics_port) {
+      metrics.emplace(*job_.options.metrics_port, [&crew] { return crew.records().metrics(); });
+      fmt::print(stderr, "{}: metrics at http://127.0.0.1:{}/metrics\n", job_.name, metrics->port());
+    }
     return run_job(plan_of_job(restart), crew);
   }
 
@@ -139,6 +145,9 @@ class LocalStarts {
 }  // namespace
 
 int run_here(const LocalJob& job) {
+  const bool keeps_no_crew = job.options.backend == "mpi" || job.options.ranks_min;
+  if (keeps_no_crew && job.options.metrics_port)
+    throw UsageError("--metrics serves the ranks that tuttirun starts once: it goes neither with -B mpi nor with --elastic");
   LocalStarts starts(job);
   if (job.options.backend == "mpi") return start_by_mpirun(job.options, starts.program(), job.environment);
   return job.options.is_dry_run ? starts.dry_run() : starts.run();

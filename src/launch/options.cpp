@@ -92,7 +92,8 @@ std::pair<std::string, std::string> variable(const std::string& text) {
   constexpr std::array ours = {"RANK",          "WORLD_SIZE",        "LOCAL_RANK",      "LOCAL_WORLD_SIZE",
                                "GROUP_RANK",    "GROUP_WORLD_SIZE",  "NODE_RANK",       "MASTER_ADDR",
                                "MASTER_PORT",   "TUTTI_STORE",       "TUTTI_JOB",       "TUTTI_SECRET",
-                               "TUTTI_BACKEND", "TUTTI_LAUNCHER_FD", "TUTTI_ROUNDS_FD", "TUTTI_RESTART"};
+                               "TUTTI_BACKEND", "TUTTI_LAUNCHER_FD", "TUTTI_ROUNDS_FD", "TUTTI_RESTART",
+                               "TUTTI_RECORD_FD"};
   const std::size_t equals = text.find('=');
   const std::string name = text.substr(0, equals);
   if (name.empty()) fail(fmt::format("-x takes NAME=VALUE, not \"{}\"", text));
@@ -234,6 +235,12 @@ class CommandLine {
     flag("--tee", "with --log-dir: show the output, too", result_.tees);
     flag("-q,--quiet", "show nothing but the last lines of a rank that fails", result_.is_quiet);
     flag("--no-prefix", "no [rank] before the lines", has_no_prefix_);
+    value("--dump", "FOLDER", "if the job fails: write the latest calls of each rank there, as JSON",
+          [this](const std::string& text) { result_.dump_folder = text; });
+    value("--metrics", "PORT", "serve the ranks' counts to Prometheus at 127.0.0.1:PORT (0: a free one)",
+          [this](const std::string& text) { result_.metrics_port = whole_number("--metrics", text, 0, 65535); });
+    value("--trace", "FOLDER", "write every call down there, for tutti report and tutti trace",
+          [this](const std::string& text) { result_.variables.emplace_back("TUTTI_TRACE", text); });
     group_ = "Help";
     flag("-h,--help", "this", wants_help_);
     flag("--version", "the version", wants_version_);

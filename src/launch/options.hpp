@@ -39,12 +39,14 @@ struct RunOptions {
   bool is_never_python = false;                                     // a .py file is executed as it is
   std::string python = {};                                          // empty: that of the active environment
   std::string log_folder = {};
+  std::string dump_folder = {};  // where the ranks' latest calls are written if the job fails
   bool tees = false;
   bool is_quiet = false;
   bool has_prefix = true;
   bool is_dry_run = false;
   std::string allocation = {};  // what said where the ranks run, if it was not the command line
   std::optional<Duration> timeout = {};
+  std::optional<int> metrics_port = {};  // where counts of the ranks are served; 0: a free one
   Duration grace = std::chrono::seconds(1);
   int restarts = 0;  // how often the job is started again after a failure; with `elastic`, how often ranks are replaced
   std::optional<int> ranks_min = {};  // --elastic: the job goes on as long as so many ranks are left

@@ -53,6 +53,12 @@ int start_on_hosts(std::string_view name, const RunOptions& options, const Envir
     throw UsageError(
         "-B mpi: the ranks are started by mpirun, which takes hosts itself; start them by mpirun or srun, with "
         "TUTTI_BACKEND=mpi");
+  if (!options.dump_folder.empty())
+    throw UsageError("--dump writes the calls of this host's ranks; it does not go with -H; --trace does");
+  if (options.metrics_port)
+    throw UsageError(
+        "--metrics serves the ranks of this host; it does not go with -H; start tuttirun on each host (--nnodes) for "
+        "that");
   if (options.is_dry_run) {
     fmt::print("{}", describe_hosts(options));
     return 0;

@@ -33,8 +33,9 @@ namespace {
     *error = errno;
     _exit(127);
   }
-  if (request.news >= 0) fcntl(request.news, F_SETFD, 0);
-  if (request.rounds >= 0) fcntl(request.rounds, F_SETFD, 0);
+  for (const int inherited : {request.news, request.record, request.rounds}) {
+    if (inherited >= 0) fcntl(inherited, F_SETFD, 0);
+  }
   if (request.signals.ignores_child_end) signal(SIGCHLD, SIG_IGN);
   sigprocmask(SIG_SETMASK, &request.signals.blocked, nullptr);
   execve(request.path, request.words, request.environment);

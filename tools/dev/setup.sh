@@ -7,7 +7,7 @@
 
 core_packages=(g++ cmake ninja-build ccache pkg-config python3 libhwy-dev libfmt-dev libssl-dev libhwloc-dev
                libcli11-dev nlohmann-json3-dev libgtest-dev libgmock-dev)
-pieces=(clang eigen openmpi mpich impi ucx pmix slurm iperf3 iproute2 sshd python torch jax tensorflow mpi4py types ivy notebook ray dask cluster)
+pieces=(clang eigen openmpi mpich impi ucx pmix slurm iperf3 iproute2 sshd python torch jax tensorflow mpi4py types ivy notebook ray dask cluster chromium)
 python_pieces=(python torch jax tensorflow mpi4py types ivy notebook)  # sections of requirements/test.txt; the others stand on the first
 declare -A piece_packages=(
   [clang]="clang clang-format clang-tidy libclang-rt-14-dev lld"
@@ -21,6 +21,7 @@ declare -A piece_packages=(
   [slurm]="slurm-wlm munge"
   [iperf3]="iperf3"
   [iproute2]="iproute2"
+  [chromium]="chromium"
   [sshd]="openssh-server openssh-client"
   [python]="python3-venv python3-dev" [torch]="" [jax]="" [tensorflow]="" [mpi4py]="openmpi-bin" [types]="" [ivy]="" [notebook]=""
 )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _native
 from .._errors import InvalidArgument
+from . import watch as _watch
 
 Value = TypeVar("Value")
 
@@ -58,6 +59,7 @@ def init(
     world = _native.init(backend, init_method, rank, size, timeout, None if comm is None else _handle_of(comm))
     if _context is None:
         _context, _joined_with = Context(world), given
+        _watch.start_answering()
     return world
 
 

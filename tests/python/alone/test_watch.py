@@ -1,0 +1,385 @@
+# test_watch.py: jobs in trouble, looked at from outside: tutti where, top, trace and report, metrics, and the report in a real browser.
+# SPDX-License-Identifier: Apache-2.0
+import base64
+import contextlib
+import fcntl
+import json
+import os
+import pathlib
+import pty
+import re
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+import urllib.request
+
+import pytest
+
+START = """
+import os, signal, sys, time
+import numpy as np
+import tutti
+world = tutti.init(timeout=60)
+rank = tutti.rank()
+x = np.ones(64)
+for _ in range(5):
+    tutti.all_reduce(x)
+"""
+
+SLOW = START + """
+for _ in range(30):
+    if rank == 2:
+        time.sleep(0.03)
+    tutti.all_reduce(x)
+"""
+
+HANGS = START + """
+def stuck():
+    time.sleep(600)
+
+if rank == 1:
+    stuck()
+tutti.all_reduce(x)  # never ends
+"""
+
+MISMATCH = START + """
+try:
+    if rank == 1:
+        tutti.barrier()
+    else:
+        tutti.all_reduce(x)
+except tutti.Mismatch:
+    os._exit(3)
+"""
+
+KILLED = START + """
+if rank == 3:
+    os.kill(os.getpid(), signal.SIGKILL)
+try:
+    tutti.all_reduce(x)
+except tutti.PeerLost:
+    time.sleep(600)
+"""
+
+BUSY = START + """
+while not os.path.exists(sys.argv[1]):
+    more = tutti.all_reduce(np.ones(256))
+    tutti.sendrecv(x, dst=(rank + 1) % tutti.size(), src=(rank - 1) % tutti.size())
+    go_on = tutti.broadcast(np.array([os.path.exists(sys.argv[1])]), root=0)
+    if go_on[0]:
+        break
+"""
+
+
+@pytest.fixture
+def tutti_program(repository):
+    path = pathlib.Path(os.environ.get("TUTTI_PROGRAM", repository / "build/release/src/cli/tutti"))
+    assert path.exists(), f"{path} is missing: ./dev build"
+
+    def run(*words, check=True):
+        done = subprocess.run([str(path), *map(str, words)], capture_output=True, text=True, timeout=60)
+        assert not check or done.returncode == 0, done.stderr
+        return done
+
+    run.path = path
+    return run
+
+
+@pytest.fixture
+def job(tuttirun, tmp_path, repository):
+    """Starts jobs, and ends what is left of them."""
+    started = []
+
+    def start(program, *arguments, options=(), ranks=4):
+        path = tmp_path / "program.py"
+        path.write_text(program)
+        environment = {**os.environ, "PYTHONPATH": str(repository / "python"), "OMP_NUM_THREADS": "1"}
+        words = [tuttirun, "-n", ranks, "--timeout", "100s", *options, sys.executable, path, *arguments]
+        process = subprocess.Popen(list(map(str, words)), env=environment, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=30)
+
+
+def until(what, seconds=90):
+    """What `what` gives once it is something."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if found := what():
+            return found
+        time.sleep(0.1)
+    raise AssertionError("it did not happen in time")
+
+
+def finding(tutti_program, process, kind):
+    """The first finding of that kind, of a running job."""
+
+    def look():
+        done = tutti_program("where", process.pid, "--json", check=False)
+        if done.returncode != 0:
+            return None
+        return next((f for f in json.loads(done.stdout)["findings"] if f["kind"] == kind), None)
+
+    return until(look)
+
+
+def test_where_names_the_rank_that_hangs_in_the_program_and_its_line(job, tutti_program):
+    process = job(HANGS)
+    found = until(lambda: (f := finding(tutti_program, process, "missing")) and len(f["ranks"]) == 1 and f)
+    assert found["ranks"] == [1]
+    assert re.search(r"Rank 1 is missing: its program is at \S*program.py:\d+ in stuck", found["text"])
+    text = tutti_program("where", process.pid).stdout
+    assert re.search(r"rank 0\s+in all_reduce #\d+ \(float64 × 64, sum\) at \S*program.py:\d+ for", text)
+    assert re.search(r"rank 1\s+not in Tutti: at \S*program.py:\d+ in stuck", text)
+    assert "in <module>" in text  # the rest of its stack
+    assert str(process.pid) in tutti_program("where").stdout
+
+
+def test_where_names_the_rank_that_was_killed_and_its_last_call(job, tutti_program):
+    process = job(KILLED, options=["--keep-going"])
+    found = finding(tutti_program, process, "gone")
+    assert found["ranks"] == [3]
+    assert re.search(r"Rank 3 \(process \d+ on \S+\) has ended without leaving the job: its process \d+ was killed by signal 9, .*; its last call was all_reduce #5", found["text"])
+
+
+def test_tuttirun_says_what_a_killed_rank_did_last_and_dumps_all_calls(job, tmp_path):
+    process = job(KILLED, options=["--dump", tmp_path / "dumps"])
+    _, errors = process.communicate(timeout=100)
+    assert process.returncode == 128 + signal.SIGKILL
+    assert re.search(r"rank 3: its last call was all_reduce #5 \(float64 × 64, sum\) at \S*program.py:\d+, which had ended", errors)
+    killed = json.loads((tmp_path / "dumps/rank-3.json").read_text())
+    assert killed["calls"][-1]["verb"] == "all_reduce" and killed["calls"][-1]["sequence"] == 5
+    assert (tmp_path / "dumps/rank-0.json").exists()
+
+
+def test_the_report_of_a_mismatch_names_both_calls(job, tutti_program, tmp_path):
+    process = job(MISMATCH, options=["--trace", tmp_path / "calls"])
+    process.communicate(timeout=100)
+    page = tmp_path / "report.html"
+    text = tutti_program("report", tmp_path / "calls", "-o", page).stdout
+    assert re.search(r"mismatch: .*rank 0 made all_reduce #6 .*program.py:\d+, rank 1 made barrier #6 at \S*program.py:\d+", text)
+    assert "mismatch" in page.read_text()
+
+
+def test_a_trace_is_a_timeline_for_perfetto(job, tutti_program, tmp_path):
+    stop = tmp_path / "stop"
+    process = job(BUSY, stop, options=["--trace", tmp_path / "calls"], ranks=2)
+    until(lambda: tutti_program("where", process.pid, check=False).returncode == 0)
+    stop.touch()
+    process.communicate(timeout=100)
+    tutti_program("trace", tmp_path / "calls", "-o", tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    slices = [e for e in events if e["ph"] == "X"]
+    assert {e["pid"] for e in slices} == {0, 1}
+    assert {"all_reduce", "broadcast"} <= {e["name"] for e in slices}
+    assert all(e["dur"] > 0 for e in slices)
+    assert any("program.py:" in e["args"].get("line", "") for e in slices)
+    for rank in (0, 1):  # nobody leaves an all_reduce before all have entered it
+        mine, others = ([e for e in slices if e["name"] == "all_reduce" and e["pid"] == r] for r in (rank, 1 - rank))
+        by_call = {e["args"]["call"]: e for e in others}
+        assert all(e["ts"] + e["dur"] >= by_call[e["args"]["call"]]["ts"] - 50 for e in mine if e["args"]["call"] in by_call)
+
+
+def test_metrics_are_served_on_this_machine_only(job, tutti_program, tmp_path):
+    stop = tmp_path / "stop"
+    process = job(BUSY, stop, options=["--metrics", "0"], ranks=2)
+    line = process.stderr.readline()
+    port = int(re.search(r"http://127.0.0.1:(\d+)/metrics", line).group(1))
+
+    def calls():
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+            text = answer.read().decode()
+        return re.search(r'tutti_calls_total{job="\w+",rank="1",host="[^"]+",group="world",verb="all_reduce"} (\d+)', text)
+
+    assert int(until(calls).group(1)) > 0
+    with pytest.raises(urllib.error.HTTPError):
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/etc/passwd", timeout=30)
+    stop.touch()
+    process.communicate(timeout=100)
+    assert process.returncode == 0
+
+
+def test_top_is_a_program_of_a_terminal(job, tutti_program, tmp_path):
+    stop = tmp_path / "stop"
+    process = job(BUSY, stop, ranks=2)
+    until(lambda: tutti_program("where", process.pid, check=False).returncode == 0)
+    child, terminal = pty.fork()
+    if child == 0:
+        os.environ["TERM"] = "xterm"
+        os.execv(tutti_program.path, ["tutti", "top", str(process.pid), "--every", "0.2"])
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+    text, end, asked = "", time.monotonic() + 60, False
+    while time.monotonic() < end:
+        if not select.select([terminal], [], [], 1)[0]:
+            continue
+        try:
+            text += os.read(terminal, 65536).decode(errors="replace")
+        except OSError:
+            break  # it has left
+        if not asked and re.search(r"\n\s+1\s+[1-9][\d.]*( k| M)?\s+[\d.]+ [KMG]?i?B", text):
+            os.write(terminal, b"q")
+            asked = True
+    os.close(terminal)
+    _, status = os.waitpid(child, 0)
+    assert asked and status == 0, text[-2000:]
+    assert "\x1b[?1049h" in text and text.rstrip().endswith("\x1b[?25h\x1b[?1049l")  # the terminal as it was
+    assert "calls/s" in text and "cpu" in text
+    pages = tutti_program("top", process.pid, "--every", "0.2", "--times", "2").stdout
+    assert pages.count("calls/s") == 2 and "\x1b" not in pages
+    stop.touch()
+    process.communicate(timeout=100)
+
+
+def test_calls_are_dumped_on_demand_and_counted(run_ranks, tmp_path):
+    done = run_ranks(2, START + f"""
+counts = tutti.stats()["world"]["all_reduce"]
+assert counts["calls"] == 5 and counts["bytes"] == 5 * 512 and counts["failed"] == 0, counts
+assert counts["waited"] >= 0
+tutti.dump_calls({str(tmp_path)!r} + f"/rank-{{rank}}.json")
+""")
+    assert done.returncode == 0, done.stderr
+    for rank in (0, 1):
+        dumped = json.loads((tmp_path / f"rank-{rank}.json").read_text())
+        calls = [c for c in dumped["calls"] if c["verb"] == "all_reduce" and "program.py" in c["site"]]
+        assert len(calls) == 5 and dumped["rank"] == rank
+        assert all(c["bytes"] == 512 and c["op"] == "sum" and c["algorithm"] for c in calls[1:])
+
+
+def test_a_forked_child_leaves_the_parents_records_alone(run_ranks):
+    done = run_ranks(2, START + """
+before = tutti.stats()
+pid = os.fork()
+if pid == 0:
+    try:
+        tutti.all_reduce(x)
+    except tutti.InvalidArgument:
+        os._exit(0)
+    os._exit(1)
+_, status = os.waitpid(pid, 0)
+assert status == 0
+assert tutti.stats()["world"]["all_reduce"]["calls"] == before["world"]["all_reduce"]["calls"]
+tutti.all_reduce(x)
+""")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_job_leaves_nothing_behind(run_ranks, tutti_program):
+    before = set(os.listdir("/dev/shm"))
+    done = run_ranks(2, START)
+    assert done.returncode == 0, done.stderr
+    assert set(os.listdir("/dev/shm")) == before
+
+
+class Browser:
+    """Chromium without a window, driven over its pipe."""
+
+    def __init__(self, folder):
+        self._to, ours = os.pipe()
+        theirs, self._from = os.pipe()
+        words = ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe",
+                 f"--user-data-dir={folder}", "--window-size=1200,1600", "about:blank"]
+
+        def pass_pipes():
+            a, b = os.dup(self._to), os.dup(self._from)
+            os.dup2(a, 3)
+            os.dup2(b, 4)
+
+        self._process = subprocess.Popen(words, preexec_fn=pass_pipes, close_fds=False, start_new_session=True,
+                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(self._to)
+        os.close(self._from)
+        self._write, self._read, self._number, self._text = ours, theirs, 0, b""
+        target = self._ask("Target.getTargets")["targetInfos"][0]["targetId"]
+        self._session = self._ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+
+    def _ask(self, method, session=None, **parameters):
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": parameters, **({"sessionId": session} if session else {})}
+        os.write(self._write, json.dumps(message).encode() + b"\0")
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            while b"\0" in self._text:
+                one, self._text = self._text.split(b"\0", 1)
+                answer = json.loads(one)
+                if answer.get("id") == self._number:
+                    assert "error" not in answer, answer
+                    return answer["result"]
+            if select.select([self._read], [], [], 1)[0]:
+                self._text += os.read(self._read, 1 << 20)
+        raise AssertionError(f"chromium did not answer {method}")
+
+    def ask(self, method, **parameters):
+        return self._ask(method, self._session, **parameters)
+
+    def value(self, expression):
+        answer = self.ask("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def press(self, key):
+        for kind in ("keyDown", "keyUp"):
+            self.ask("Input.dispatchKeyEvent", type=kind, key=key)
+
+    def close(self):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait(30)
+        os.close(self._write)
+        os.close(self._read)
+
+
+@pytest.fixture
+def browser(tmp_path):
+    if reason := os.environ.get("TUTTI_SKIP_CHROMIUM"):
+        pytest.skip(reason)
+    if shutil.which("chromium") is None:
+        pytest.skip("chromium is not installed")
+    one = Browser(tmp_path / "chromium")
+    yield one
+    one.close()
+
+
+def test_the_report_names_the_slow_rank_in_a_browser(job, tutti_program, tmp_path, browser):
+    process = job(SLOW, options=["--trace", tmp_path / "calls"])
+    process.communicate(timeout=100)
+    assert process.returncode == 0
+    page = tmp_path / "report.html"
+    assert "slow: Rank 2 is slow" in tutti_program("report", tmp_path / "calls", "-o", page).stdout
+    assert not re.search(r"(src|href)=\"(?!#)", page.read_text())  # nothing comes from elsewhere
+    browser.ask("Page.enable")
+    browser.ask("Emulation.setFocusEmulationEnabled", enabled=True)
+    browser.ask("Emulation.setDeviceMetricsOverride", width=1200, height=1500, deviceScaleFactor=1, mobile=False)
+    browser.ask("Page.navigate", url=page.as_uri())
+    until(lambda: browser.value("document.readyState") == "complete" and browser.value("document.querySelectorAll('#timeline rect.call').length"))
+    findings = browser.value("document.querySelector('.findings').innerText")
+    assert "SLOW" in findings.upper() and "Rank 2 is slow" in findings
+    assert browser.value("document.querySelectorAll('#timeline rect.call').length") >= 4 * 30
+    assert "B" in browser.value("document.querySelector('.heat tbody td:nth-child(3)').innerText")
+    # By keyboard: along the calls of a rank, and to the next rank.
+    browser.value("document.getElementById('timeline').focus()")
+    assert browser.value("document.getElementById('picked').innerText").startswith("rank 0: ")
+    for key in ("ArrowDown", "End"):
+        browser.press(key)
+    picked = until(lambda: (p := browser.value("document.getElementById('picked').innerText")).startswith("rank 1: ") and "program.py:" in p and p)
+    assert " at " in picked
+    colours = set()
+    for scheme in ("light", "dark"):
+        browser.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        colours.add(browser.value("getComputedStyle(document.body).backgroundColor"))
+        picture = base64.b64decode(browser.ask("Page.captureScreenshot")["data"])
+        folder = pathlib.Path(os.environ.get("TUTTI_SCREENSHOTS", tmp_path))
+        (folder / f"report_{scheme}.png").write_bytes(picture)
+        assert len(picture) > 10_000
+    assert len(colours) == 2
