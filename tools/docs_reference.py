@@ -18,7 +18,7 @@ HEADERS = (
     "init", "group", "verbs", "options", "messages", "work", "prepared", "result", "group_results", "view", "buffer", "dtype", "op",
     "own_op", "error", "mesh", "store", "connector", "shard", "buckets", "optimizer", "model_parallel", "backend", "link",
 )  # fmt: skip
-COMMANDS = ("run", "doctor", "explain", "sim", "bench", "tune", "completion")
+COMMANDS = ("run", "doctor", "explain", "where", "top", "trace", "report", "sim", "bench", "tune", "completion")
 
 
 # Names that are made, or passed on when they are asked for: the file that defines them.
