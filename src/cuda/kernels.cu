@@ -257,21 +257,21 @@ __device__ void move_strided(const StridedMove& m) {
 
 }  // namespace
 
-#define TUTTI_REDUCTION(name, element, op) \
+#define TUTTI_REDUCTION(name, element, op)                                                              \
   extern "C" __global__ void __launch_bounds__(256) tutti_##name(const __grid_constant__ Batch batch) { \
-    run<element, op>(batch); \
+    run<element, op>(batch);                                                                            \
   }
-#define TUTTI_FLOATS(type, element) \
-  TUTTI_REDUCTION(sum_##type, element, Sum) \
+#define TUTTI_FLOATS(type, element)                 \
+  TUTTI_REDUCTION(sum_##type, element, Sum)         \
   TUTTI_REDUCTION(product_##type, element, Product) \
-  TUTTI_REDUCTION(min_##type, element, Min) \
+  TUTTI_REDUCTION(min_##type, element, Min)         \
   TUTTI_REDUCTION(max_##type, element, Max)
-#define TUTTI_INTEGERS(bits, type) \
-  TUTTI_REDUCTION(sum_uint##bits, Plain<unsigned type>, Sum) \
+#define TUTTI_INTEGERS(bits, type)                                   \
+  TUTTI_REDUCTION(sum_uint##bits, Plain<unsigned type>, Sum)         \
   TUTTI_REDUCTION(product_uint##bits, Plain<unsigned type>, Product) \
-  TUTTI_REDUCTION(min_uint##bits, Plain<unsigned type>, Min) \
-  TUTTI_REDUCTION(max_uint##bits, Plain<unsigned type>, Max) \
-  TUTTI_REDUCTION(min_int##bits, Plain<signed type>, Min) \
+  TUTTI_REDUCTION(min_uint##bits, Plain<unsigned type>, Min)         \
+  TUTTI_REDUCTION(max_uint##bits, Plain<unsigned type>, Max)         \
+  TUTTI_REDUCTION(min_int##bits, Plain<signed type>, Min)            \
   TUTTI_REDUCTION(max_int##bits, Plain<signed type>, Max)
 
 TUTTI_FLOATS(float16, Half)
