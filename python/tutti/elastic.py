@@ -78,6 +78,9 @@ def run(
     place = None if folder is None else Path(folder)
     rounds = Rounds.of_this_process()
     while True:
+        # While this process was started, or left a job, the next round may have begun: nobody waits where it was told to go.
+        if rounds is not None and (newer := rounds.wait(0)):
+            os.environ.update(newer)
         try:
             return train(Job(place, lifecycle.init(timeout=timeout)))
         except Exception as error:

@@ -63,6 +63,8 @@ std::size_t RankPipes::read_pipe(std::size_t index, const Take& take, std::size_
   const ssize_t bytes = read(pipe.reader.get(), buffer_.data(), std::min(buffer_.size(), bytes_max));
   if (bytes < 0 && errno == EINTR) return 0;
   if (bytes <= 0) {
+    // By hand: a guard that is being forked has a copy for a moment, with which the epoll would go on to report it.
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, pipe.reader.get(), nullptr);
     pipe.reader.reset();
     --open_;
   }
