@@ -239,16 +239,18 @@ void train(const Options& options) {
     const std::vector<float> losses = training.epoch(static_cast<std::uint64_t>(epoch));
     curve.insert(curve.end(), losses.begin(), losses.end());
     if (world.rank() != 0) continue;
-    fmt::print("epoch {:2}/{} {} loss {:.4f}  accuracy {:5.2f} %  {:5.1f} s, {:4.1f} % in communication, {:4.1f} % waiting\n", epoch + 1,
-               options.epochs, bar(double(epoch + 1) / options.epochs),
-               std::accumulate(losses.begin(), losses.end(), 0.0) / double(losses.size()), 100 * training.accuracy(),
-               training.elapsed_s(), training.communication_percent(), training.waiting_percent());
+    fmt::print(
+        "epoch {:2}/{} {} loss {:.4f}  accuracy {:5.2f} %  {:5.1f} s, {:4.1f} % in communication, {:4.1f} % waiting\n",
+        epoch + 1, options.epochs, bar(double(epoch + 1) / options.epochs),
+        std::accumulate(losses.begin(), losses.end(), 0.0) / double(losses.size()), 100 * training.accuracy(),
+        training.elapsed_s(), training.communication_percent(), training.waiting_percent());
     std::fflush(stdout);
   }
   if (world.rank() == 0 && !options.curve.empty()) {
     std::ofstream(options.curve) << fmt::format(
-        R"({{"losses": [{}], "accuracy": {}, "seconds": {}, "communication": {}, "waiting": {}}})", fmt::join(curve, ", "),
-        training.accuracy(), training.elapsed_s(), training.communication_percent(), training.waiting_percent());
+        R"({{"losses": [{}], "accuracy": {}, "seconds": {}, "communication": {}, "waiting": {}}})",
+        fmt::join(curve, ", "), training.accuracy(), training.elapsed_s(), training.communication_percent(),
+        training.waiting_percent());
   }
 }
 

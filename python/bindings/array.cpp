@@ -118,17 +118,25 @@ Held hold_exported(nb::handle object, Use use) {
 }
 
 Array array_over(std::uintptr_t pointer, std::string_view dtype, const Lengths& shape,
-                 const std::optional<Lengths>& strides, bool read_only, nb::object owner) {
+                 const std::optional<Lengths>& strides, bool read_only, nb::object owner, std::optional<int> gpu) {
   const DType type = dtype_from_name(dtype);
   void* const data = reinterpret_cast<void*>(pointer);  // NOLINT: an address is what frameworks give
   const Lengths steps = strides.value_or(Lengths());
-  return {.view = read_only ? View::read_only(data, type, shape, steps) : View(data, type, shape, steps),
-          .owner = std::move(owner)};
+  const Device device = gpu ? Device{.kind = Device::Kind::cuda, .index = *gpu} : Device{};
+  return {
+      .view = read_only ? View::read_only(data, type, shape, steps, device) : View(data, type, shape, steps, device),
+      .owner = std::move(owner)};
+}
+
+void require_cpu(const View& view) {
+  if (view.device().kind == Device::Kind::cpu) return;
+  throw Unsupported("the array is on a GPU, and this works on the CPU's memory; copy it there first");
 }
 
 /// nanobind's own class for DLPack and the buffer protocol.
 nb::object exported(nb::handle self) {
   const auto& array = nb::cast<const Array&>(self);
+  require_cpu(array.view);
   std::vector<std::size_t> shape(array.view.shape().begin(), array.view.shape().end());
   const Lengths strides(array.view.strides().begin(), array.view.strides().end());
   return nb::cast(nb::ndarray<nb::array_api>(array.view.data(), shape.size(), shape.data(), self, strides.data(),
@@ -148,10 +156,14 @@ nb::tuple as_tuple(std::span<const std::int64_t> numbers) {
 
 }  // namespace
 
-Held hold(nb::handle object, Use use) {
+Held hold(nb::handle object, Use use, Memory memory) {
   if (object.is_none()) return {.view = {}, .owner = nb::none()};
   if (is_numpy(object)) return {view_of_numpy(object), nb::borrow(object)};
-  if (nb::isinstance<Array>(object)) return {nb::cast<const Array&>(object).view, nb::borrow(object)};
+  if (nb::isinstance<Array>(object)) {
+    const View& view = nb::cast<const Array&>(object).view;
+    if (memory == Memory::cpu) require_cpu(view);
+    return {view, nb::borrow(object)};
+  }
   if (View view; view_exchanged(object, view)) return {view, nb::borrow(object)};
   if (is_numpy_kind(object)) return {view_of_numpy(object), nb::borrow(object)};
   return hold_exported(object, use);
@@ -193,11 +205,11 @@ void bind_array(nb::module_& m) {
       .def(
           "__init__",
           [](Array* self, std::uintptr_t pointer, std::string_view dtype, const Lengths& shape,
-             const std::optional<Lengths>& strides, bool read_only, nb::object owner) {
-            new (self) Array(array_over(pointer, dtype, shape, strides, read_only, std::move(owner)));
+             const std::optional<Lengths>& strides, bool read_only, nb::object owner, std::optional<int> gpu) {
+            new (self) Array(array_over(pointer, dtype, shape, strides, read_only, std::move(owner), gpu));
           },
           nb::arg("pointer"), nb::arg("dtype"), nb::arg("shape"), nb::arg("strides") = nb::none(),
-          nb::arg("read_only") = false, nb::arg("owner") = nb::none())
+          nb::arg("read_only") = false, nb::arg("owner") = nb::none(), nb::arg("gpu") = nb::none())
       .def_prop_ro("pointer", [](const Array& a) { return reinterpret_cast<std::uintptr_t>(a.view.data()); })
       .def_prop_ro("dtype", [](const Array& a) { return name_of(a.view.dtype()); })
       .def_prop_ro("shape", [](const Array& a) { return as_tuple(a.view.shape()); })
@@ -206,10 +218,21 @@ void bind_array(nb::module_& m) {
       .def_ro("kind", &Array::kind)
       .def_ro("source", &Array::source)
       .def_prop_ro("read_only", [](const Array& a) { return a.view.is_read_only(); })
-      .def("numpy", [](nb::handle self) { return numpy_over(nb::cast<const Array&>(self).view, self); })
+      .def_prop_ro("gpu",
+                   [](const Array& a) {
+                     const Device device = a.view.device();
+                     return device.kind == Device::Kind::cpu ? std::nullopt : std::optional(device.index);
+                   })
+      .def("numpy",
+           [](nb::handle self) {
+             const View& view = nb::cast<const Array&>(self).view;
+             require_cpu(view);
+             return numpy_over(view, self);
+           })
       .def("__dlpack__",
            [](nb::handle self, const nb::kwargs& wishes) { return exported(self).attr("__dlpack__")(**wishes); })
-      .def("__dlpack_device__", [](nb::handle) { return nb::make_tuple(1, 0); })
+      .def("__dlpack_device__",
+           [](const Array& a) { return nb::make_tuple(int(a.view.device().kind), a.view.device().index); })
       .def("__len__", [](const Array& a) { return a.view.axes() == 0 ? 0 : a.view.shape()[0]; });
   m.def(
       "copy_elements",

@@ -28,10 +28,12 @@ struct Array {
 };
 
 enum class Use { read, write };
+/// Which memory a caller can work with: most reach that of the CPU only.
+enum class Memory { cpu, any };
 
 /// Looks at an object: a NumPy array, an Array, anything with DLPack or the buffer protocol, or None (a view of
 /// nothing). Throws InvalidArgument that says what the object is and what would do.
-Held hold(nb::handle object, Use use);
+Held hold(nb::handle object, Use use, Memory memory = Memory::cpu);
 
 /// Through the table of C functions that its type carries (see exchange.hpp). False: it carries none. Throws for what cannot be seen so.
 bool view_exchanged(nb::handle object, View& view);

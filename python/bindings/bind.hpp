@@ -12,6 +12,7 @@ void bind_errors(nb::module_& m);
 void bind_call(nb::module_& m);
 void bind_array(nb::module_& m);
 void bind_work(nb::module_& m);
+void bind_gpu(nb::module_& m);
 void bind_group(nb::module_& m);
 void bind_apply(nb::module_& m);
 void bind_found_message(nb::module_& m);

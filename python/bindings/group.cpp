@@ -30,14 +30,20 @@ struct Arrays {
   nb::object input, output;
 };
 
-Arrays arrays_of(nb::handle input, nb::handle output, bool differentiated, nb::handle timeout) {
-  Held in = hold(input, Use::read), out = hold(output, Use::write);
+Arrays arrays_of(nb::handle input, nb::handle output, bool differentiated, nb::handle timeout,
+                 Memory memory = Memory::any) {
+  Held in = hold(input, Use::read, memory), out = hold(output, Use::write, memory);
   return {.terms = {.input = in.view,
                     .output = out.view,
                     .differentiated = differentiated,
                     .timeout = timeout_from(timeout)},
           .input = std::move(in.owner),
           .output = std::move(out.owner)};
+}
+
+/// Results whose shape comes from the other ranks are made in the CPU's memory.
+Arrays host_arrays_of(nb::handle input, nb::handle output, bool differentiated, nb::handle timeout) {
+  return arrays_of(input, output, differentiated, timeout, Memory::cpu);
 }
 
 void run(const Handle& self, const Call& call, nb::handle input, nb::handle out, bool differentiated,
@@ -65,7 +71,7 @@ PendingWork start(const Handle& self, const Call& call, nb::handle input, nb::ha
 nb::object run_sized(const Handle& self, const Call& call, nb::handle input, nb::handle out, bool differentiated,
                      nb::handle timeout) {
   forget_ended();
-  Arrays arrays = prepared(self, call, [&] { return arrays_of(input, out, differentiated, timeout); });
+  Arrays arrays = prepared(self, call, [&] { return host_arrays_of(input, out, differentiated, timeout); });
   arrays.terms.learns = std::make_shared<Array>();
   run_call(self, call, arrays.terms);
   return out.is_none() ? nb::cast(std::move(*arrays.terms.learns)) : nb::object(nb::none());
@@ -74,7 +80,7 @@ nb::object run_sized(const Handle& self, const Call& call, nb::handle input, nb:
 PendingWork start_sized(const Handle& self, const Call& call, nb::handle input, nb::handle out, bool differentiated,
                         nb::handle timeout, nb::object finish) {
   forget_ended();
-  Arrays arrays = prepared(self, call, [&] { return arrays_of(input, out, differentiated, timeout); });
+  Arrays arrays = prepared(self, call, [&] { return host_arrays_of(input, out, differentiated, timeout); });
   arrays.terms.learns = std::make_shared<Array>();
   Started started;
   {

@@ -41,9 +41,8 @@ MessageTerms message_of(Verb verb, const View& data, int peer, const Call& call,
 
 Started start_message(const std::shared_ptr<Member>& member, const MessageTerms& message) {
   GroupCore& core = member->core();
-  const GroupCore::Entry entry(core, name_of(message.verb));
-  auto operation = core.start_message(message);
-  core.runtime().hand_to_progress_thread(*operation);
+  GroupCore::Entry entry;
+  auto operation = core.start_message(&entry, message);
   return {.member = member, .operations = {std::move(operation)}};
 }
 

@@ -44,6 +44,7 @@ NB_MODULE(_native, m) {
   bind_call(m);
   bind_array(m);
   bind_work(m);
+  bind_gpu(m);
   bind_group(m);
   bind_apply(m);
   bind_found_message(m);

@@ -27,7 +27,7 @@ struct Arrays {
 };
 
 Arrays hold_both(nb::handle x, nb::handle out) {
-  Held input = hold(x, Use::read), output = hold(out, Use::write);
+  Held input = hold(x, Use::read, Memory::any), output = hold(out, Use::write, Memory::any);
   return {.input = input.view,
           .output = output.view,
           .owners = nb::make_tuple(std::move(input.owner), std::move(output.owner))};
@@ -73,7 +73,6 @@ class PreparedArrays {
       GroupCore& core = member_->core();
       GroupCore::Entry entry;
       auto operation = core.start(entry, *shape_, terms_of(request), timeout_);
-      core.runtime().hand_to_progress_thread(*operation);
       started_ = {.member = member_, .operations = {std::move(operation)}};
       is_awaited_ = true;
     }

@@ -12,6 +12,7 @@
 #include "bindings/gil.hpp"
 #include "bindings/gil_while_brief.hpp"
 #include "bindings/site.hpp"
+#include "cuda/strided.hpp"
 #include "group/core.hpp"
 #include "group/operation.hpp"
 #include "group/runtime.hpp"
@@ -118,6 +119,7 @@ Allocate allocate_as(std::shared_ptr<Array> result) {
 
 void copy_elements(const View& from, const View& to) {
   if (from.data() == to.data() || from.count() == 0) return;
+  if (from.device().kind == Device::Kind::cuda) return cuda::copy_now(to, from);
   AlignedBuffer packed;
   std::byte* const bytes = packed.reserve(std::size_t(from.bytes()));
   kernel::pack(from, bytes);
@@ -153,7 +155,6 @@ Started start_call(const std::shared_ptr<Member>& called, const Call& call, cons
   GroupCore::Entry entry;
   auto operation =
       begin_call(call, terms, [&](const CallTerms& made) { return core.start(entry, made, terms.timeout); });
-  core.runtime().hand_to_progress_thread(*operation);
   return {.member = member, .operations = {std::move(operation)}};
 }
 

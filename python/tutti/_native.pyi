@@ -146,7 +146,10 @@ class Array:
         strides: Sequence[int] | None = None,
         read_only: bool = False,
         owner: object | None = None,
+        gpu: int | None = None,
     ) -> None: ...
+    @property
+    def gpu(self) -> int | None: ...
     @property
     def pointer(self) -> int: ...
     @property

@@ -7,6 +7,7 @@
 #include <tutti/error.hpp>
 
 #include "backend/alone_executor.hpp"
+#include "backend/cuda_backend.hpp"
 #include "backend/executor_backend.hpp"
 #include "engine/plan_executor.hpp"
 
@@ -35,24 +36,42 @@ std::unique_ptr<Backend> make_intranode(const BackendParts& parts) {
                                                                   .is_worth_spinning = true});
 }
 
-// A plan that spans hosts may come to its sub-collectives in shared memory at different times on different ranks, and those have
-// one order. A group that asks for this backend gets plans over links inside its hosts, too.
-std::unique_ptr<Backend> make_native(const BackendParts& parts) {
-  const bool shares_memory = parts.local_peers && parts.asked != "native";
-  auto executor = std::make_shared<PlanExecutor>(
+/// A group that asks for the backend `native` gets plans over links inside its hosts, too.
+bool shares_memory(const BackendParts& parts) { return parts.local_peers && parts.asked != "native"; }
+
+std::shared_ptr<Executor> make_plan_executor(const BackendParts& parts) {
+  return std::make_shared<PlanExecutor>(
       PlanExecutor::Parts{.facts = parts.facts,
                           .table = parts.table,
                           .transport = parts.transport,
-                          .local_peers = shares_memory ? parts.local_peers.get() : nullptr});
+                          .local_peers = shares_memory(parts) ? parts.local_peers.get() : nullptr});
+}
+
+// A plan that spans hosts may come to its sub-collectives in shared memory at different times on different ranks, and those have
+// one order.
+std::unique_ptr<Backend> make_native(const BackendParts& parts) {
   return std::make_unique<ExecutorBackend>(
       ExecutorBackend::Parts{.name = "native",
                              .facts = parts.facts,
-                             .executor = std::move(executor),
-                             .order = shares_memory ? Order::one_at_a_time : Order::any});
+                             .executor = make_plan_executor(parts),
+                             .order = shares_memory(parts) ? Order::one_at_a_time : Order::any});
+}
+
+// The last one: host arrays never come here, and what it says of an array on a GPU is the reason that is reported.
+std::unique_ptr<Backend> make_cuda(const BackendParts& parts) {
+  const bool is_alone = parts.facts->size == 1;
+  const bool is_one_host =
+      is_alone || (shares_memory(parts) && parts.local_peers->members().size() == parts.facts->world_of.size());
+  std::shared_ptr<Executor> executor;
+  if (is_alone) executor = std::make_shared<AloneExecutor>(*parts.facts);
+  else if (is_one_host) executor = parts.local_peers;
+  else executor = make_plan_executor(parts);
+  return std::make_unique<CudaBackend>(
+      CudaBackend::Parts{.facts = parts.facts, .executor = std::move(executor), .is_one_host = is_one_host});
 }
 
 constexpr BackendRow rows[] = {
-    {"alone", make_alone}, {"mpi", make_mpi}, {"shm", make_intranode}, {"native", make_native}};
+    {"alone", make_alone}, {"mpi", make_mpi}, {"shm", make_intranode}, {"native", make_native}, {"cuda", make_cuda}};
 
 }  // namespace
 

@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include "cli/probes.hpp"
+#include "cuda/driver.hpp"
+#include "cuda/kernels.hpp"
 #include "link/ucx.hpp"
 #include "mpi/library.hpp"
 
@@ -51,11 +53,25 @@ BackendFacts through_ucx(const Facts&, const Environment&) {
               fmt::format("UCX {} ({}): {}; {}", found.version, found.file, fmt::join(found.transports, ", "), chosen)};
 }
 
+/// Arrays on GPUs. Opens NVIDIA's driver, and makes no context.
+BackendFacts on_gpus(const Facts&, const Environment&) {
+  const cuda::FoundDriver& found = cuda::find_driver();
+  const std::string_view kernels =
+      cuda::kernel_image() != nullptr
+          ? "kernels for them are part of this build"
+          : "this build has no kernels for them (no nvcc when it was built), so calls go by "
+            "way of the host, and arrays have to be contiguous";
+  if (found.driver == nullptr) return {.detail = fmt::format("{}; {}", found.problem, kernels)};
+  return {.available = true,
+          .detail = fmt::format("{} GPU{}, CUDA {}.{} ({}); {}", found.device_count, found.device_count == 1 ? "" : "s",
+                                found.version / 1000, found.version % 1000 / 10, found.file, kernels)};
+}
+
 BackendFacts not_built(const Facts&, const Environment&) { return {.detail = "not part of this build"}; }
 
 constexpr BackendRow rows[] = {
     {"native", native},       {"shm", shared_memory}, {"ucx", through_ucx},
-    {"mpi", message_passing}, {"nccl", not_built},    {"cuda", not_built},
+    {"mpi", message_passing}, {"nccl", not_built},    {"cuda", on_gpus},
 };
 
 }  // namespace

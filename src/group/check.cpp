@@ -241,6 +241,8 @@ void check_message(Verb verb, const View& data, const MessageEnds& ends) {
   const bool receives = verb == Verb::recv;
   if (!data.present() && ends.has_data) refuse(verb, "there is no array");
   if (data.present()) check_dtype(verb, data);
+  if (data.present() && data.device().kind != Device::Kind::cpu)
+    refuse(verb, "the array is on a GPU, and messages move the CPU's memory; copy it there first");
   if (receives && data.is_read_only()) refuse(verb, "the array to receive into is read-only; pass a writable one");
   if (receives && !data.is_contiguous()) check_places(verb, "the array to receive into", data);
   if (ends.tag > tag_max && !ends.is_internal && !(receives && ends.tag == any_tag)) {

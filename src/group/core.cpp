@@ -159,7 +159,9 @@ std::shared_ptr<Operation> GroupCore::run(Entry& entry, const CallTerms& terms, 
 
 std::shared_ptr<Operation> GroupCore::start(Entry& entry, const CallTerms& terms, Duration timeout) {
   const auto guard = enter(&entry, terms.verb, nullptr);
-  return start_tracked(admit(terms), terms, timeout, entry.site);
+  auto operation = start_tracked(admit(terms), terms, timeout, entry.site);
+  runtime().see_to(operation.get());
+  return operation;
 }
 
 std::shared_ptr<CachedCall> GroupCore::prepare(const CallTerms& terms) {
@@ -181,7 +183,9 @@ std::shared_ptr<Operation> GroupCore::start(Entry& entry, CachedCall& shape, con
     parts_.refusals.refuse(text);
     throw InvalidArgument(text);
   }
-  return start_tracked(shape, terms, timeout, entry.site);
+  auto operation = start_tracked(shape, terms, timeout, entry.site);
+  runtime().see_to(operation.get());
+  return operation;
 }
 
 std::shared_ptr<Operation> GroupCore::make_operation(CachedCall& shape, const CallTerms& terms, Duration timeout,
@@ -210,10 +214,14 @@ std::shared_ptr<Operation> GroupCore::start_tracked(CachedCall& shape, const Cal
   return operation;
 }
 
-std::shared_ptr<Operation> GroupCore::start_message(const Message& message) {
-  const auto guard = runtime().lock();
+std::shared_ptr<Operation> GroupCore::start_message(Entry* entry, const Message& message) {
+  const auto guard = enter(entry, message.verb, message.hook);
   messages_.check(message);
-  if (message.peer != nobody) return messages_.launch(message);
+  if (message.peer != nobody) {
+    auto operation = messages_.launch(message);
+    runtime().see_to(operation.get());
+    return operation;
+  }
   auto over = std::make_shared<Operation>();  // from nobody, to nobody
   over->request.verb = message.verb;
   over->peer = nobody;

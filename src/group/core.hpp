@@ -69,16 +69,16 @@ class GroupCore final : public std::enable_shared_from_this<GroupCore>, private 
   // Door.
   /// A blocking call, tried for a bounded time without being tracked. Null: it is over, as small calls among local peers often are.
   std::shared_ptr<Operation> run(Entry& entry, const CallTerms& terms, Duration timeout, BlockingHook* hook = nullptr);
-  /// The same without waiting.
+  /// The same without waiting. The service thread sees to it from then on.
   std::shared_ptr<Operation> start(Entry& entry, const CallTerms& terms, Duration timeout);
   /// Checks such calls and prepares them. Local; throws what is wrong with them.
   std::shared_ptr<CachedCall> prepare(const CallTerms& terms);
   /// Starts a call of a shape that prepare() gave. Throws InvalidArgument if it has another shape.
   std::shared_ptr<Operation> start(Entry& entry, CachedCall& shape, const CallTerms& terms, Duration timeout);
   using Message = MessageTerms;
-  std::shared_ptr<Operation> start_message(const Message& message);
-  /// A blocking one. Null: it is over, as small ones between local peers often are, and `received` tells what came. Without an entry
-  /// other threads may be inside, too.
+  /// The same for a message. Without an entry other threads may be inside, too.
+  std::shared_ptr<Operation> start_message(Entry* entry, const Message& message);
+  /// A blocking one. Null: it is over, as small ones between local peers often are, and `received` tells what came.
   std::shared_ptr<Operation> run_message(Entry* entry, const Message& message, Received& received);
   /// A message that has come, reserved; null: there is none now.
   std::shared_ptr<Operation> look_for_message(const Message& probe);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "group/signature.hpp"
 #include "group/structure_words.hpp"
 
 namespace tutti {
@@ -84,13 +85,22 @@ control::Cause difference_between(CallOf own, CallOf theirs) {
   const std::string_view differentiation = ((a.flags ^ b.flags) & Signature::differentiated) != 0
                                                ? " (one takes part in differentiation, the other does not)"
                                                : "";
+  const std::string devices =
+      ((a.flags ^ b.flags) & on_gpu_flag) != 0
+          ? fmt::format(
+                " (the array of rank {} is on a GPU, that of rank {} in the CPU's memory; give all ranks the same "
+                "kind of array)",
+                (a.flags & on_gpu_flag) != 0 ? own.rank : theirs.rank,
+                (a.flags & on_gpu_flag) != 0 ? theirs.rank : own.rank)
+          : "";
   if (own.rank > theirs.rank) std::swap(own, theirs);
-  return {.kind = control::Cause::Kind::mismatch,
-          .culprits = {},
-          .sequence = sequence,
-          .text = fmt::format("rank {} called {}, but rank {} called {}{}{}; every rank of a group must make the same "
-                              "calls in the same order",
-                              own.rank, described(own), theirs.rank, described(theirs), hint, differentiation)};
+  return {
+      .kind = control::Cause::Kind::mismatch,
+      .culprits = {},
+      .sequence = sequence,
+      .text = fmt::format("rank {} called {}, but rank {} called {}{}{}{}; every rank of a group must make the "
+                          "same calls in the same order",
+                          own.rank, described(own), theirs.rank, described(theirs), hint, differentiation, devices)};
 }
 
 control::Cause numbers_differ(CallCount left, CallCount ends) {

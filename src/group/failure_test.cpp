@@ -64,7 +64,7 @@ TEST(GroupFailure, breaks_the_group_here_if_the_others_do_not_agree_in_time) {
 TEST(GroupFailure, an_interrupted_receive_ends_alone_and_an_interrupted_collective_breaks_the_group) {
   SimulatedGroup group(2);
   std::vector<float> data(4);
-  const auto receive = group.core(0).start_message({.verb = Verb::recv, .data = View(data), .peer = 1});
+  const auto receive = group.core(0).start_message(nullptr, {.verb = Verb::recv, .data = View(data), .peer = 1});
   group.core(0).interrupt(*receive);
   EXPECT_TRUE(receive->ended());
   EXPECT_THAT(error_of(*receive), HasSubstr("rank 0 was interrupted in recv"));

@@ -34,11 +34,6 @@ void run_call(const std::shared_ptr<GroupCore>& core, const CallTerms& terms, Du
   if (const auto operation = core->run(entry, terms, timeout)) wait_for(*core, *operation);
 }
 
-Work handed_to_progress_thread(GroupCore& core, std::shared_ptr<Operation> operation) {
-  core.runtime().hand_to_progress_thread(*operation);
-  return Work(std::move(operation));
-}
-
 Received wait_for_message(GroupCore& core, const GroupCore::Message& message) {
   GroupCore::Entry entry;
   Received received;
@@ -123,7 +118,7 @@ void Group::run(Request request, Duration timeout) const {
 Work Group::start(Request request, Duration timeout) const {
   GroupCore& group = entered();
   GroupCore::Entry entry;
-  return handed_to_progress_thread(group, group.start(entry, terms_of(request), timeout));
+  return Work(group.start(entry, terms_of(request), timeout));
 }
 
 void Group::all_reduce(View data, const ReduceOptions& o) const {
@@ -222,7 +217,10 @@ Received Group::sendrecv(View data, int to, View out, int from, const MessageOpt
         .verb = Verb::recv, .data = out, .peer = from, .tag = o.tag, .timeout = o.timeout};
     left = core.run_exchange(&sent, &received);
   }
-  // Not entrusted to anyone: this thread waits for both, also if the first goes wrong.
+  // This thread waits for both at once, also if the first goes wrong: between two waits it would have to wake the service thread.
+  const auto has_ended = [](const std::shared_ptr<Operation>& one) { return !one || one->ended(); };
+  const auto both_ended = [&] { return has_ended(left.receiving) && has_ended(left.sending); };
+  if (!both_ended()) core.runtime().drive(both_ended, TimePoint::max());
   Work receiving = left.receiving ? Work(std::move(left.receiving)) : Work();
   Work sending = left.sending ? Work(std::move(left.sending)) : Work();
   if (receiving.valid()) {
@@ -248,16 +246,16 @@ Message Group::iprobe(int from, const MessageOptions& o) const {
 }
 
 Work Group::start(const Send& c) const {
-  const GroupCore::Entry entry(entered(), "send");
-  return handed_to_progress_thread(
-      *core_,
-      core_->start_message({.verb = Verb::send, .data = c.data, .peer = c.to, .tag = c.tag, .timeout = c.timeout}));
+  GroupCore& group = entered();
+  GroupCore::Entry entry;
+  return Work(group.start_message(
+      &entry, {.verb = Verb::send, .data = c.data, .peer = c.to, .tag = c.tag, .timeout = c.timeout}));
 }
 Work Group::start(const Receive& c) const {
-  const GroupCore::Entry entry(entered(), "recv");
-  return handed_to_progress_thread(
-      *core_,
-      core_->start_message({.verb = Verb::recv, .data = c.data, .peer = c.from, .tag = c.tag, .timeout = c.timeout}));
+  GroupCore& group = entered();
+  GroupCore::Entry entry;
+  return Work(group.start_message(
+      &entry, {.verb = Verb::recv, .data = c.data, .peer = c.from, .tag = c.tag, .timeout = c.timeout}));
 }
 
 Prepared Group::prepare(Request request, Duration timeout) const {

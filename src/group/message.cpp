@@ -88,8 +88,10 @@ void GroupMessages::check(const MessageTerms& message) const {
 }
 
 void GroupMessages::write_down(Operation& operation, const MessageTerms& message) const {
+  const bool sends = message.verb == Verb::send;
   operation.request.verb = message.verb;
-  (message.verb == Verb::send ? operation.request.input : operation.request.output) = message.data;
+  operation.request.input = sends ? message.data : View();
+  operation.request.output = sends ? View() : message.data;
   operation.request.signature = signature_of(message);
   operation.peer = message.peer;
   operation.from_anyone = message.peer == any_source;
@@ -115,9 +117,9 @@ void GroupMessages::end_record(std::uint64_t number, const MessageTerms& message
 
 std::shared_ptr<Operation> GroupMessages::launch(const MessageTerms& message) {
   auto operation = running_.take();
-  running_.note_record(*operation, begin_record(message),
+  const std::uint64_t record = begin_record(message);
+  running_.note_record(*operation, record,
                        records_.shape_of_message(message.verb, message.data, message.peer, message.tag));
-  write_down(*operation, message);
   auto* memory = static_cast<std::byte*>(message.data.data());
   if (!message.data.is_contiguous()) {
     memory = operation->packed.reserve(static_cast<std::size_t>(message.data.bytes()));
@@ -125,6 +127,12 @@ std::shared_ptr<Operation> GroupMessages::launch(const MessageTerms& message) {
   }
   address(*operation, message, memory);
   hand_over(operation->transfer, message);
+  write_down(*operation, message);
+  if (message.verb == Verb::send && operation->transfer.state == Transfer::State::done) {  // nothing to watch
+    if (record != 0) records_.recorder()->end_at_once(record);
+    operation->end(nullptr);
+    return operation;
+  }
   return follow(std::move(operation), message.timeout);
 }
 

@@ -70,7 +70,7 @@ void Operation::run_callbacks(const Log& log) {
 }
 
 void Operation::reset() {
-  request = Request{};
+  if (!is_message()) request = Request{};  // of a message, GroupMessages::write_down writes all there is
   error_ = nullptr;
   callbacks_.clear();
   called_back_.store(true, std::memory_order_relaxed);

@@ -24,7 +24,6 @@ void Prepared::start(Request& request) {
   }
   GroupCore::Entry entry;
   auto operation = parts_.group->start(entry, *parts_.shape, terms_of(request), parts_.timeout);
-  parts_.group->runtime().hand_to_progress_thread(*operation);
   work_ = Work(std::move(operation));
   is_awaited_ = true;
 }

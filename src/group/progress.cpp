@@ -17,7 +17,8 @@ namespace tutti {
 namespace {
 
 using namespace std::chrono_literals;
-using waiting::control_nap, waiting::idle_nap, waiting::nap, waiting::polling_nap, waiting::short_nap;
+using waiting::control_nap, waiting::idle_nap, waiting::message_nap, waiting::nap, waiting::polling_nap,
+    waiting::short_nap;
 
 constexpr Duration control_interval = 1ms;
 // Deadlines and stalls are looked at so often at most, and in no more than one part in twenty of the time.
@@ -44,6 +45,11 @@ class Calling {
   std::thread::id before_;
   ProgressLoop::Guard& guard_;
 };
+
+bool only_messages_run(const std::vector<GroupCore*>& groups) {
+  return std::ranges::all_of(
+      groups, [](const GroupCore* group) { return std::as_const(*group).parts().running.collectives().empty(); });
+}
 
 // A callback, or a coroutine that it resumes, may drop the last handle of the last group. The rank then leaves when the callbacks have
 // returned, on this thread, which thereafter touches nothing of the loop. False: the loop is left, or gone.
@@ -116,10 +122,7 @@ void ProgressLoop::deactivate() {
 ProgressLoop::Waiting::~Waiting() {
   if (polls) loop.polling_ = false;
   --loop.waiters_;
-  if (loop.operation_count_ > 0 && loop.waiters_ == 0) {  // asynchronous work goes on without this thread
-    loop.service_.notify_one();
-    if (loop.parts_.local_peers && !loop.watches_data_) loop.parts_.transport->wake();
-  }
+  loop.see_to(nullptr);  // asynchronous work goes on without this thread
 }
 
 void ProgressLoop::stay_while_process_ends(Guard& guard) const {
@@ -152,11 +155,14 @@ void ProgressLoop::run_callbacks(Guard& guard) {
   }
 }
 
-void ProgressLoop::hand_to_progress_thread(const Operation& operation) {
-  const Guard guard(mutex_);
-  if (operation.ended() || waiters_ > 0 || !thread_.joinable()) return;
+void ProgressLoop::see_to(const Operation* operation) {
+  if (operation_count_ == 0 || waiters_ > 0 || !thread_.joinable() || (operation != nullptr && operation->ended()))
+    return;
+  const bool is_message = operation != nullptr ? operation->is_message() : only_messages_run(busy_);
+  handed_over_ = handed_over_ || is_message;
+  if (is_message && looks_soon_ && !parts_.transport->busy_outside()) return;
   service_.notify_one();
-  if (!watches_data_) parts_.transport->wake();  // it sleeps on the control links only
+  if (!watches_data_ && (operation != nullptr || parts_.local_peers)) parts_.transport->wake();
 }
 
 // Operations end, and start others, while we walk: by index.
@@ -267,13 +273,18 @@ void ProgressLoop::sleep(Guard& guard, TimePoint limit) {
   if (--sleepers_ > 0) shm::wake(own);
 }
 
-// Beside a thread that waits, and may sleep on the doorbell: what the links bring is looked at here.
+// What the links bring is looked at here; beside a thread that waits, and may sleep on the doorbell. While messages are handed over one
+// after the other, it looks again after a moment, so that nobody need wake it. Not so where links carry them: they move on only while
+// somebody listens for them.
 void ProgressLoop::listen(Guard& guard) {
   watches_data_ = false;
+  looks_soon_ = std::exchange(handed_over_, false) && parts_.local_peers && !parts_.transport->busy_outside();
+  const TimePoint until = clock().now() + (looks_soon_ ? message_nap : idle_nap);
   guard.unlock();
-  parts_.transport->wait(clock().now() + idle_nap, Transport::Events::control);
+  parts_.transport->wait(until, Transport::Events::control);
   guard.lock();
-  if (!stopping_ && poll()) shm::notify(parts_.local_peers->arena().header());
+  looks_soon_ = false;
+  if (!stopping_ && poll() && parts_.local_peers) shm::notify(parts_.local_peers->arena().header());
 }
 
 void ProgressLoop::serve() {
@@ -293,13 +304,11 @@ void ProgressLoop::serve() {
       continue;
     }
     poll();
-    const bool outstanding = watches_data_ = operation_count_ > 0;
-    if (outstanding) {
+    watches_data_ = operation_count_ > 0;
+    if (watches_data_) {
       sleep(guard, TimePoint::max());
     } else {
-      guard.unlock();
-      parts_.transport->wait(clock().now() + idle_nap, Transport::Events::control);
-      guard.lock();
+      listen(guard);
     }
   }
 }

@@ -74,8 +74,9 @@ class ProgressLoop : public std::enable_shared_from_this<ProgressLoop> {
   /// When poll() should be called again at the latest: for drivers without a thread.
   [[nodiscard]] TimePoint next_look() const;
 
-  /// Without the lock: has the service thread see to an operation that no thread waits for yet.
-  void hand_to_progress_thread(const Operation& operation);
+  /// Under the lock: has the service thread see to an operation that no thread waits for yet (null: to all that run): at once, or to
+  /// messages within waiting::message_nap where they follow each other, because to wake a thread takes longer than to start one.
+  void see_to(const Operation* operation);
   /// Without the lock: makes progress until the predicate holds (asked under the lock) or `limit`; returns whether it holds.
   template <class Predicate>
   bool drive(Predicate ended, TimePoint limit);
@@ -129,6 +130,8 @@ class ProgressLoop : public std::enable_shared_from_this<ProgressLoop> {
   std::deque<std::shared_ptr<Operation>> to_call_back_;
   std::thread::id calls_back_;  // the thread that runs callbacks now
   bool watches_data_ = false;   // the service thread does
+  bool looks_soon_ = false;     // … listens to the links for a moment only
+  bool handed_over_ = false;    // a message was, since it last began to listen
   bool stopping_ = false;
 };
 

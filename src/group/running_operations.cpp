@@ -80,10 +80,13 @@ bool RunningOperations::must_wait(std::uint64_t place) const {
     const Operation* const other = collectives_.at(earlier).get();
     if (other->ended()) continue;
     const Request& theirs = other->request;
+    const Backend::Order their_order = other->shape->backend().order();
     if (&other->shape->backend() == &backend) {
       const bool is_out_of_order = other->waits_for_turn || theirs.sizes_follow;
       if (order == Backend::Order::one_at_a_time || (order == Backend::Order::as_numbered && is_out_of_order))
         return true;
+    } else if (std::max(order, their_order) == Backend::Order::one_at_a_time && order != their_order) {
+      return true;  // what they share, the memory between local peers, is used in the order of the numbers
     }
     if (clash(mine.input, theirs.output) || clash(mine.output, theirs.output) || clash(mine.output, theirs.input))
       return true;

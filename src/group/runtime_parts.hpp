@@ -36,9 +36,9 @@ struct RuntimeParts {
   bool threaded = true;        // false: the driver polls, and a rank that leaves does not let its calls end
   bool fails_at_exit = false;  // what is found wrong too late to be thrown makes the process fail
   control::ControlOptions control;
-  LauncherPipe launcher;                 // over which it says which processes have ended; none: nobody does
-  std::vector<BackendFactory> backends;  // of the program's own, for every group
-  BackendFactory mpi;                    // of a job on MPI; empty: this job has not joined it
+  LauncherPipe launcher;                         // over which it says which processes have ended; none: nobody does
+  std::vector<BackendFactory> backends;          // of the program's own, for every group
+  BackendFactory mpi;                            // of a job on MPI; empty: this job has not joined it
   std::shared_ptr<shm::LocalPeers> local_peers;  // who shares memory with this rank; null: nobody does
   std::shared_ptr<shm::Memory> memory;           // of this rank's arena; null where there are no local peers
   bool may_read_local_peers = false;           // all ranks of this host may read each other's memory (process_vm_readv)

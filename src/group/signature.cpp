@@ -55,6 +55,7 @@ Signature signature_of(const Request& request, const BlockLayout& layout) {
     return signature;
   }
   const View& any = request.input.present() ? request.input : request.output;
+  if (any.device().kind == Device::Kind::cuda) signature.flags |= on_gpu_flag;
   signature.dtype = any.dtype();
   std::int64_t count = 1;
   for_each_common_length(request, layout, [&](std::int64_t length) {

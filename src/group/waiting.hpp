@@ -48,6 +48,7 @@ inline constexpr int yield_rounds_oversubscribed =
 // Then it sleeps.
 inline constexpr Duration polling_nap = 20us;  // while calls go on only by being polled (Backend::must_be_polled)
 inline constexpr Duration short_nap = 200us;   // while links and local peers may both have news
+inline constexpr Duration message_nap = 1ms;   // of the service thread, while messages are started one after the other
 inline constexpr Duration control_nap = 2ms;   // of the service thread, while it sleeps where links are not heard
 inline constexpr Duration nap = 20ms;          // the longest sleep while a call waits: deadlines and probes need a look
 inline constexpr Duration idle_nap = 200ms;    // the same while nothing is under way: heartbeats

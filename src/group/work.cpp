@@ -18,14 +18,17 @@
 namespace tutti {
 namespace {
 
+bool is_over(const Operation& operation) { return operation.ended() && operation.is_called_back(); }
+
 /// Lets go of the group on this thread: its last handle may be this one.
 void drive(Operation& operation, TimePoint limit) {
   if (!operation.group) return;  // waited for before
+  const auto& running = operation.group->runtime();
+  if (is_over(operation) && !running.is_forked() && !running.is_leaving()) return operation.group.reset();
   const auto runtime = operation.group->runtime_handle();
-  const auto is_over = [&] { return operation.ended() && operation.is_called_back(); };
   const record::Waiting waiting(limit == TimePoint::min() ? nullptr : runtime->parts().recorder.get(),
                                 operation.recorded);
-  if (runtime->drive(is_over, limit)) operation.group.reset();
+  if (runtime->drive([&] { return is_over(operation); }, limit)) operation.group.reset();
 }
 
 }  // namespace
@@ -109,17 +112,19 @@ class WorkList {
     const auto running = std::ranges::find_if(works, [](const Work* work) { return is_running(*work); });
     if (running == works.end()) return true;
     const auto runtime = (*running)->operation_->group->runtime_handle();
+    std::size_t ended = 0;  // at the beginning: a wait for all of them asks about each once
     const auto enough_ended = [&] {
-      return static_cast<std::size_t>(
-                 std::ranges::count_if(works, [](const Work* work) { return has_ended(*work); })) >= count;
+      while (ended < works.size() && has_ended(*works[ended])) ++ended;
+      const auto behind = count == works.size() ? works.last(0) : works.subspan(ended);
+      return ended + static_cast<std::size_t>(
+                         std::ranges::count_if(behind, [](const Work* work) { return has_ended(*work); })) >=
+             count;
     };
     return runtime->drive(enough_ended,
                           timeout == nullptr ? TimePoint::max() : deadline_after(runtime->clock().now(), *timeout));
   }
   static bool is_running(const Work& work) { return work.operation_ && work.operation_->group; }
-  static bool has_ended(const Work& work) {
-    return !is_running(work) || (work.operation_->ended() && work.operation_->is_called_back());
-  }
+  static bool has_ended(const Work& work) { return !is_running(work) || is_over(*work.operation_); }
 };
 
 namespace {

@@ -147,7 +147,8 @@ class LocalStarts {
 int run_here(const LocalJob& job) {
   const bool keeps_no_crew = job.options.backend == "mpi" || job.options.ranks_min;
   if (keeps_no_crew && job.options.metrics_port)
-    throw UsageError("--metrics serves the ranks that tuttirun starts once: it goes neither with -B mpi nor with --elastic");
+    throw UsageError(
+        "--metrics serves the ranks that tuttirun starts once: it goes neither with -B mpi nor with --elastic");
   LocalStarts starts(job);
   if (job.options.backend == "mpi") return start_by_mpirun(job.options, starts.program(), job.environment);
   return job.options.is_dry_run ? starts.dry_run() : starts.run();

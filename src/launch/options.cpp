@@ -89,11 +89,10 @@ Binding binding(const std::string& text) {
 }
 
 std::pair<std::string, std::string> variable(const std::string& text) {
-  constexpr std::array ours = {"RANK",          "WORLD_SIZE",        "LOCAL_RANK",      "LOCAL_WORLD_SIZE",
-                               "GROUP_RANK",    "GROUP_WORLD_SIZE",  "NODE_RANK",       "MASTER_ADDR",
-                               "MASTER_PORT",   "TUTTI_STORE",       "TUTTI_JOB",       "TUTTI_SECRET",
-                               "TUTTI_BACKEND", "TUTTI_LAUNCHER_FD", "TUTTI_ROUNDS_FD", "TUTTI_RESTART",
-                               "TUTTI_RECORD_FD"};
+  constexpr std::array ours = {
+      "RANK",          "WORLD_SIZE",        "LOCAL_RANK",      "LOCAL_WORLD_SIZE", "GROUP_RANK",     "GROUP_WORLD_SIZE",
+      "NODE_RANK",     "MASTER_ADDR",       "MASTER_PORT",     "TUTTI_STORE",      "TUTTI_JOB",      "TUTTI_SECRET",
+      "TUTTI_BACKEND", "TUTTI_LAUNCHER_FD", "TUTTI_ROUNDS_FD", "TUTTI_RESTART",    "TUTTI_RECORD_FD"};
   const std::size_t equals = text.find('=');
   const std::string name = text.substr(0, equals);
   if (name.empty()) fail(fmt::format("-x takes NAME=VALUE, not \"{}\"", text));

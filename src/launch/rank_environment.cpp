@@ -14,8 +14,8 @@ namespace {
 constexpr std::array thread_variables = {"OMP_NUM_THREADS", "NPROC", "TF_NUM_INTRAOP_THREADS",
                                          "TF_NUM_INTEROP_THREADS"};
 
-constexpr std::array<std::string_view, 6> own_names = {"RANK", "LOCAL_RANK", "TUTTI_STORE", "TUTTI_LAUNCHER_FD",
-                                                       "TUTTI_ROUNDS_FD", "TUTTI_RECORD_FD"};
+constexpr std::array<std::string_view, 6> own_names = {
+    "RANK", "LOCAL_RANK", "TUTTI_STORE", "TUTTI_LAUNCHER_FD", "TUTTI_ROUNDS_FD", "TUTTI_RECORD_FD"};
 
 }  // namespace
 

@@ -28,7 +28,7 @@ struct SpawnRequest {
   char* const* environment = nullptr;
   int input = -1, output = -1, error = -1;
   int news = -1, record = -1, rounds = -1;  // descriptors that the rank inherits under their numbers
-  int cgroup = -1;             // a descriptor
+  int cgroup = -1;                          // a descriptor
   std::optional<cpu_set_t> processors = {};
   InheritedSignals signals = {};
   rlimit descriptors = {};

@@ -36,14 +36,15 @@ enum class RecordKind : std::uint8_t {
 // The word that a record begins with. The position tells a record from the remains of others.
 struct RecordHead {
   RecordKind kind = RecordKind::none;
-  std::uint8_t type = 0;        // of the frame, below 32
+  bool in_cell = false;         // the body ends with the name of a cell, which holds the payload
+  std::uint8_t type = 0;        // of the frame, below 16
   std::uint8_t head_bytes = 0;  // of the frame
   std::uint32_t bytes = 0;      // of the body
   static constexpr std::size_t size_bytes = 8;
 
   [[nodiscard]] static constexpr std::uint64_t pack(RecordHead head, std::uint64_t position) {
     return std::uint64_t{head.bytes} << 32 | std::uint64_t{head.head_bytes} << 24 | (position & 0xffff) << 8 |
-           std::uint64_t{head.type} << 3 | static_cast<std::uint64_t>(head.kind);
+           std::uint64_t{head.in_cell} << 7 | std::uint64_t{head.type} << 3 | static_cast<std::uint64_t>(head.kind);
   }
 };
 
@@ -53,7 +54,8 @@ struct Record {
   const std::byte* body = nullptr;
 
   [[nodiscard]] RecordKind kind() const { return static_cast<RecordKind>(word & 7); }
-  [[nodiscard]] std::uint8_t type() const { return static_cast<std::uint8_t>(word >> 3 & 31); }
+  [[nodiscard]] std::uint8_t type() const { return static_cast<std::uint8_t>(word >> 3 & 15); }
+  [[nodiscard]] bool in_cell() const { return (word >> 7 & 1) != 0; }
   [[nodiscard]] std::size_t head_bytes() const { return word >> 24 & 0xff; }
   [[nodiscard]] std::uint32_t bytes() const { return static_cast<std::uint32_t>(word >> 32); }
 };

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -23,6 +24,8 @@ struct RingOptions {
   std::int64_t get_bytes_max =
       std::numeric_limits<std::int64_t>::max();  // larger messages are not read by the receiver
   std::int64_t get_bytes_per_poll = 1 << 20;
+  std::size_t cells = 0;  // of each rank, in which long payloads travel (cells.hpp); none: they go through the ring
+  std::size_t cell_bytes = 16 << 10;
   bool cross_memory = true;  // false: never process_vm_readv, even where it is permitted
 };
 
@@ -36,6 +39,8 @@ void check(const RingOptions& options);
 struct RingControl {
   // Of the owner's ring to the reader; 0: none yet. Stored once, with release order.
   alignas(64) std::atomic<std::uint64_t> ring_offset;
+  // Of the owner's cells; the same for all readers, and 0 likewise.
+  std::atomic<std::uint64_t> cells_offset;
   // Of the reader's ring to the owner: how far it was read.
   alignas(64) std::atomic<std::uint64_t> read_lines;
 };

@@ -3,7 +3,6 @@
 #include "link/ring_link.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -21,6 +20,7 @@ constexpr int records_per_read = 256;  // so that no peer starves the others
 // Rings that do not exist yet are looked for once in so many polls, unless there are so few that it does not matter.
 constexpr unsigned polls_per_look = 16;
 constexpr std::size_t few = 4;
+constexpr std::size_t cell_payload_bytes_min = 1 << 10;  // shorter ones cost less beside their heads
 constexpr int drain_rounds_max = 64;  // a peer that goes on sending while it goes is not listened to for ever
 
 std::byte* put(std::byte* place, std::span<const std::byte> bytes) {
@@ -39,42 +39,6 @@ std::byte* put_head(std::byte* place, std::span<const std::byte> head) {
 
 }  // namespace
 
-void check(const RingOptions& options) {
-  const auto reject = [](const char* name, std::int64_t value, const char* range) {
-    throw InvalidArgument(fmt::format("shared-memory option {} = {} is out of range: {}", name, value, range));
-  };
-  const auto ring_bytes = static_cast<std::int64_t>(options.ring_bytes);
-  if (ring_bytes < 4096 || ring_bytes > (1 << 30) || ring_bytes % 4096 != 0) {
-    reject("ring_bytes", ring_bytes, "4 KiB to 1 GiB, whole pages");
-  }
-  if (options.chunk_bytes < 64) reject("chunk_bytes", options.chunk_bytes, "64 or more");
-  if (options.eager_bytes_max < 0) reject("eager_bytes_max", options.eager_bytes_max, "0 or more");
-  // An eager message goes in as a whole, also while the reader has not told of the last eighth it read.
-  const std::int64_t chunk_room = options.chunk_bytes + 4 * static_cast<std::int64_t>(line_bytes);
-  if (options.eager_bytes_max > ring_bytes ||
-      chunk_room * (options.eager_bytes_max / options.chunk_bytes + 3) > ring_bytes / 8 * 7) {
-    reject("ring_bytes", ring_bytes, "room for one eager message and two chunks at least");
-  }
-  if (options.fragment_bytes_max < 64) reject("fragment_bytes_max", options.fragment_bytes_max, "64 or more");
-  if (options.credit_bytes < 2 * credit_cost(options.eager_bytes_max)) {
-    reject("credit_bytes", options.credit_bytes, "room for two eager messages at least");
-  }
-  if (options.get_bytes_per_poll < 1) reject("get_bytes_per_poll", options.get_bytes_per_poll, "1 or more");
-}
-
-RingOptions ring_options_for(int ranks, bool oversubscribed) {
-  RingOptions options;
-  if (oversubscribed) return options;
-  constexpr std::uint64_t least = 128 << 10, most = 512 << 10, of_all = 4 << 20;
-  options.ring_bytes = std::clamp(std::bit_floor(of_all / static_cast<std::uint64_t>(ranks)), least, most);
-  options.eager_bytes_max = static_cast<std::int64_t>(options.ring_bytes) / 8;
-  options.get_bytes_max = 0;
-  // Long pieces: a copy of less does not reach the speed of one of 16 KiB (48 KiB in pieces of 4 KiB take twice the time).
-  options.chunk_bytes = 16 << 10;
-  options.fragment_bytes_max = 64 << 10;
-  return options;
-}
-
 std::uint64_t lay_out_control_block(shm::Arena& arena, int world_size) {
   const auto count = static_cast<std::size_t>(world_size);
   auto* const entries = reinterpret_cast<RingControl*>(arena.allocate(count * sizeof(RingControl), 4096));
@@ -86,6 +50,7 @@ RingLink::RingLink(RingSetup setup)
     : options_((check(setup.options), setup.options)),
       local_peers_(setup.local_peers),
       memory_(options_, local_peers_),
+      cells_(options_, local_peers_, setup.control_blocks.size()),
       own_doorbell_(&local_peers_->arena().header()),
       peers_(setup.control_blocks.size()) {
   const int own = local_peers_->rank();
@@ -122,6 +87,7 @@ void RingLink::connect(RingPeer& peer, const RingSetup& setup) {
   peer.doorbell = &local_peers_->header(peer.rank);
   peer.ours = entry(own, peer.rank);
   peer.theirs = entry(peer.rank, own);
+  cells_.connect(peer.rank, *peer.ours, *peer.theirs);
   unconnected_.push_back(&peer);
 }
 
@@ -150,9 +116,17 @@ Link::Taken RingLink::send(int rank, FrameOrder order, const Frame& frame, void*
   RingPeer& peer = peer_at(rank);
   if (!peer.out.exists()) [[unlikely]]
     make_ring(peer);
-  const bool whole =
-      frame.payload.size() <= static_cast<std::size_t>(options_.chunk_bytes) || order == FrameOrder::bulk;
-  if (!(whole ? write(peer, frame) : write_in_chunks(peer, frame))) return Taken::no_room;
+  const std::size_t bytes = frame.payload.size();
+  const bool whole = bytes <= static_cast<std::size_t>(options_.chunk_bytes) || order == FrameOrder::bulk;
+  // Fragments follow each other, so that both sides copy at once in any case. A message on its own is cut, as in the ring.
+  const std::size_t piece_bytes = order == FrameOrder::bulk
+                                      ? cells_.bytes()
+                                      : std::min(cells_.bytes(), static_cast<std::size_t>(options_.chunk_bytes));
+  const bool in_cells = bytes >= cell_payload_bytes_min && cells_.has((bytes + piece_bytes - 1) / piece_bytes);
+  if (!(in_cells ? write_in_cells(peer, frame, piece_bytes)
+        : whole  ? write(peer, frame)
+                 : write_in_chunks(peer, frame)))
+    return Taken::no_room;
   shm::notify(*peer.doorbell);
   peer.out.zero_ahead();
   return Taken::copied;
@@ -176,6 +150,34 @@ bool RingLink::write_in_chunks(RingPeer& peer, const Frame& frame) {
     const std::size_t bytes = std::min(chunk, frame.payload.size() - at);
     put(peer.out.begin(bytes), frame.payload.subspan(at, bytes));
     peer.out.publish({.kind = RecordKind::more, .bytes = static_cast<std::uint32_t>(bytes)});
+  }
+  return true;
+}
+
+// The ring carries the names of the cells. All of them or none, as above.
+bool RingLink::write_in_cells(RingPeer& peer, const Frame& frame, std::size_t piece_bytes) {
+  const std::uint64_t total = frame.payload.size();
+  const std::size_t pieces = (frame.payload.size() + piece_bytes - 1) / piece_bytes;
+  const std::uint64_t record_lines = lines_of(sizeof total + frame.head.size() + sizeof(CellName));
+  if (!peer.out.has_room(record_lines * pieces, record_lines)) return false;
+  for (std::size_t at = 0; at < frame.payload.size(); at += piece_bytes) {
+    const auto part = frame.payload.subspan(at, std::min(piece_bytes, frame.payload.size() - at));
+    Cells::Cell cell = cells_.take();
+    put(cell.memory, part);
+    cell.name.payload_bytes = part.size();
+    const RecordKind kind = pieces == 1 ? RecordKind::frame : at == 0 ? RecordKind::first : RecordKind::more;
+    const auto head = at == 0 ? frame.head : std::span<const std::byte>();
+    const std::size_t total_bytes = kind == RecordKind::first ? sizeof total : 0;
+    const std::size_t body_bytes = total_bytes + head.size() + sizeof cell.name;
+    std::byte* const place = peer.out.begin(body_bytes);
+    put_head(put_head(put_head(place, std::as_bytes(std::span(&total, 1)).first(total_bytes)), head),
+             std::as_bytes(std::span(&cell.name, 1)));
+    peer.out.publish({.kind = kind,
+                      .in_cell = true,
+                      .type = frame.type,
+                      .head_bytes = static_cast<std::uint8_t>(head.size()),
+                      .bytes = static_cast<std::uint32_t>(body_bytes)});
+    if (kind == RecordKind::first) shm::notify(*peer.doorbell);
   }
   return true;
 }
@@ -244,6 +246,8 @@ bool RingLink::read(RingPeer& peer) {
   for (; count < records_per_read && !peer.is_gone; ++count) {
     const Record record = peer.in.next();
     if (record.kind() == RecordKind::none) break;
+    // While its cell is copied, the name of the next one comes closer.
+    if (record.in_cell() && record.kind() != RecordKind::frame) __builtin_prefetch(record.body + line_bytes);
     take(peer, record);
     peer.in.release(record);
   }
@@ -257,31 +261,48 @@ void RingLink::take(RingPeer& peer, const Record& record) {
     throw MalformedMessage("a frame in shared memory is interrupted by another one");
   }
   const std::size_t head_bytes = record.head_bytes();
+  const bool is_first = record.kind() == RecordKind::first;
+  const Part part = part_of(record, head_bytes + (is_first ? sizeof(std::int64_t) : 0));
   if (record.kind() == RecordKind::frame) [[likely]] {
-    return listener_->frame(peer.rank, {.type = record.type(),
-                                        .head = {record.body, head_bytes},
-                                        .payload = {record.body + head_bytes, record.bytes() - head_bytes}});
+    listener_->frame(peer.rank, {.type = record.type(), .head = {record.body, head_bytes}, .payload = part.payload});
+  } else {
+    if (is_first) begin_landing(peer, record);
+    land(peer, part.payload);
   }
-  if (record.kind() == RecordKind::more) return land(peer, record.body, record.bytes());
+  if (part.cell.memory != nullptr) cells_.hold(part.cell);
+}
+
+inline RingLink::Part RingLink::part_of(const Record& record, std::size_t ahead_bytes) const {
+  const std::size_t name_bytes = record.in_cell() ? sizeof(CellName) : 0;
+  if (record.bytes() < ahead_bytes + name_bytes) [[unlikely]]
+    throw MalformedMessage("a record in shared memory is too short");
+  if (!record.in_cell()) [[likely]]
+    return {.payload = {record.body + ahead_bytes, record.bytes() - ahead_bytes}};
+  CellName name;
+  std::memcpy(&name, record.body + ahead_bytes, sizeof name);
+  const Cells::Cell cell = cells_.named(name);
+  return {.payload = {cell.memory, name.payload_bytes}, .cell = cell};
+}
+
+// A frame that comes in several records: the first of them.
+void RingLink::begin_landing(RingPeer& peer, const Record& record) {
   std::int64_t total = 0;
-  if (record.bytes() < sizeof total + head_bytes) throw MalformedMessage("a record in shared memory is too short");
   std::memcpy(&total, record.body, sizeof total);
   if (total < 0) throw MalformedMessage(fmt::format("a frame in shared memory claims {} bytes", total));
   peer.landing = listener_->frame_begins(
-      peer.rank, {.type = record.type(), .head = {record.body + sizeof total, head_bytes}}, total);
+      peer.rank, {.type = record.type(), .head = {record.body + sizeof total, record.head_bytes()}}, total);
   peer.is_landing = true;
   peer.landing_bytes = total;
   peer.landed_bytes = 0;
-  const std::size_t ahead = sizeof total + head_bytes;
-  land(peer, record.body + ahead, static_cast<std::int64_t>(record.bytes() - ahead));
 }
 
-void RingLink::land(RingPeer& peer, const std::byte* payload, std::int64_t bytes) {
+void RingLink::land(RingPeer& peer, std::span<const std::byte> payload) {
+  const auto bytes = static_cast<std::int64_t>(payload.size());
   if (bytes > peer.landing_bytes - peer.landed_bytes) {
     throw MalformedMessage("a frame in shared memory is longer than its first record says");
   }
   std::byte* const to = listener_->landing(peer.landing);
-  if (to != nullptr && bytes > 0) std::memcpy(to + peer.landed_bytes, payload, static_cast<std::size_t>(bytes));
+  if (to != nullptr && bytes > 0) std::memcpy(to + peer.landed_bytes, payload.data(), payload.size());
   peer.landed_bytes += bytes;
   if (peer.landed_bytes < peer.landing_bytes) return;
   peer.is_landing = false;
@@ -302,24 +323,25 @@ bool RingLink::peek(int rank, int spins, Frame& frame) {
   while (!peer.in.has_news()) {
     if (--spins <= 0) return false;
   }
+  const Record& record = peer.peeked;
+  Part part;
   try {
     peer.peeked = peer.in.next();
+    if (record.kind() != RecordKind::frame || peer.is_landing) return false;
+    part = part_of(record, record.head_bytes());
   } catch (const Error& error) {
     fail(peer, error.what());
     return false;
   }
-  const Record& record = peer.peeked;
-  if (record.kind() != RecordKind::frame || peer.is_landing) return false;
-  const std::size_t head_bytes = record.head_bytes();
-  frame = {.type = record.type(),
-           .head = {record.body, head_bytes},
-           .payload = {record.body + head_bytes, record.bytes() - head_bytes}};
+  peer.peeked_cell = part.cell;
+  frame = {.type = record.type(), .head = {record.body, record.head_bytes()}, .payload = part.payload};
   return true;
 }
 
 void RingLink::pop(int rank) {
   RingPeer& peer = peer_at(rank);
   peer.in.release(peer.peeked);
+  if (peer.peeked_cell.memory != nullptr) cells_.hold(std::exchange(peer.peeked_cell, {}));
   tell_progress(peer);
 }
 

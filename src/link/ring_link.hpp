@@ -1,7 +1,7 @@
 // ring_link.hpp: the link between the ranks of one host: frames through rings in shared memory, and reading a peer's memory.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A ring per ordered pair (ring.hpp), made when it is first used. This link does not notice the end of a peer; the network does.
+// A ring per ordered pair (ring.hpp), made when it is first used; long payloads travel in cells beside it (cells.hpp). This link does not notice the end of a peer; the network does.
 #pragma once
 
 #include <atomic>
@@ -14,6 +14,7 @@
 
 #include <tutti/link.hpp>
 
+#include "link/cells.hpp"
 #include "link/ring.hpp"
 #include "link/ring_control_block.hpp"
 #include "link/ring_memory.hpp"
@@ -68,6 +69,7 @@ class RingLink final : public Link {
     RingReader in{};
     std::uint64_t read_lines_told = 0;
     Record peeked{};
+    Cells::Cell peeked_cell{};
     // A frame that comes in several records, of which the first has come.
     bool is_landing = false;
     std::uint64_t landing = 0;
@@ -79,18 +81,27 @@ class RingLink final : public Link {
   void make_ring(RingPeer& peer);
   [[nodiscard]] bool write(RingPeer& peer, const Frame& frame);
   [[nodiscard]] bool write_in_chunks(RingPeer& peer, const Frame& frame);
+  [[nodiscard]] bool write_in_cells(RingPeer& peer, const Frame& frame, std::size_t piece_bytes);
+  // The payload that a record brings behind so many bytes of its body, and the cell that it lies in, if any.
+  struct Part {
+    std::span<const std::byte> payload{};
+    Cells::Cell cell{};
+  };
+  [[nodiscard]] Part part_of(const Record& record, std::size_t ahead_bytes) const;
   [[nodiscard]] bool discover(RingPeer& peer);
   void look_for_rings();
   [[nodiscard]] bool read(RingPeer& peer);
   [[nodiscard]] bool read_or_fail(RingPeer& peer);
   void take(RingPeer& peer, const Record& record);
-  void land(RingPeer& peer, const std::byte* payload, std::int64_t bytes);
+  void begin_landing(RingPeer& peer, const Record& record);
+  void land(RingPeer& peer, std::span<const std::byte> payload);
   void tell_progress(RingPeer& peer);
   void fail(RingPeer& peer, const std::string& reason);
 
   RingOptions options_;
   std::shared_ptr<shm::LocalPeers> local_peers_;
   RingMemory memory_;
+  Cells cells_;
   const shm::ArenaHeader* own_doorbell_;
   LinkListener* listener_ = nullptr;
   std::vector<RingPeer> peers_;         // by rank

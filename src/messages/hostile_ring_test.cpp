@@ -83,6 +83,11 @@ struct Rts {
   link::RingKey key;
 };
 
+struct Named {
+  Envelope envelope;
+  link::CellName cell;
+};
+
 struct Nonsense {
   const char* name;
   std::function<void(Impostor&)> write;
@@ -138,6 +143,17 @@ std::vector<Nonsense> all_nonsense() {
       {"a key's word between words", [=](Impostor& i) { i.write(FrameType::rts, rts(nowhere, 4)); }},
       {"exposed memory outside", [=](Impostor& i) { i.write(FrameType::rts, rts((16 << 20) - 8, 0)); }},
       {"exposed memory far outside", [=](Impostor& i) { i.write(FrameType::rts, rts(nowhere - 8, 0)); }},
+      {"a cell that nobody has laid out",
+       [](Impostor& i) {
+         const Named named{.envelope = envelope_of(40), .cell = {.owner = 0, .index = 2, .payload_bytes = 40}};
+         i.write({.kind = RecordKind::frame, .in_cell = true, .type = 2, .head_bytes = sizeof(Envelope)},
+                 bytes_of(named), 0);
+       }},
+      {"a cell's name cut short",
+       [](Impostor& i) {
+         i.write({.kind = RecordKind::frame, .in_cell = true, .type = 2, .head_bytes = sizeof(Envelope)},
+                 bytes_of(envelope_of(40)), 8);
+       }},
       {"a ring outside", [](Impostor& i) { i.ring_offset = 1 << 30; }},
       {"a ring between lines", [](Impostor& i) { i.ring_offset += 8; }},
   };

@@ -90,7 +90,7 @@ TEST(Life, AReceiveThatIsInterruptedLeavesItsMessageToTheNextAndItsMemoryAlone) 
       }
       GroupCore& core = *world.core();
       const auto receive =
-          core.start_message({.verb = Verb::recv, .data = View(data), .peer = 1, .tag = i, .timeout = 60s});
+          core.start_message(nullptr, {.verb = Verb::recv, .data = View(data), .peer = 1, .tag = i, .timeout = 60s});
       const TimePoint limit = steady_clock().now() + i * 300us;
       core.runtime().drive([&] { return receive->ended(); }, limit);
       core.interrupt(*receive);

@@ -215,7 +215,8 @@ void SimRank::make_call(Course& course) {
 
 std::shared_ptr<Operation> SimRank::start(Course& course, Record& record) {
   const GroupScript& script = *course.script;
-  if (script.calls[course.next].message) return course.core->start_message(record.side->message(script.timeout));
+  if (script.calls[course.next].message)
+    return course.core->start_message(nullptr, record.side->message(script.timeout));
   Request request = record.side->request();
   if (deviation(course, Deviation::Kind::refusal) != nullptr) spoil(request, course.core->facts().size);
   GroupCore::Entry entry;

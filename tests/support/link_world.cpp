@@ -109,7 +109,7 @@ class TcpLinks final : public LiveLinks {
 
 class RingLinks final : public LiveLinks {
  public:
-  explicit RingLinks(bool cross_memory) {
+  explicit RingLinks(const RingOptions& options) {
     std::vector<std::shared_ptr<shm::Arena>> arenas;
     std::vector<shm::ArenaAddress> addresses;
     std::vector<std::uint64_t> control_blocks;
@@ -122,7 +122,7 @@ class RingLinks final : public LiveLinks {
       const auto& arena = arenas[static_cast<std::size_t>(rank)];
       add(std::make_unique<RingLink>(RingSetup{.local_peers = std::make_shared<shm::LocalPeers>(arena, rank, addresses),
                                                .control_blocks = control_blocks,
-                                               .options = {.cross_memory = cross_memory}}));
+                                               .options = options}));
     }
   }
 };
@@ -203,8 +203,11 @@ std::vector<LinkKind> all_link_kinds() {
   using Made = std::unique_ptr<LinkWorld>;
   std::vector<LinkKind> kinds{
       {"tcp", []() -> Made { return std::make_unique<TcpLinks>(); }, true, false},
-      {"rings", []() -> Made { return std::make_unique<RingLinks>(true); }, false, true},
-      {"rings_without_cross_memory", []() -> Made { return std::make_unique<RingLinks>(false); }},
+      {"rings", []() -> Made { return std::make_unique<RingLinks>(RingOptions{}); }, false, true},
+      {"rings_without_cross_memory",
+       []() -> Made { return std::make_unique<RingLinks>(RingOptions{.cross_memory = false}); }},
+      {"rings_with_cells",
+       []() -> Made { return std::make_unique<RingLinks>(RingOptions{.cells = 5, .cell_bytes = 4096}); }, false, true},
       {"simulated", []() -> Made { return std::make_unique<SimulatedLinks>(); }, true, true},
       {"queues_of_the_example", []() -> Made { return std::make_unique<QueueLinks>(); }},
   };

@@ -294,6 +294,14 @@ std::vector<WorldKind> all_world_kinds() {
          options.cross_memory = false;
          return std::make_unique<RingWorld>(size, RingWorldOptions{.ring = options});
        }},
+      {"rings_with_cells",
+       [](int size) -> std::unique_ptr<MessagesWorld> {
+         link::RingOptions options = small_ring;
+         options.cells = 7;
+         options.cell_bytes = 1024;
+         options.cross_memory = false;
+         return std::make_unique<RingWorld>(size, RingWorldOptions{.ring = options});
+       }},
       {"hosts_of_two_ranks",
        [](int size) -> std::unique_ptr<MessagesWorld> {
          return std::make_unique<RingWorld>(size, RingWorldOptions{.ring = small_ring, .ranks_per_host = 2});

@@ -87,7 +87,7 @@ def _classify(value: Any) -> str | None:
         return "numpy"
     if issubclass(cls, _TEXTS):
         return TEXT
-    if hasattr(cls, "__dlpack__"):
+    if hasattr(cls, "__dlpack__") or hasattr(cls, "__cuda_array_interface__"):
         return "dlpack"
     # isinstance, not issubclass: TensorFlow's tracked dicts are proxies
     if isinstance(value, (list, tuple, dict)) or dataclasses.is_dataclass(cls) or _is_pytree(value):

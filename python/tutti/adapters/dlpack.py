@@ -15,6 +15,7 @@ import numpy as np
 from .. import _native
 from .._calls.works import Works
 from .._errors import InvalidArgument, Unsupported
+from . import gpu_arrays
 from . import numpy as plain
 
 overlaps = True
@@ -36,7 +37,7 @@ def _check_device(x: Any) -> None:
         name = _DEVICE_NAMES.get(int(device), f"device type {int(device)}")
         raise Unsupported(
             f"a {type(x).__qualname__} lies on {name} ({int(index)}); "
-            "this build moves arrays in the CPU's memory: copy it there first"
+            "calls move arrays of the CPU, and those of CUDA devices that have __cuda_array_interface__: copy it there first"
         )
 
 
@@ -56,8 +57,9 @@ def _view(x: Any) -> np.ndarray:
 
 
 def check(x: Any) -> None:
-    """Raises for arrays that the CPU does not reach."""
-    _view(x)
+    """Raises for arrays that nothing here reaches."""
+    if not gpu_arrays.is_on_gpu(x):
+        _view(x)
 
 
 def _own_kind(result: np.ndarray, like: Any) -> Any:
@@ -84,6 +86,8 @@ def _as_native(result: np.ndarray) -> _native.Array:
 
 def apply(call: Any, x: Any, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
     """Runs the call on one array."""
+    if gpu_arrays.is_on_gpu(x):
+        return gpu_arrays.apply(call, x, out, group, async_op, timeout)
     view = None if x is None else _view(x)
     result = plain.apply(call, view, None if out is None else _view(out), group, async_op, timeout)
     if async_op:
@@ -91,11 +95,15 @@ def apply(call: Any, x: Any, out: Any, group: Any, async_op: bool, timeout: floa
     return out if out is not None else _own_kind(result, x)
 
 
-def pack(leaves: list) -> np.ndarray:
+def pack(leaves: list) -> Any:
+    if gpu_arrays.is_on_gpu(leaves[0]):
+        return gpu_arrays.pack(leaves)
     return plain.pack([_view(leaf) for leaf in leaves])
 
 
 def unpack(flat: Any, leaves: list) -> list:
+    if gpu_arrays.is_on_gpu(flat):
+        return gpu_arrays.unpack(flat, leaves)
     views = plain.unpack(_view(flat), [_view(leaf) for leaf in leaves])
     return [_own_kind(view.copy(), leaf) for view, leaf in zip(views, leaves, strict=True)]
 
@@ -114,11 +122,11 @@ def memory(x: Any, write: bool) -> np.ndarray:
 
 
 def dtype_name(x: Any) -> str:
-    return plain.dtype_name(_view(x))
+    return plain.dtype_name(x if gpu_arrays.is_on_gpu(x) else _view(x))
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
-    return _view(x).shape
+    return tuple(x.shape) if gpu_arrays.is_on_gpu(x) else _view(x).shape
 
 
 def from_array(array_: _native.Array, like: Any) -> Any:

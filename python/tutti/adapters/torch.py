@@ -10,6 +10,7 @@ import torch
 from .. import _native
 from .._errors import InvalidArgument, Unsupported
 from ..torch.autograd import tie  # noqa: F401
+from ..torch.gpu import is_on_gpu
 from ..torch.memory import NAMES, TYPES, refusal, resolved
 from ..torch.memory import from_array as _tensor_over
 from ..torch.verbs import apply, refuse_gradients  # noqa: F401
@@ -53,6 +54,10 @@ def memory(x: torch.Tensor, write: bool) -> torch.Tensor:
     refuse_gradients("recv" if write else "send", x)
     if write and (x.is_conj() or x.is_neg()):
         raise InvalidArgument("recv: out is a conjugated or negated view; pass the tensor it is a view of")
+    if is_on_gpu(x):  # messages move the CPU's memory
+        if write:
+            raise Unsupported("recv: out= is a tensor on a GPU; use like= and take the result")
+        return x.cpu()
     return x if write else resolved(x)
 
 
@@ -69,8 +74,9 @@ def shape_of(x: torch.Tensor) -> tuple[int, ...]:
 
 
 def from_array(array: _native.Array, like: Any) -> torch.Tensor:
-    """Native memory as a tensor, without a copy."""
-    return _tensor_over(array)
+    """Native memory as a tensor, without a copy; on the GPU of `like`, if it is on one."""
+    tensor = _tensor_over(array)
+    return tensor.to(like.device) if isinstance(like, torch.Tensor) and is_on_gpu(like) else tensor
 
 
 def empty(shape: tuple[int, ...], dtype: str, group: Any) -> torch.Tensor:

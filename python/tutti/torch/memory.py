@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
+from .. import _native
 from .._arrays import dtypes
 from .._errors import Error, InvalidArgument, Unsupported
 
@@ -88,8 +89,12 @@ def refusal(x: torch.Tensor, verb: str) -> Error | None:
         )
     if x.device.type == "meta":
         return InvalidArgument(f"{verb}: a tensor on the meta device has no elements; pass one on the CPU")
-    if x.device.type != "cpu":
-        return Unsupported(f"{verb}: the tensor is on {x.device}; only memory of the CPU is served here: pass x.cpu()")
+    if x.device.type not in ("cpu", "cuda"):
+        return Unsupported(
+            f"{verb}: the tensor is on {x.device}; memory of the CPU and of CUDA devices is served here: pass x.cpu()"
+        )
+    if x.device.type == "cuda" and (problem := _native.gpu_problem()):
+        return Unsupported(f"{verb}: the tensor is on {x.device}, which Tutti cannot use: {problem}; pass x.cpu()")
     if x.is_quantized:
         return Unsupported(f"{verb}: a quantised tensor ({x.dtype}) has its own scale; pass x.dequantize() or x.int_repr()")
     if x.dtype not in NAMES:

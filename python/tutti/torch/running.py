@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch.autograd.graph import increment_version
 
-from .._calls.dispatch import tell_refusal
+from .._calls.dispatch import tell_refusal, with_sizes
 from .._errors import InvalidArgument
+from .gpu import is_on_gpu, seen
 from .memory import from_array, new_result, refusal, resolved
 
 
@@ -26,7 +27,7 @@ def run(
     """The call where every rank knows the shape of its result: `shape`, or what follows from that of x."""
     y = _new_result(call, x, group) if shape is None else x.new_empty(shape)
     try:
-        group.run(call, _input(call, x, group), y, differentiated=differentiated, timeout=timeout)
+        group.run(call, seen(_input(call, x, group)), seen(y), differentiated=differentiated, timeout=timeout)
     except Exception as error:
         raise clearer(error, call, x) from None
     return y
@@ -36,15 +37,13 @@ def execute(
     call: Any, x: torch.Tensor | None, out: torch.Tensor | None, group: Any, differentiated: bool, timeout: float | None
 ) -> torch.Tensor:
     """The call in eager code, where ranks may learn the shape of the result from each other."""
-    if not _learns(call):
-        if out is None:
-            return run(call, x, group, differentiated=differentiated, timeout=timeout)
-        method = group.run
-    else:
-        method = group.run_sized
-    y = _known_result(call, x, out, group)
+    call, learns = _settled(call, x, out, group)
+    if not learns and out is None:
+        return run(call, x, group, differentiated=differentiated, timeout=timeout)
+    method = group.run_sized if learns else group.run
+    y = _known_result(call, x, out, group, learns)
     try:
-        array = method(call, _input(call, x, group), y, differentiated=differentiated, timeout=timeout)
+        array = method(call, seen(_input(call, x, group)), seen(y), differentiated=differentiated, timeout=timeout)
     except Exception as error:
         raise clearer(error, call, x) from None
     return _delivered(array, y, out)
@@ -60,7 +59,8 @@ def start(
     finish: Callable[[torch.Tensor], Any],
 ) -> Any:
     """The same without waiting: a Work, whose result is what `finish` makes of the tensor."""
-    y = _known_result(call, x, out, group)
+    call, learns = _settled(call, x, out, group)
+    y = _known_result(call, x, out, group, learns)
     source = _input(call, x, group)
     check = _watch(source, call.verb)
 
@@ -68,26 +68,32 @@ def start(
         check()
         return finish(_delivered(array, y, out))
 
-    method = group.start_sized if _learns(call) else group.start
+    method = group.start_sized if learns else group.start
     try:
-        return method(call, source, y, differentiated=differentiated, timeout=timeout, finish=deliver)
+        return method(call, seen(source), seen(y), differentiated=differentiated, timeout=timeout, finish=deliver)
     except Exception as error:
         raise clearer(error, call, x) from None
 
 
-def _learns(call: Any) -> bool:
-    return call.learns_sizes or call.root_gives
+def _settled(call: Any, x: torch.Tensor | None, out: torch.Tensor | None, group: Any) -> tuple[Any, bool]:
+    """The call, and whether the shape of its result is learned from other ranks while it runs. On GPUs it is not: every rank
+    passes a tensor, and sizes are told before."""
+    if not (is_on_gpu(x) or is_on_gpu(out)):
+        return call, call.learns_sizes or call.root_gives
+    return (with_sizes(call, x, group) if call.learns_sizes else call), False
 
 
 def _input(call: Any, x: torch.Tensor | None, group: Any) -> torch.Tensor | None:
     return None if x is None or (call.root_gives and group.rank != call.root) else resolved(x)
 
 
-def _known_result(call: Any, x: torch.Tensor | None, out: torch.Tensor | None, group: Any) -> torch.Tensor | None:
+def _known_result(
+    call: Any, x: torch.Tensor | None, out: torch.Tensor | None, group: Any, learns: bool
+) -> torch.Tensor | None:
     """Where the result goes; None where its shape is learned."""
     if out is not None:
         return out
-    if call.learns_sizes or (call.verb == "scatter" and group.rank != call.root):
+    if learns and (call.learns_sizes or (call.verb == "scatter" and group.rank != call.root)):
         return None
     return _new_result(call, x, group)
 

@@ -12,6 +12,7 @@ from .._calls.dispatch import with_sizes
 from .._errors import Error, InvalidArgument, Unsupported
 from . import sparse
 from .autograd import record, run_taped, tape
+from .gpu import is_on_gpu
 from .memory import refusal
 from .running import execute, refused, start, written
 
@@ -46,6 +47,8 @@ def apply(call: Any, x: torch.Tensor | None, out: Any, group: Any, async_op: boo
     call = with_kind(call, "torch") if call.root_gives else call
     if call.verb == "all_reduce" and x.layout is torch.sparse_coo:
         return sparse.all_reduce(call, x, out, group, async_op, timeout)
+    if call.verb == "sendrecv" and is_on_gpu(x):  # a message, and those move the CPU's memory
+        return _through_host(call, x, out, group, async_op, timeout)
     differentiated = x is not None and x.requires_grad and _grad_enabled()
     if out is not None:
         error = _what_is_wrong(call, x, out)
@@ -64,6 +67,16 @@ def apply(call: Any, x: torch.Tensor | None, out: Any, group: Any, async_op: boo
     except Error as error:
         raise refused(error, call, group) from None
     return _start_taped(taped, x) if async_op else run_taped(x, taped)
+
+
+def _through_host(call: Any, x: torch.Tensor, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
+    if async_op or out is not None:
+        raise refused(
+            Unsupported(f"{call.verb}: a tensor on {x.device} is sent by way of the host, without async_op and out="),
+            call,
+            group,
+        )
+    return apply(call, x.cpu(), None, group, False, timeout).to(x.device)
 
 
 def _start_taped(taped: Any, x: torch.Tensor) -> Any:

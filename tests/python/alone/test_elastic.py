@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+pytestmark = pytest.mark.deadline(600)  # many processes that import frameworks, one after the other
+
 # Linear regression on data that the step decides; the rank that KILLS names dies in that step of that round: "round:step:rank".
 PROGRAM = """
 import os, signal, sys
@@ -129,14 +131,12 @@ def test_three_kills_leave_the_numbers_as_they_are(run_ranks, tmp_path, mode):
 
 
 @pytest.mark.soak
-@pytest.mark.deadline(600)
 @pytest.mark.parametrize("framework", ["torch", "jax", "tensorflow"])
 def test_three_kills_in_a_framework(run_ranks, tmp_path, framework):
     check(run_ranks, tmp_path, framework, "elastic")
 
 
 @pytest.mark.soak
-@pytest.mark.deadline(600)
 @pytest.mark.parametrize("framework", ["torch", "jax", "tensorflow"])
 def test_three_kills_and_whole_restarts_in_a_framework(run_ranks, tmp_path, framework):
     check(run_ranks, tmp_path, framework, "restarts")

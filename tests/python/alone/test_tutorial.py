@@ -62,7 +62,8 @@ def test_programs_run_and_print_what_their_pages_show(framework, run_ranks):
         assert sorted(said[name]) == sorted(expected.splitlines()), name
 
 
-@pytest.mark.parametrize("ranks", (pytest.param(1, marks=pytest.mark.soak), pytest.param(3, marks=pytest.mark.soak), 4))
+@pytest.mark.soak
+@pytest.mark.parametrize("ranks", (1, 3, 4))
 def test_numpy_programs_run_on_other_numbers_of_ranks(ranks, run_ranks):
     needs_two = ("messages.py", "collectives.py")
     names = [name for name in programs_of("numpy") if ranks > 1 or name not in needs_two]

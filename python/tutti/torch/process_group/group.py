@@ -4,7 +4,7 @@
 
     dist.init_process_group("tutti")
 
-serves all of torch.distributed on the CPU: every collective in every form, messages, groups, meshes,
+serves all of torch.distributed, on the CPU and on GPUs: every collective in every form, messages, groups, meshes,
 DistributedDataParallel, ZeroRedundancyOptimizer, FSDP2 and functional collectives. A call that ranks make differently
 raises on every one of them, a lost rank is named, and no call waits longer than its timeout.
 ``tutti.torch.group_of(pg)`` is the same group for Tutti's own verbs.
@@ -27,6 +27,7 @@ from torch.distributed import distributed_c10d as c10d
 
 from ... import _native
 from ..._errors import InvalidArgument
+from ..gpu import is_on_gpu, on_cpu
 from ..memory import from_array
 from . import compiled as cxx
 from . import rendezvous as meeting
@@ -100,11 +101,11 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
 
     @property
     def _device_types(self) -> list[torch.device]:
-        return [_CPU]
+        return [torch.device(device) for device in _devices()]
 
     def _get_backend(self, device: torch.device) -> ProcessGroup:
-        if torch.device(device).type != "cpu":
-            raise RuntimeError(f"backend tutti serves the CPU, not {device}")
+        if torch.device(device).type not in _devices():
+            raise RuntimeError(f"backend tutti serves {' and '.join(_devices())}, not {device}")
         return self
 
     def supports_tensor_alloc(self, device: torch.device) -> bool:
@@ -140,7 +141,7 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
     @shown_to_modes
     def send(self, tensors: Sequence[torch.Tensor], dst: int, tag: int = 0) -> Work:
         with self._recorded("send", tensors), self._call_lock:
-            flat = Flat(tensors)
+            flat = Flat([on_cpu(tensor) for tensor in tensors])  # messages move the CPU's memory
             return Work([self.group.start_send(flat.array, dst, tag, timeout=self._seconds)], list(tensors))
 
     @shown_to_modes
@@ -153,9 +154,18 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
 
     def _receive(self, name: str, tensors: Sequence[torch.Tensor], src: int | None, tag: int) -> Work:
         with self._recorded(name, tensors), self._call_lock:
-            flat = Flat(tensors, filled=False)
+            hosted = [on_cpu(tensor) for tensor in tensors]
+            flat = Flat(hosted, filled=False)
             part = self.group.start_recv(flat.array, src, tag, timeout=self._seconds)
-            return Work([part], list(tensors), flat.restore if flat.is_staged else None)
+
+            def settle() -> None:
+                flat.restore()
+                for tensor, arrived in zip(tensors, hosted, strict=True):
+                    if arrived is not tensor:
+                        tensor.copy_(arrived)
+
+            needs_end = flat.is_staged or any(is_on_gpu(tensor) for tensor in tensors)
+            return Work([part], list(tensors), settle if needs_end else None)
 
     def _start_coalescing(self, device: torch.device) -> None:
         """Calls are started at once, and several of them run side by side."""
@@ -270,10 +280,15 @@ def group_of(process_group: dist.ProcessGroup | None = None) -> _native.Group:
     return found.group
 
 
+def _devices() -> list[str]:
+    """What the backend serves. The part in C++ serves the CPU."""
+    return ["cpu", "cuda"] if torch.cuda.is_available() and not cxx.is_asked_for() else ["cpu"]
+
+
 def _register() -> None:
     if "TUTTI" in dist.Backend._plugins:
         return
-    dist.Backend.register_backend("tutti", _create, extended_api=True, devices=["cpu"])
+    dist.Backend.register_backend("tutti", _create, extended_api=True, devices=_devices())
     _extend_monitored_barrier()
     _extend_set_pg_timeout()
     _leave_out_flight_recorder()

@@ -15,6 +15,7 @@ import torch
 
 from ... import _native
 from ..._errors import InvalidArgument, Unsupported
+from .. import gpu
 from ..memory import NAMES
 
 
@@ -24,15 +25,17 @@ def check_dense(tensor: torch.Tensor) -> None:
         raise Unsupported(
             f"backend tutti: this call takes dense tensors, not {tensor.layout}; only all_reduce takes sparse ones"
         )
-    if tensor.device.type != "cpu":
+    if tensor.device.type not in ("cpu", "cuda"):
         raise Unsupported(
-            f"backend tutti: the tensor is on {tensor.device}; this backend serves the CPU: copy it there first, "
-            f"or make a second group for that device"
+            f"backend tutti: the tensor is on {tensor.device}; this backend serves the CPU and CUDA: copy it there "
+            f"first, or make a second group for that device"
         )
 
 
 def array_of(flat: torch.Tensor) -> _native.Array:
     """A contiguous tensor's memory as the core sees it."""
+    if flat.device.type == "cuda":
+        return gpu.array_of(flat, (flat.numel(),), None)
     return _native.Array(flat.data_ptr(), NAMES[flat.dtype], (flat.numel(),), None, False, flat)
 
 
@@ -74,6 +77,10 @@ class Flat:
                 raise InvalidArgument(
                     f"backend tutti: tensors of one call differ in dtype, {self._tensors[0].dtype} and {tensor.dtype}"
                 )
+            if tensor.device != self._tensors[0].device:
+                raise InvalidArgument(
+                    f"backend tutti: tensors of one call are on {self._tensors[0].device} and {tensor.device}"
+                )
         if reduced and self._tensors and self._tensors[0].dtype not in NAMES:
             raise Unsupported(f"backend tutti: there is no arithmetic for {self._tensors[0].dtype}; convert it first")
 
@@ -86,7 +93,8 @@ class Flat:
         return tensors[0].as_strided((sum(tensor.numel() for tensor in tensors),), (1,))
 
     def _gathered(self, filled: bool) -> torch.Tensor:
-        flat = torch.empty(sum(tensor.numel() for tensor in self._tensors), dtype=self._tensors[0].dtype)
+        first = self._tensors[0]
+        flat = torch.empty(sum(tensor.numel() for tensor in self._tensors), dtype=first.dtype, device=first.device)
         if filled:
             for piece, tensor in self._pieces(flat):
                 piece.copy_(tensor)

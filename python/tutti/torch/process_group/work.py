@@ -36,6 +36,15 @@ def explained(error: Exception) -> Exception:
     return Timeout(f"{error}; {advice}").with_traceback(error.__traceback__)
 
 
+def _devices_of(result: Any) -> list[torch.device]:
+    """Of the tensors on GPUs, which a future has to know."""
+    if isinstance(result, torch.Tensor):
+        return [result.device] if result.device.type == "cuda" else []
+    if isinstance(result, (list, tuple)):
+        return list({device: None for each in result for device in _devices_of(each)})
+    return []
+
+
 class Work(dist.Work):
     """One call of the process group, which may be several of the core's."""
 
@@ -129,7 +138,7 @@ class Work(dist.Work):
 
     def get_future(self) -> torch.futures.Future:
         if self._future is None:
-            gate = torch.futures.Future()
+            gate = torch.futures.Future(devices=_devices_of(self._result))
             # An exception raised inside then() is an error of the future for C++ callers too; set_exception() is not.
             self._future = gate.then(self._deliver)
             if self._ended:

@@ -1,0 +1,105 @@
+# gpu_arrays.py: arrays of other libraries on GPUs: CuPy's, Numba's, and what has __cuda_array_interface__.
+# SPDX-License-Identifier: Apache-2.0
+"""They are read and written where they lie. A call begins behind what the current stream has (CuPy) or the stream that the
+interface names, and is over when the GPU has written its result."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import numpy as np
+
+from .. import _native
+from .._calls.dispatch import with_sizes
+from .._errors import InvalidArgument, Unsupported
+
+
+def is_on_gpu(x: Any) -> bool:
+    return hasattr(type(x), "__cuda_array_interface__")
+
+
+def array_of(x: Any) -> _native.Array:
+    """The memory of an array on a GPU as the core sees it."""
+    seen = x.__cuda_array_interface__
+    if seen.get("mask") is not None:
+        raise Unsupported(f"a masked {type(x).__qualname__} is not one array; pass its data and its mask")
+    kind = np.dtype(seen["typestr"])
+    pointer, read_only = seen["data"]
+    strides = seen.get("strides")
+    steps = None if strides is None else [step // kind.itemsize for step in strides]
+    index = _device_of(x)
+    if pointer:
+        _native.note_stream(pointer, index, _stream_of(x, seen))
+    return _native.Array(pointer or 0, kind.name, list(seen["shape"]), steps, bool(read_only), x, index)
+
+
+def _device_of(x: Any) -> int:
+    device = getattr(x, "device", None)
+    index = getattr(device, "id", None)
+    if index is None and hasattr(x, "__dlpack_device__"):
+        index = x.__dlpack_device__()[1]
+    return int(index or 0)
+
+
+def _stream_of(x: Any, seen: dict) -> int:
+    library = _library(x)
+    if library is not None and library.__name__ == "cupy":
+        return library.cuda.get_current_stream().ptr
+    stream = seen.get("stream")  # 1 and 2 are the default streams, by the numbers that the driver takes, too
+    return 0 if stream is None else int(stream)
+
+
+def _library(x: Any) -> Any:
+    return sys.modules.get(type(x).__module__.partition(".")[0])
+
+
+def new_like(x: Any, shape: tuple[int, ...]) -> Any:
+    """An uninitialised array of x's library."""
+    library = _library(x)
+    name = getattr(library, "__name__", "")
+    if name == "cupy":
+        return library.empty(shape, x.dtype)
+    if name == "numba":
+        return library.cuda.device_array(shape, x.dtype)
+    raise Unsupported(f"no {type(x).__qualname__} can be made for the result; give one by out=")
+
+
+def apply(call: Any, x: Any, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
+    """Runs the call on one array."""
+    if call.verb == "sendrecv":
+        raise Unsupported(f"{call.verb}: messages move the CPU's memory; copy the array there first")
+    if call.learns_sizes:
+        call = with_sizes(call, x, group)
+    if out is not None:
+        result = out
+    elif call.keeps_shape:
+        result = new_like(x, tuple(x.shape))
+    else:
+        result = new_like(x, tuple(call.output_shape(tuple(x.shape), group.rank, group.size)))
+    if not is_on_gpu(result):
+        raise InvalidArgument(f"{call.verb}: the array is on a GPU, but out is a {type(result).__qualname__}, which is not")
+    source = None if call.root_gives and group.rank != call.root else array_of(x)
+    if async_op:
+        return group.start(
+            call, source, array_of(result), timeout=timeout, result=result, finish=lambda _: result, keep=(x, result)
+        )
+    group.run(call, source, array_of(result), timeout=timeout)
+    return result
+
+
+def pack(leaves: list) -> Any:
+    library = _library(leaves[0])
+    if getattr(library, "__name__", "") != "cupy":
+        raise Unsupported("trees of arrays on a GPU are served for torch and CuPy; pass the arrays one by one")
+    return library.concatenate([leaf.ravel() for leaf in leaves])
+
+
+def unpack(flat: Any, leaves: list) -> list:
+    parts, begin = [], 0
+    for leaf in leaves:
+        count = math.prod(leaf.shape)
+        parts.append(flat[begin : begin + count].reshape(leaf.shape))
+        begin += count
+    return parts
