@@ -76,7 +76,7 @@ Recorder::Recorder(UniqueFd file, const RankFacts& facts, Ends ends) : ends_(end
   }
   if (memory == MAP_FAILED) throw Error("there is no memory for the records of this rank's calls");
   std::memset(memory, 0, fixed_bytes());
-  fixed_ = new (memory) Fixed;
+  fixed_ = new (memory) Fixed{};
   ring_ = reinterpret_cast<Entry*>(static_cast<std::byte*>(memory) + fixed_bytes());
   const std::size_t entries = (bytes_ - fixed_bytes()) / sizeof(Entry);
   mask_ = entries - 1;
