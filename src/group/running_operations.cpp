@@ -63,6 +63,9 @@ void RunningOperations::track(const std::shared_ptr<Operation>& operation, std::
   runtime.activate(*operation->group);
 }
 
+// Sizes go first, to be learned or to be compared: the transfer behind them begins later than calls that were started after this one.
+static bool has_two_stages(const Request& request) { return request.sizes_follow || !request.recv_sizes.empty(); }
+
 void RunningOperations::note_record(Operation& operation, std::uint64_t number, const record::CallShape& shape) const {
   operation.record = number;
   if (number == 0) return;
@@ -82,7 +85,7 @@ bool RunningOperations::must_wait(std::uint64_t place) const {
     const Request& theirs = other->request;
     const Backend::Order their_order = other->shape->backend().order();
     if (&other->shape->backend() == &backend) {
-      const bool is_out_of_order = other->waits_for_turn || theirs.sizes_follow;
+      const bool is_out_of_order = other->waits_for_turn || has_two_stages(theirs);
       if (order == Backend::Order::one_at_a_time || (order == Backend::Order::as_numbered && is_out_of_order))
         return true;
     } else if (std::max(order, their_order) == Backend::Order::one_at_a_time && order != their_order) {

@@ -204,12 +204,12 @@ FoundJob choose_job(std::vector<FoundJob> jobs, std::string_view name) {
     if (name.empty() || job.id.starts_with(name) || job.launcher == process) return true;
     return std::ranges::any_of(job.ranks, [&](const FoundRecord& rank) { return rank.snapshot.process == process; });
   };
-  const auto kept = std::ranges::stable_partition(jobs, is_meant);
-  const auto count = kept.begin() - jobs.begin();
+  const auto others = std::stable_partition(jobs.begin(), jobs.end(), is_meant);
+  const auto count = others - jobs.begin();
   if (count == 1) return std::move(jobs.front());
   const std::string what = count == 0 ? fmt::format("there is no job {}; there are", name)
                                       : fmt::format("which job? {} are meant by \"{}\"", count, name);
-  if (count > 1) jobs.erase(kept.begin(), jobs.end());
+  if (count > 1) jobs.erase(others, jobs.end());
   throw InvalidArgument(what + list(jobs));
 }
 

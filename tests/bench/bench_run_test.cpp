@@ -75,8 +75,8 @@ TEST_F(BenchRun, EveryVerbIsMeasuredAndRight) {
     EXPECT_EQ(row.at("dtype"), "float32");
     EXPECT_TRUE(row.at("algbw_GBps").is_number());
   }
-  EXPECT_EQ(verbs.size(), 13u);
-  EXPECT_EQ(rows().size(), 4u * 4 + 8u * 2 + 1) << result.output;
+  EXPECT_EQ(verbs.size(), 15u);
+  EXPECT_EQ(rows().size(), 4u * 4 + 10u * 2 + 1) << result.output;
 }
 
 TEST_F(BenchRun, TuneWritesATableThatJobsGoBy) {
