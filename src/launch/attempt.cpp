@@ -13,6 +13,7 @@
 
 #include <tutti/error.hpp>
 
+#include "base/hash.hpp"
 #include "wire/loopback.hpp"
 
 namespace tutti::launch {
@@ -38,6 +39,10 @@ std::string fresh_job_id() {
   std::string id;
   for (const std::byte byte : random) id += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
   return id;
+}
+
+std::string common_job_id(const Placement& placement) {
+  return fmt::format("{:016x}", Hash().add(static_cast<std::uint64_t>(placement.master_port)).value());
 }
 
 wire::Secret choose_secret(const RunOptions& options, const Environment& environment, int restart) {

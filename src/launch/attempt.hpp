@@ -18,6 +18,9 @@
 namespace tutti::launch {
 
 std::string fresh_job_id();
+// Of nodes on which tuttirun is started by hand: ranks meet under the id, so it follows from what is the same for all. An address
+// may be written in several ways.
+std::string common_job_id(const Placement& placement);
 
 // TUTTI_SECRET if it is set, for the first start; later ones get secrets that nobody had before, so that a process of an
 // earlier start, wherever it still runs, cannot speak to them. Throws UsageError.

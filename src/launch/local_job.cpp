@@ -70,6 +70,7 @@ class LocalStarts {
     } else if (placement_.node_rank == 0) {
       meeting.master_port = given_master_port(job_.options.master_port);
     }
+    if (placement_.nodes > 1) meeting.job = common_job_id(placement_);
     return meeting;
   }
 
@@ -78,7 +79,7 @@ class LocalStarts {
     return {.program = program_,
             .ranks = placement_.ranks_here,
             .first_rank = placement_.first_rank,
-            .id = placement_.job,
+            .id = placement_.nodes > 1 ? fmt::format("{}-{}", placement_.job, placement_.node_rank) : placement_.job,
             .processors = processors_,
             .input = job_.input,
             .grace = job_.options.grace,

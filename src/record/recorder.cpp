@@ -27,7 +27,7 @@ namespace {
 template <std::size_t Bytes>
 void put(Text<Bytes>& into, std::string_view text) {
   const std::size_t length = std::min(text.size(), Bytes - 1);
-  std::memcpy(into.data(), text.data(), length);
+  if (length > 0) std::memcpy(into.data(), text.data(), length);  // an empty view may point nowhere
   std::memset(into.data() + length, 0, Bytes - length);
 }
 

@@ -86,7 +86,7 @@ def ranks_of(line):
         return 3
     if hosts := re.search(r"-H (\S+)", line):
         return sum(int(host.split(":")[1]) for host in hosts.group(1).split(","))
-    return int(re.search(r"(?:-n|--nproc-per-node) (\d+)", line).group(1))
+    return int(re.search(r"(?:-n|--nproc-per-node|--elastic \d+:)\s?(\d+)", line).group(1))
 
 
 def run_alone(page, line):

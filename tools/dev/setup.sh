@@ -153,6 +153,9 @@ set_up_python() {  # piece
   fi
   .venv/bin/python -m pip install --disable-pip-version-check --progress-bar off --no-compile \
     -r <(section_of "$1") -c "$requirements" || return 1
+  # A build of torch with CUDA brings triton, whose library ends a process in which the other frameworks are loaded. Nothing here
+  # compiles for a GPU through it.
+  [[ $1 != torch ]] || .venv/bin/python -m pip uninstall --disable-pip-version-check --yes triton || return 1
   rm -f ".venv/stamp-$1-"*
   touch "$(python_stamp "$1")"
 }
