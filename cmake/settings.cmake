@@ -15,7 +15,8 @@ if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   if(TUTTI_CCACHE)
     # Where the sources lie is left out of what is compared: the build of a copy, such as a wheel's, finds what this one
     # compiled, if its build folder lies as deep in it.
-    set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${TUTTI_CCACHE})
+    set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
+                                    CCACHE_SLOPPINESS=pch_defines,time_macros ${TUTTI_CCACHE})
   endif()
 endif()
 
@@ -57,16 +58,18 @@ if(TUTTI_SANITIZE)
   set(TUTTI_TEST_OPTIMISATION -O0)
 endif()
 
-# The headers that all tests include are parsed once. The library has no such thing: the compiler cache passes over
-# whatever uses it, and a layer's files are compiled several at a time anyway (TUTTI_UNITY).
+# The headers that all tests include are parsed once. The library has no such thing: a layer's files are compiled several at a
+# time anyway (TUTTI_UNITY). The compiler cache takes what uses such headers only with these options, and its own setting above.
+set(TUTTI_PRECOMPILED_OPTIONS "$<IF:$<CXX_COMPILER_ID:GNU>,-fpch-preprocess,SHELL:-Xclang -fno-pch-timestamp>")
 function(tutti_precompile_test target)
   if(NOT TARGET tutti_precompiled)
     file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cpp CONTENT "int main() {}\n")
     add_executable(tutti_precompiled EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/precompiled.cpp)
     target_link_libraries(tutti_precompiled PRIVATE tutti_options GTest::gtest GTest::gmock)
-    target_compile_options(tutti_precompiled PRIVATE ${TUTTI_TEST_OPTIMISATION})
+    target_compile_options(tutti_precompiled PRIVATE ${TUTTI_TEST_OPTIMISATION} ${TUTTI_PRECOMPILED_OPTIONS})
     target_precompile_headers(tutti_precompiled PRIVATE <algorithm> <chrono> <fmt/format.h> <fmt/ranges.h> <functional>
                                                         <gmock/gmock.h> <gtest/gtest.h> <map> <memory> <string> <vector>)
   endif()
+  target_compile_options(${target} PRIVATE ${TUTTI_PRECOMPILED_OPTIONS})
   target_precompile_headers(${target} REUSE_FROM tutti_precompiled)
 endfunction()
