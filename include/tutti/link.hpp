@@ -145,7 +145,7 @@ class Link {
   [[nodiscard]] virtual bool is_flushed() const { return true; }
   /// This peer is lost: neither is_flushed() nor a network's close() waits for it.
   virtual void give_up(int /*peer*/) {}
-  /// In a forked child: gives up what was inherited, without a word to anyone.
+  /// In a forked child: gives up what was inherited, without a word to anyone. See Transport::abandon.
   virtual void abandon() = 0;
 
   // Reading a peer's memory, where the link can.

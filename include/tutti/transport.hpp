@@ -165,7 +165,8 @@ class Transport {
   virtual void give_up(int /*peer*/) {}
   /// Says goodbye on every link and closes them; the peers do not see a loss.
   virtual void close(TimePoint deadline) = 0;
-  /// In a forked child: closes the inherited descriptors without a word to anyone. Only destruction may follow.
+  /// In a forked child: closes the inherited descriptors without a word to anyone. Threads of the parent's may have been inside when another
+  /// one forked, so what they change may be half changed, and locks may be held for ever. Only destruction may follow.
   virtual void abandon() = 0;
 };
 

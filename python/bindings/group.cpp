@@ -14,7 +14,6 @@
 #include "bindings/bind.hpp"
 #include "bindings/convert.hpp"
 #include "bindings/gil.hpp"
-#include "bindings/interruptibly.hpp"
 #include "bindings/work.hpp"
 #include "group/core.hpp"
 #include "group/runtime.hpp"
@@ -167,12 +166,14 @@ GroupOptions group_options(nb::handle timeout, const std::optional<std::string>&
 Handle subgroup(const Handle& self, const std::vector<int>& ranks, nb::handle timeout,
                 const std::optional<std::string>& backend) {
   const GroupOptions options = group_options(timeout, backend);
-  return interruptibly([=] { return enroll(self->group().subgroup(ranks, options)); });
+  const WithoutGil release;
+  return enroll(self->group().subgroup(ranks, options));
 }
 
 Handle shrink(const Handle& self, nb::handle timeout) {
   const Duration most = timeout_from(timeout);
-  return interruptibly([=] { return enroll(self->group().shrink({.timeout = most})); });
+  const WithoutGil release;
+  return enroll(self->group().shrink({.timeout = most}));
 }
 
 /// A color or a key, as the core takes it.
@@ -194,7 +195,8 @@ Handle split(const Handle& self, nb::handle color, nb::handle key, nb::handle ti
     decline(self, {.verb = Verb::all_gather}, error.what());  // by which the ranks tell each other their colors
     throw;
   }
-  return interruptibly([=] { return enroll(self->group().split(own_color, own_key, options)); });
+  const WithoutGil release;
+  return enroll(self->group().split(own_color, own_key, options));
 }
 
 Array memory(const Handle& self, std::int64_t bytes) {

@@ -10,44 +10,26 @@
 #include <chrono>
 #include <future>
 #include <optional>
-#include <thread>
 
 #include <tutti/error.hpp>
 
+#include "base/start_thread.hpp"
 #include "bindings/bind.hpp"
 #include "bindings/conceal.hpp"
 #include "bindings/convert.hpp"
 #include "bindings/gil.hpp"
-#include "bindings/interruptibly.hpp"
+#include "bindings/meeting.hpp"
 #include "bindings/running.hpp"
+#include "bindings/signals.hpp"
 #include "group/core.hpp"
-#include "group/meet.hpp"
 #include "group/runtime.hpp"
 
 namespace tutti::python {
 namespace {
 
-/// What was found out on joining.
-struct Facts {
-  Place place{};
-  std::string description;
-};
-
 Facts& facts() {  // under the GIL
   static auto* instance = new Facts;
   return *instance;
-}
-
-struct Joined {
-  Group world;
-  Facts facts;
-};
-
-Joined join(const InitOptions& options) {
-  std::shared_ptr<Connector> connector = connect_as_asked(options);
-  Facts found{.place = connector->place(), .description = connector->describe()};
-  Group world = init(connector, options);
-  return {.world = std::move(world), .facts = std::move(found)};
 }
 
 std::shared_ptr<Member> init_world(const std::string& backend, const std::optional<std::string>& init_method,
@@ -55,27 +37,37 @@ std::shared_ptr<Member> init_world(const std::string& backend, const std::option
                                    std::optional<int> communicator) {
   if (has_world()) {
     world()->core().runtime().check_alive();
+    if (facts().place.size > 1) conceal_secret();  // a handler may have raised in that
     return world();
   }
+  learn_main_thread();
   InitOptions options{.backend = backend,
                       .init_method = init_method.value_or(""),
                       .rank = rank.value_or(-1),
                       .size = size.value_or(-1),
                       .mpi_communicator = communicator};
   if (!timeout.is_none()) options.timeout = timeout_from(timeout);
-  Joined joined = interruptibly([options] { return join(options); });  // the others may be late
+  Joined joined =
+      meet(options);  // from here on no code of Python's, where a handler might raise, until there is a world
+  hear_signals(joined.world.core()->runtime());
   facts() = std::move(joined.facts);
-  if (facts().place.size > 1) conceal_secret();
   auto member = enroll(std::move(joined.world));
   set_world(member);
+  if (facts().place.size > 1) conceal_secret();
   return member;
 }
 
-// An interrupt gives up what this rank still waits for, and is raised once the others have its goodbye; a second one does not wait for that.
+// An interrupt gives up what this rank still waits for, and is raised once the others have its goodbye; a second one does not wait for
+// that. Where no thread can be started to hear it on, the rank leaves all the same.
 void leave_interruptibly(const std::shared_ptr<Runtime>& runtime) {
   std::packaged_task<void()> task([runtime] { runtime->leave(); });
   std::future<void> left = task.get_future();
-  std::thread(std::move(task)).detach();
+  try {
+    start_thread("to leave the job", std::move(task)).detach();
+  } catch (const Error&) {
+    const WithoutGil release;
+    return runtime->leave();
+  }
   std::optional<nb::python_error> raised;
   while (true) {
     {

@@ -1,10 +1,10 @@
 // job_store.cpp: the job's key-value store in Python: keys are str, values bytes.
 // SPDX-License-Identifier: Apache-2.0
-#include "group/job_store.hpp"
-
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+
+#include <tutti/init.hpp>
 
 #include "bindings/bind.hpp"
 #include "bindings/convert.hpp"
@@ -15,11 +15,6 @@
 
 namespace tutti::python {
 namespace {
-
-void look_for_signals() {
-  const nb::gil_scoped_acquire gil;
-  if (PyErr_CheckSignals() != 0) throw nb::python_error();
-}
 
 std::string_view view_of(const nb::bytes& value) { return {value.c_str(), value.size()}; }
 nb::bytes to_bytes(const std::string& value) { return nb::bytes(value.data(), value.size()); }
@@ -36,8 +31,7 @@ class JobStore {
 
  public:
   explicit JobStore(const std::shared_ptr<Member>& member)
-      : store_(interruptible_job_store(member->group(), look_for_signals)),
-        default_timeout_(member->core().runtime().parts().default_timeout) {}
+      : store_(job_store(member->group())), default_timeout_(member->core().runtime().parts().default_timeout) {}
 
   void set(std::string_view key, const nb::bytes& value, nb::handle timeout) {
     run(timeout, [&](TimePoint deadline) { store_->set(key, view_of(value), deadline); });

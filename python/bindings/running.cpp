@@ -21,8 +21,6 @@
 namespace tutti::python {
 namespace {
 
-constexpr Duration between_signals = std::chrono::milliseconds(50);
-
 struct LeftBehind {
   Started started;
   nb::object owners;
@@ -171,21 +169,12 @@ bool wait_for(Started& started, TimePoint limit) {
   if (started.operations.empty()) return true;
   Runtime& runtime = started.member->core().runtime();
   const record::Waiting waiting(runtime.parts().recorder.get(), started.operations.front()->recorded);
-  while (true) {
-    {
-      const WithoutGil release;
-      const TimePoint next = std::min(limit, deadline_after(runtime.clock().now(), between_signals));
-      if (runtime.drive([&] { return started.ended(); }, next)) return true;
-      if (runtime.clock().now() >= limit) return false;
-    }
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
-  }
+  const WithoutGil release;
+  return runtime.wait([&] { return started.ended(); }, limit);
 }
 
 void interrupt(Started& started) {
-  GroupCore& core = started.member->core();
-  if (core.runtime().is_forked()) return;
-  for (const auto& operation : started.operations) core.interrupt(*operation);
+  for (const auto& operation : started.operations) started.member->core().interrupt(*operation);
 }
 
 void complete(Started& started) {

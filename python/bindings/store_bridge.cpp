@@ -19,6 +19,7 @@
 #include "bindings/convert.hpp"
 #include "bindings/gil.hpp"
 #include "bindings/running.hpp"
+#include "bindings/signals.hpp"
 #include "group/core.hpp"
 #include "group/runtime.hpp"
 #include "rendezvous/membership.hpp"
@@ -141,11 +142,13 @@ std::shared_ptr<Member> join_through(nb::object store, int rank, int size, nb::h
   StoreRendezvous where{
       .store = std::make_shared<PythonStore>(std::move(store)), .rank = rank, .size = size, .host = host};
   where.timeout = timeout_from(timeout);
+  learn_main_thread();
   std::shared_ptr<Member> member;
   {
     const WithoutGil release;
     member = enroll(meet(where));
   }
+  hear_signals(member->core().runtime());
   if (size > 1) conceal_secret();
   return member;
 }

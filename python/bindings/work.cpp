@@ -128,6 +128,7 @@ std::string PendingWork::text() const {
   if (started_.operations.empty()) return "sendrecv, ended";
   const Operation& first = *started_.operations[0];
   const std::string call = describe(first.request.signature);
+  if (started_.member->core().runtime().is_forked()) return call + ", of the process that this one is a fork of";
   if (!started_.ended()) {
     const WithoutGil release;
     const auto guard = started_.member->core().runtime().lock();

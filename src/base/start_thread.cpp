@@ -20,15 +20,24 @@ std::string first_line(const std::filesystem::path& path) {
   return line;
 }
 
-// The smallest of the cgroup and those above it. "0::/a/b" is how /proc/self/cgroup names cgroup v2.
-std::string cgroup_limit() {
-  std::filesystem::path group = "/sys/fs/cgroup";
+// "0::/a/b" is how /proc/self/cgroup names cgroup v2, "7:pids:/a/b" how v1's, which counts processes where both are mounted.
+std::filesystem::path own_cgroup() {
+  const std::filesystem::path root = "/sys/fs/cgroup";
+  std::filesystem::path group = root;
   std::ifstream own("/proc/self/cgroup");
   for (std::string line; std::getline(own, line);) {
-    if (line.starts_with("0::/")) group /= line.substr(4);
+    const auto path = line.find(":/");
+    if (const auto pids = line.find(":pids:"); pids != std::string::npos && path != std::string::npos)
+      return root / "pids" / line.substr(path + 2);
+    if (line.starts_with("0::/")) group = root / line.substr(4);
   }
+  return group;
+}
+
+// The smallest of the cgroup and those above it.
+std::string cgroup_limit() {
   std::string smallest;
-  for (; group.string().starts_with("/sys/fs/cgroup"); group = group.parent_path()) {
+  for (auto group = own_cgroup(); group.string().starts_with("/sys/fs/cgroup"); group = group.parent_path()) {
     const auto limit = parse_integer(first_line(group / "pids.max"));
     const auto known = parse_integer(smallest);
     if (limit && (!known || *limit < *known)) smallest = fmt::format("{}", *limit);

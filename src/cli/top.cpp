@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include "base/environment.hpp"
+#include "base/made_fd.hpp"
 #include "base/unique_fd.hpp"
 #include "cli/style.hpp"
 #include "cli/text_table.hpp"
@@ -141,7 +142,7 @@ class Screen {
     sigemptyset(&watched);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGWINCH}) sigaddset(&watched, signal);
     sigprocmask(SIG_BLOCK, &watched, &before_);
-    signals_.reset(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
+    signals_ = made(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK), "a descriptor for signals");
     if (!is_terminal_) return;
     has_keys_ = tcgetattr(STDIN_FILENO, &usual_) == 0;
     if (has_keys_) {

@@ -117,6 +117,11 @@ std::shared_ptr<const Creation> Control::create(CreationRequest request) {
   return creations_.start(clock_->now(), std::move(request));
 }
 
+void Control::give_up(const Creation& creation, const Cause& cause) {
+  if (creation.state == Creation::State::ready) return abort(creation.group, 0, cause);
+  creations_.give_up(creation, cause);
+}
+
 void Control::announce_leave(std::span<const Position> positions) {
   if (silenced() || std::exchange(is_leaving_, true)) return;
   verdicts_.retire(rank_);

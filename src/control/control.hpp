@@ -120,6 +120,8 @@ class Control final : private NetworkListener {
   // Starts making a group together with its other members; see creation.hpp. InvalidArgument for a list that is empty,
   // has a rank twice or outside the world, or lacks this rank.
   std::shared_ptr<const Creation> create(CreationRequest request);
+  // The caller no longer waits for the group: it is not made, or breaks with this cause if it was made just now.
+  void give_up(const Creation& creation, const Cause& cause);
   // The key-value store of the job, which rank 0 keeps.
   [[nodiscard]] JobStore& store() { return store_; }
   // Says goodbye to all ranks: this rank takes part in no call beyond these positions. It stays in the network,

@@ -192,6 +192,12 @@ void Creations::give_up(const CreationName& name, const Cause& cause) {
   outside_.send(lowest, GaveUp{name, cause});
 }
 
+void Creations::give_up(const Creation& creation, const Cause& cause) {
+  const auto own =
+      std::ranges::find_if(own_, [&](const auto& each) { return each.second.creation.get() == &creation; });
+  if (own != own_.end()) give_up(CreationName(own->first), cause);
+}
+
 void Creations::fail_without(const CreationName& name, int rank, const Cause& cause) {
   const std::size_t count = own_.at(name).request.members.size();
   give_up(name,

@@ -56,6 +56,8 @@ class Creations {
       : rank_(rank), random_(random), retry_(retry), outside_(std::move(outside)) {}
 
   std::shared_ptr<const Creation> start(TimePoint now, CreationRequest request);
+  // This rank no longer waits for a creation that is pending.
+  void give_up(const Creation& creation, const Cause& cause);
   void on_join(int from, const Join& join);
   void on_missing(const Missing& missing);
   void on_made(int from, const Made& made);

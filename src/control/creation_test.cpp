@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -192,6 +193,40 @@ TEST(Creation, survives_the_loss_of_a_rank_on_the_way) {
     for (const int rank : members) handles.push_back(start(world, rank, members));
     world.run_for(3s);
     for (const Handle& handle : handles) EXPECT_EQ(handle->state, State::ready) << "seed " << seed;
+  }
+}
+
+Cause interrupted(int rank) {
+  return {.kind = Cause::Kind::aborted,
+          .culprits = {rank},
+          .sequence = 0,
+          .text = fmt::format("rank {} was interrupted", rank)};
+}
+
+TEST(Creation, that_a_member_is_interrupted_in_fails_on_all_and_the_next_one_is_made) {
+  for (const int left : {0, 2}) {  // the lowest member makes the group
+    SimulatedWorld world({.size = 3});
+    std::vector<Handle> handles{start(world, left, {0, 1, 2}), start(world, 1, {0, 1, 2})};
+    world.run_for(10ms);
+    world.network(left).give_up(*handles[0], interrupted(left));
+    world.run_for(10ms);
+    handles.push_back(start(world, 2 - left, {0, 1, 2}));  // it comes late
+    world.run_for(10ms);
+    for (const Handle& handle : handles) {
+      EXPECT_EQ(handle->state, State::failed);
+      EXPECT_EQ(handle->cause, interrupted(left));
+    }
+    world.network(left).give_up(*handles[0], interrupted(left));  // it is over: nothing happens
+    handles.clear();
+    for (int rank = 0; rank < 3; ++rank) handles.push_back(start(world, rank, {0, 1, 2}));
+    world.run_for(10ms);
+    for (const Handle& handle : handles) ASSERT_EQ(handle->state, State::ready);
+    world.network(left).give_up(*handles[static_cast<std::size_t>(left)], interrupted(left));  // made just now
+    world.run_for(1s);
+    for (int rank = 0; rank < 3; ++rank) {
+      ASSERT_EQ(world[rank].aborts.size(), 1u);
+      EXPECT_EQ(world[rank].aborts[0], std::pair(handles[0]->group, interrupted(left)));
+    }
   }
 }
 

@@ -35,6 +35,10 @@ GroupCore::~GroupCore() {
   if (intranode_) parts_.state.runtime->keep(std::move(intranode_));
 }
 
+void GroupCore::let_go(const GroupCore* group) {
+  if (!group->runtime().is_forked()) delete group;
+}
+
 void GroupCore::use_local_peers(std::shared_ptr<IntranodeExecutor> intranode) {
   intranode_ = std::move(intranode);
   if (intranode_ && std::ssize(intranode_->members()) == facts().size) messages_.set_all_local();
@@ -285,6 +289,7 @@ void GroupCore::abort(std::string_view reason) {
 }
 
 void GroupCore::interrupt(Operation& operation) {
+  if (runtime().is_forked()) return;
   const auto guard = runtime().lock();
   parts_.failure.interrupt(operation);
 }

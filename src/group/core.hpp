@@ -14,6 +14,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <tutti/backend.hpp>
@@ -38,6 +39,11 @@ class GroupCore final : public std::enable_shared_from_this<GroupCore>, private 
   /// A group this process does not belong to: rank −1, and every verb raises.
   GroupCore(std::shared_ptr<Runtime> runtime, std::vector<int> world_of);
   ~GroupCore();
+  /// Shared by the handles of the group. The last one of a forked child destroys nothing: what is here is the parent's.
+  template <class... Arguments>
+  static std::shared_ptr<GroupCore> make(Arguments&&... arguments) {
+    return std::shared_ptr<GroupCore>(new GroupCore(std::forward<Arguments>(arguments)...), let_go);
+  }
 
   [[nodiscard]] const GroupFacts& facts() const { return parts_.state.facts; }
   [[nodiscard]] Runtime& runtime() const { return *parts_.state.runtime; }
@@ -117,6 +123,7 @@ class GroupCore final : public std::enable_shared_from_this<GroupCore>, private 
   [[nodiscard]] const GroupParts& parts() const { return parts_; }
 
  private:
+  static void let_go(const GroupCore* group);
   void went_wrong(Operation& operation, const std::exception_ptr& thrown) override;
   void collective_ended() override { parts_.refusals.forget_arrived(); }
   [[nodiscard]] inline std::unique_lock<shm::RankLock> enter(Entry* entry, Verb verb, BlockingHook* hook);

@@ -23,7 +23,12 @@ const View& or_in_place(const View& out, const View& data) { return out.present(
 void wait_for(GroupCore& core, Operation& operation) {
   // The operation ends by its own deadline, plus the time the control network takes to agree on the cause.
   const record::Waiting waiting(core.parts().state.records.recorder(), operation.recorded);
-  core.runtime().drive([&] { return operation.ended(); }, TimePoint::max());
+  try {
+    core.runtime().wait([&] { return operation.ended(); }, TimePoint::max());
+  } catch (...) {
+    core.interrupt(operation);
+    throw;
+  }
   operation.group.reset();
   operation.rethrow();
 }
@@ -220,7 +225,14 @@ Received Group::sendrecv(View data, int to, View out, int from, const MessageOpt
   // This thread waits for both at once, also if the first goes wrong: between two waits it would have to wake the service thread.
   const auto has_ended = [](const std::shared_ptr<Operation>& one) { return !one || one->ended(); };
   const auto both_ended = [&] { return has_ended(left.receiving) && has_ended(left.sending); };
-  if (!both_ended()) core.runtime().drive(both_ended, TimePoint::max());
+  try {
+    if (!both_ended()) core.runtime().wait(both_ended, TimePoint::max());
+  } catch (...) {
+    for (const auto& one : {left.receiving, left.sending}) {
+      if (one) core.interrupt(*one);
+    }
+    throw;
+  }
   Work receiving = left.receiving ? Work(std::move(left.receiving)) : Work();
   Work sending = left.sending ? Work(std::move(left.sending)) : Work();
   if (receiving.valid()) {
@@ -271,7 +283,7 @@ Group Group::subgroup(std::initializer_list<int> ranks, const GroupOptions& opti
 }
 Group Group::split(int color, int key, const GroupOptions& options) const {
   const std::vector<int> ranks = ranks_of_color(*this, color, key, options.timeout);
-  return ranks.empty() ? Group() : subgroup(ranks, options);
+  return ranks.empty() ? Group() : Group(make_subgroup(entered(), ranks, options, Parent::unbroken));
 }
 
 Group Group::shrink(const CallOptions& options) const { return Group(shrink_group(entered(), options.timeout)); }

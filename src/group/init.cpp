@@ -226,8 +226,7 @@ struct Registry {
   std::mutex mutex;
   std::list<std::weak_ptr<Runtime>> runtimes;
   std::weak_ptr<GroupCore> world;
-  std::vector<std::shared_ptr<Runtime>> locked;  // around a fork
-  bool is_fork = false;                          // this process is one of a process that had joined a job
+  bool is_fork = false;  // this process is one of a process that had joined a job
 };
 
 Registry& registry() {
@@ -235,27 +234,17 @@ Registry& registry() {
   return *instance;
 }
 
-void before_fork() {
-  Registry& here = registry();
-  here.mutex.lock();
-  for (const auto& weak : here.runtimes) {
-    const auto runtime = weak.lock();
-    if (runtime != nullptr && runtime->lock_for_fork()) here.locked.push_back(runtime);
-  }
-}
+// A fork waits for no call: the thread may be inside one itself, in a reduction of the program's own or a signal's handler, and another
+// that is may wait for what this one holds (Python's lock).
+void before_fork() { registry().mutex.lock(); }
 
-void after_fork() {
-  Registry& here = registry();
-  for (const auto& runtime : here.locked) runtime->unlock_after_fork();
-  here.locked.clear();
-  here.mutex.unlock();
-}
+void after_fork() { registry().mutex.unlock(); }
 
 void in_forked_child() {
   Registry& here = registry();
   for (const auto& weak : here.runtimes) {
     const auto runtime = weak.lock();
-    if (runtime == nullptr || runtime->is_leaving()) continue;
+    if (runtime == nullptr || runtime->has_left()) continue;
     runtime->abandon();
     here.is_fork = true;
   }
@@ -347,7 +336,7 @@ Group init(std::shared_ptr<Connector> connector, const InitOptions& options) {
   if (place.node_count == 1) facts.node_of.clear();
   auto runtime = std::make_shared<Runtime>(std::move(parts));
   enroll(runtime);
-  auto core = std::make_shared<GroupCore>(runtime, std::move(facts), runtime->parts().table);
+  auto core = GroupCore::make(runtime, std::move(facts), runtime->parts().table);
   start(*runtime);
   if (!share_memory(core, options.timeout)) Group(core).barrier({.timeout = options.timeout});
   log_backend(*core, true);

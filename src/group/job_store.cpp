@@ -1,7 +1,5 @@
 // job_store.cpp: the job's key-value store as programs see it.
 // SPDX-License-Identifier: Apache-2.0
-#include "group/job_store.hpp"
-
 #include <fmt/format.h>
 
 #include <tutti/error.hpp>
@@ -21,8 +19,7 @@ using ReplyKind = store::Reply::Kind;
 
 class StoreOfJob final : public Store {
  public:
-  StoreOfJob(std::shared_ptr<Runtime> runtime, std::function<void()> between)
-      : runtime_(std::move(runtime)), between_(std::move(between)) {}
+  explicit StoreOfJob(std::shared_ptr<Runtime> runtime) : runtime_(std::move(runtime)) {}
 
   void set(std::string_view key, std::string_view value, TimePoint deadline) override {
     ask({.kind = Kind::set, .key = std::string(key), .value = std::string(value)}, deadline);
@@ -75,13 +72,7 @@ class StoreOfJob final : public Store {
       runtime_->control().store().give_up(asked);
     });
     const auto ended = [&] { return asked.has_ended() || runtime_->is_leaving(); };
-    while (true) {
-      const TimePoint now = runtime_->clock().now();
-      const TimePoint next = between_ ? std::min(deadline, now + interrupts_every) : deadline;
-      if (runtime_->drive(ended, next)) return true;
-      if (runtime_->clock().now() >= deadline) return false;
-      between_();
-    }
+    return runtime_->wait(ended, deadline);
   }
 
   static void check(const store::Request& request) {
@@ -108,18 +99,14 @@ class StoreOfJob final : public Store {
         JobStore::keeper, runtime_->host_of(JobStore::keeper), reason);
   }
 
-  static constexpr Duration interrupts_every = std::chrono::milliseconds(50);
   std::shared_ptr<Runtime> runtime_;
-  std::function<void()> between_;
 };
 
 }  // namespace
 
-std::shared_ptr<Store> interruptible_job_store(const Group& group, std::function<void()> between) {
+std::shared_ptr<Store> job_store(const Group& group) {
   if (!group.valid()) throw InvalidArgument("job_store: this group is empty; pass the world, or a group made from it");
-  return std::make_shared<StoreOfJob>(group.core()->runtime_handle(), std::move(between));
+  return std::make_shared<StoreOfJob>(group.core()->runtime_handle());
 }
-
-std::shared_ptr<Store> job_store(const Group& group) { return interruptible_job_store(group, nullptr); }
 
 }  // namespace tutti

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "base/made_fd.hpp"
 #include "base/start_thread.hpp"
 
 namespace tutti {
@@ -33,7 +34,7 @@ LauncherPipe LauncherNews::open_pipe(const Environment& environment) {
 
 LauncherNews::LauncherNews(LauncherPipe pipe, Told told)
     : pipe_(std::move(pipe)),
-      stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      stop_(made(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "an eventfd")),
       told_(std::move(told)),
       thread_(start_thread("that listens to the launcher", [this] { listen(); })) {}
 

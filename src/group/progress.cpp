@@ -120,6 +120,7 @@ void ProgressLoop::deactivate() {
 }
 
 ProgressLoop::Waiting::~Waiting() {
+  if (loop.is_forked()) return;  // in a callback; the service thread, and what it may hold, is the parent's
   if (polls) loop.polling_ = false;
   --loop.waiters_;
   loop.see_to(nullptr);  // asynchronous work goes on without this thread

@@ -33,6 +33,14 @@ namespace tutti {
 class GroupCore;
 class Operation;
 
+/// What a binding's language has to say while one of its threads waits: Ctrl-C, an alarm.
+class WaitHook {
+ public:
+  virtual ~WaitHook() = default;
+  /// Without any lock, every now and then. What it throws leaves the call that waits.
+  virtual void look() = 0;
+};
+
 class ProgressLoop : public std::enable_shared_from_this<ProgressLoop> {
  public:
   using Guard = std::unique_lock<shm::RankLock>;
@@ -80,6 +88,11 @@ class ProgressLoop : public std::enable_shared_from_this<ProgressLoop> {
   /// Without the lock: makes progress until the predicate holds (asked under the lock) or `limit`; returns whether it holds.
   template <class Predicate>
   bool drive(Predicate ended, TimePoint limit);
+  /// The same for a call of the program's, which a hook may leave by an exception: whoever waits gives up what the call has begun.
+  template <class Predicate>
+  bool wait(Predicate ended, TimePoint limit);
+  /// Before the program's first call; the hook lives as long as the process.
+  void look_while_waiting(WaitHook& hook) { hook_ = &hook; }
 
  protected:
   virtual ~ProgressLoop() = default;
@@ -115,6 +128,9 @@ class ProgressLoop : public std::enable_shared_from_this<ProgressLoop> {
     bool polls = false;
   };
 
+  static constexpr Duration between_looks = std::chrono::milliseconds(50);
+
+  WaitHook* hook_ = nullptr;             // null: nothing ends a wait but what it waits for
   std::condition_variable_any changed_;  // a waiter's turn to poll may have come, or its work may have ended
   std::condition_variable_any service_;
   std::thread thread_;
@@ -161,6 +177,16 @@ bool ProgressLoop::drive(Predicate ended, TimePoint limit) {
   }
   if (process_ends_) stay_while_process_ends(guard);
   return ended();
+}
+
+template <class Predicate>
+bool ProgressLoop::wait(Predicate ended, TimePoint limit) {
+  while (hook_ != nullptr) {
+    if (drive(ended, std::min(limit, deadline_after(clock().now(), between_looks)))) return true;
+    if (clock().now() >= limit) return false;
+    hook_->look();
+  }
+  return drive(ended, limit);
 }
 
 }  // namespace tutti

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <new>
 
+#include <tutti/error.hpp>
+
 #include "base/line_writer.hpp"
 #include "group/core.hpp"
 #include "intranode/intranode_executor.hpp"
@@ -81,7 +83,11 @@ void Runtime::leave() {
   if (forked_ || leaving_.exchange(true)) return;
   const bool is_alone = thread_id_ == std::this_thread::get_id();
   if (is_alone) leaves_alone_ = LeavesAlone::leaving;
-  say_goodbye();
+  try {
+    say_goodbye();
+  } catch (const InvalidArgument&) {  // a callback has forked, and this is the child
+    return;
+  }
   news_.reset();
   stop_thread();
   Guard guard(mutex_);
@@ -92,12 +98,14 @@ void Runtime::leave() {
                                        .text = "this process has left the job (finalize)"});
   }
   run_callbacks(guard);
+  if (forked_) return;
   control_->leave();
   parts_.transport->close(clock().now() + goodbye_limit);
   if (parts_.recorder) {
     parts_.recorder->note_life(record::Life::left);
     parts_.recorder->stop_answering();
   }
+  has_left_ = true;
   if (is_alone) {
     leaves_alone_ = LeavesAlone::left;
     leaves_alone_.notify_all();
@@ -139,21 +147,11 @@ void Runtime::say_goodbye() {
   closed.note_all_late();
 }
 
-bool Runtime::lock_for_fork() {
-  const TimePoint limit = steady_clock().now() + 1s;
-  while (!mutex_.try_lock()) {
-    if (steady_clock().now() >= limit) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
-
 void Runtime::abandon() {
   forked_ = true;
-  // Never destroyed here: its thread lives in the parent, and its locks may be held by it for ever.
-  kept_in_child_ = shared_from_this();
+  mutex_.reset_in_child();
+  kept_in_child_ = shared_from_this();  // never destroyed here: its thread lives in the parent
   (void)news_.release();
-  for (const auto& [id, group] : directory_.groups()) groups_kept_in_child_.push_back(group->weak_from_this().lock());
   parts_.transport->abandon();
   if (parts_.recorder) parts_.recorder->abandon();
 }

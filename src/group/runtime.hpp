@@ -41,13 +41,12 @@ class Runtime final : public ProgressLoop {
   void leave_at_exit();
   /// What was found wrong while this rank left: calls that differed and were not noticed before. Null: nothing.
   [[nodiscard]] std::exception_ptr take_leave_error() { return directory_.closed().take_late_error(); }
+  [[nodiscard]] bool has_left() const { return has_left_.load(std::memory_order_acquire); }
   /// It is leaving, and waits for what was posted.
   [[nodiscard]] bool drains() const { return is_leaving() && parts_.threaded; }
-  /// In a forked child: closes what was inherited. Nothing of it is destroyed there: much of it lies in memory that the parent uses.
+  /// In a forked child: closes what was inherited. Nothing of it is destroyed there: much of it lies in memory that the parent uses. A fork
+  /// waits for nobody, so the parent's threads may have been anywhere: nothing is read that they change.
   void abandon();
-  /// Around a fork, so that the child finds nothing half done. False: a thread has been inside for too long, perhaps this one.
-  [[nodiscard]] bool lock_for_fork();
-  void unlock_after_fork() { mutex_.unlock(); }
 
   /// Memory that the local peers reach, where there are any.
   [[nodiscard]] std::shared_ptr<std::byte> take_memory(std::size_t bytes);
@@ -71,8 +70,8 @@ class Runtime final : public ProgressLoop {
   std::atomic<LeavesAlone> leaves_alone_{LeavesAlone::no};
   std::vector<std::shared_ptr<IntranodeExecutor>> kept_;
   std::atomic<std::uint64_t> next_private_id_{std::uint64_t{1} << 63};
+  std::atomic<bool> has_left_{false};
   std::shared_ptr<ProgressLoop> kept_in_child_;
-  std::vector<std::shared_ptr<GroupCore>> groups_kept_in_child_;
 };
 
 }  // namespace tutti

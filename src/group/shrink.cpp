@@ -35,7 +35,7 @@ namespace {
 Survey settled_survey(Runtime& runtime, const std::vector<int>& members, int self, TimePoint deadline) {
   Survey found;
   bool is_given_up = false;
-  runtime.drive(
+  runtime.wait(
       [&] {
         found = survey(runtime.control(), members);
         is_given_up = std::ranges::find(found.survivors, self) == found.survivors.end();
@@ -67,8 +67,8 @@ std::shared_ptr<GroupCore> shrink_group(GroupCore& parent, Duration timeout) {
     } catch (const Error&) {
       // If another member was lost, all try again without it. Otherwise somebody did not come.
       bool has_changed = false;
-      runtime.drive([&] { return has_changed = survey(runtime.control(), members).survivors != found.survivors; },
-                    std::min(deadline, runtime.clock().now() + std::chrono::seconds(1)));
+      runtime.wait([&] { return has_changed = survey(runtime.control(), members).survivors != found.survivors; },
+                   std::min(deadline, runtime.clock().now() + std::chrono::seconds(1)));
       if (!has_changed) throw;
     }
   }

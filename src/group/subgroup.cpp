@@ -57,8 +57,20 @@ std::vector<int> nodes_of(const Runtime& runtime, std::span<const int> members) 
   return nodes.size() > 1 ? result : std::vector<int>();
 }
 
+/// The others must not wait for this rank, nor use a group that it does not have.
+void give_up(Runtime& runtime, const control::Creation& creation, std::string_view why) {
+  if (runtime.is_forked()) return;
+  const auto guard = runtime.lock();
+  const int rank = runtime.transport().rank();
+  runtime.control().give_up(creation, {.kind = control::Cause::Kind::aborted,
+                                       .culprits = {rank},
+                                       .sequence = 0,
+                                       .text = fmt::format("rank {} {}", rank, why)});
+}
+
 /// The group's id, and what the lowest member told.
-std::shared_ptr<const control::Creation> create(Runtime& runtime, const JoinTerms& terms) {
+std::shared_ptr<const control::Creation> create(GroupCore& parent, const JoinTerms& terms) {
+  Runtime& runtime = parent.runtime();
   std::shared_ptr<const control::Creation> creation;
   {
     const auto guard = runtime.lock();
@@ -68,7 +80,18 @@ std::shared_ptr<const control::Creation> create(Runtime& runtime, const JoinTerm
                                          .deadline = terms.deadline});
   }
   using State = control::Creation::State;
-  runtime.drive([&] { return creation->state != State::pending; }, TimePoint::max());
+  const auto is_in_vain = [&] { return terms.parent == Parent::unbroken && parent.parts().failure.is_broken(); };
+  try {
+    runtime.wait([&] { return creation->state != State::pending || is_in_vain(); }, TimePoint::max());
+  } catch (...) {
+    give_up(runtime, *creation, "was interrupted while it made the group");
+    throw;
+  }
+  if (creation->state == State::pending) {
+    give_up(runtime, *creation, "gave up making the group, because the group that it is made from is broken");
+    const auto guard = runtime.lock();
+    parent.parts().failure.check_usable();
+  }
   if (creation->state == State::failed) throw_failed(creation->cause, runtime, terms.members);
   return creation;
 }
@@ -87,20 +110,20 @@ Formed form_group(GroupCore& parent, const JoinTerms& terms, GroupBackend first 
   if (facts.size == 1) {
     facts.id = runtime.private_id();
   } else {
-    const auto creation = create(runtime, terms);
+    const auto creation = create(parent, terms);
     facts.id = creation->group;
     formed.lowest = creation->blob;
   }
   facts.world_of = terms.members;
   facts.node_of = nodes_of(runtime, facts.world_of);
-  formed.group =
-      std::make_shared<GroupCore>(parent.runtime_handle(), std::move(facts), runtime.parts().table, std::move(first));
+  formed.group = GroupCore::make(parent.runtime_handle(), std::move(facts), runtime.parts().table, std::move(first));
   return formed;
 }
 
 }  // namespace
 
-std::shared_ptr<GroupCore> make_subgroup(GroupCore& parent, std::span<const int> ranks, const GroupOptions& options) {
+std::shared_ptr<GroupCore> make_subgroup(GroupCore& parent, std::span<const int> ranks, const GroupOptions& options,
+                                         Parent state) {
   check_ranks(ranks, parent.facts().size);
   Runtime& runtime = parent.runtime();
   runtime.check_alive();
@@ -108,13 +131,14 @@ std::shared_ptr<GroupCore> make_subgroup(GroupCore& parent, std::span<const int>
   std::vector<int> members;
   for (const int rank : ranks) members.push_back(parent.facts().world_of[static_cast<std::size_t>(rank)]);
   if (std::ranges::find(ranks, parent.facts().rank) == ranks.end())
-    return std::make_shared<GroupCore>(parent.runtime_handle(), std::move(members));
+    return GroupCore::make(parent.runtime_handle(), std::move(members));
   const Duration timeout = options.timeout;
   const Duration limit = timeout > Duration::zero() ? timeout : runtime.parts().default_timeout;
   const Formed formed = form_group(parent, {.members = std::move(members),
                                             .key = parent.facts().id,
                                             .deadline = deadline_after(runtime.clock().now(), limit),
-                                            .backend = backend});
+                                            .backend = backend,
+                                            .parent = state});
   check_same_backend(*formed.group, backend, formed.lowest);
   share_memory(formed.group, timeout);
   use_backend(formed.group, parent, backend, timeout);

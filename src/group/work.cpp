@@ -20,15 +20,17 @@ namespace {
 
 bool is_over(const Operation& operation) { return operation.ended() && operation.is_called_back(); }
 
-/// Lets go of the group on this thread: its last handle may be this one.
-void drive(Operation& operation, TimePoint limit) {
+/// Lets go of the group on this thread: its last handle may be this one. A destructor cannot be left.
+enum class Leave : std::uint8_t { never, by_hook };
+void drive(Operation& operation, TimePoint limit, Leave leave = Leave::by_hook) {
   if (!operation.group) return;  // waited for before
   const auto& running = operation.group->runtime();
   if (is_over(operation) && !running.is_forked() && !running.is_leaving()) return operation.group.reset();
   const auto runtime = operation.group->runtime_handle();
   const record::Waiting waiting(limit == TimePoint::min() ? nullptr : runtime->parts().recorder.get(),
                                 operation.recorded);
-  if (runtime->drive([&] { return is_over(operation); }, limit)) operation.group.reset();
+  const auto ended = [&] { return is_over(operation); };
+  if (leave == Leave::never ? runtime->drive(ended, limit) : runtime->wait(ended, limit)) operation.group.reset();
 }
 
 }  // namespace
@@ -44,8 +46,8 @@ Work::~Work() {
   if (!operation_) return;
   if (operation_->group && operation_->request.verb == Verb::recv) operation_->group->cancel_message(*operation_);
   try {
-    drive(*operation_, TimePoint::max());  // ends by the call's own deadline
-  } catch (const InvalidArgument&) {       // a callback has forked, and this is the child
+    drive(*operation_, TimePoint::max(), Leave::never);  // ends by the call's own deadline
+  } catch (const InvalidArgument&) {                     // a callback has forked, and this is the child
   }
 }
 
@@ -70,7 +72,7 @@ void Work::wait(TimeLimit timeout) {
 
 bool Work::test() {
   if (!operation_ || !operation_->group) return true;
-  drive(*operation_, TimePoint::min());
+  drive(*operation_, TimePoint::min(), Leave::never);
   if (!operation_->group) return true;
   const auto runtime = operation_->group->runtime_handle();
   auto guard = runtime->lock();
@@ -120,8 +122,8 @@ class WorkList {
                          std::ranges::count_if(behind, [](const Work* work) { return has_ended(*work); })) >=
              count;
     };
-    return runtime->drive(enough_ended,
-                          timeout == nullptr ? TimePoint::max() : deadline_after(runtime->clock().now(), *timeout));
+    return runtime->wait(enough_ended,
+                         timeout == nullptr ? TimePoint::max() : deadline_after(runtime->clock().now(), *timeout));
   }
   static bool is_running(const Work& work) { return work.operation_ && work.operation_->group; }
   static bool has_ended(const Work& work) { return !is_running(work) || is_over(*work.operation_); }

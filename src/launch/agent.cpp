@@ -18,6 +18,7 @@
 
 #include <tutti/error.hpp>
 
+#include "base/made_fd.hpp"
 #include "launch/agent_links.hpp"
 #include "launch/cores.hpp"
 #include "launch/local_crew.hpp"
@@ -41,7 +42,7 @@ UniqueFd open_end_signals() {
   sigset_t watched;
   sigemptyset(&watched);
   for (const int signal : {SIGINT, SIGTERM, SIGQUIT}) sigaddset(&watched, signal);
-  return UniqueFd(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
+  return made(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK), "a descriptor for signals");
 }
 
 // The descriptor under another number, where nothing prints to it by mistake and no rank inherits it.

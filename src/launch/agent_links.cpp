@@ -17,6 +17,7 @@
 
 #include <tutti/error.hpp>
 
+#include "base/made_fd.hpp"
 #include "base/printable.hpp"
 #include "launch/program.hpp"
 #include "launch/remote_shell.hpp"
@@ -36,8 +37,7 @@ struct PipeEnds {
 PipeEnds make_shell_pipe() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
-    throw Error(
-        fmt::format("tuttirun cannot make the pipes of a remote shell: {}", wire::describe_system_error(errno)));
+    throw Error(fmt::format("cannot make the pipes of a remote shell: {}", describe_system_error(errno)));
   return {.reader = UniqueFd(ends[0]), .writer = UniqueFd(ends[1])};
 }
 

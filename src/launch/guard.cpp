@@ -3,6 +3,7 @@
 #include "launch/guard.hpp"
 
 #include <fmt/format.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 
 #include <tutti/error.hpp>
 
+#include "base/made_fd.hpp"
 #include "base/start_thread.hpp"
 #include "launch/guard_loop.hpp"
 
@@ -19,9 +21,13 @@ namespace tutti::launch {
 Guard::Guard(GuardPlan& plan) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-    throw Error(fmt::format("tuttirun cannot make a socket: {}", std::generic_category().message(errno)));
+    throw Error(fmt::format("cannot make a socket: {}", describe_system_error(errno)));
   socket_.reset(ends[0]);
   UniqueFd other(ends[1]);
+  sigset_t none;
+  sigemptyset(&none);
+  static_cast<void>(
+      made(signalfd(-1, &none, SFD_CLOEXEC), "a descriptor for signals"));  // the guard has nobody to tell
   id_ = fork();
   if (id_ == 0) {
     socket_.reset();  // or the guard would not see it close

@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/made_fd.hpp"
 #include "launch/agent_crew.hpp"
 #include "launch/attempt.hpp"
 #include "launch/cause.hpp"
@@ -61,7 +62,7 @@ UniqueFd open_interruptions() {
   sigset_t watched;
   sigemptyset(&watched);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&watched, signal);
-  return UniqueFd(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
+  return made(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK), "a descriptor for signals");
 }
 
 void prepare_hosts(AgentCrew& crew) {

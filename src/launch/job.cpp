@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <span>
 
+#include "base/made_fd.hpp"
 #include "launch/host_watch.hpp"
 #include "launch/printer.hpp"
 #include "launch/rank_news.hpp"
@@ -31,7 +32,7 @@ UniqueFd open_signals(const InheritedSignals& inherited) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT})
     sigaddset(&watched, signal);
   if (inherited.ignores_hangup) sigdelset(&watched, SIGHUP);
-  return UniqueFd(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
+  return made(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK), "a descriptor for signals");
 }
 
 bool has_colour(int descriptor) {

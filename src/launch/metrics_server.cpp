@@ -19,6 +19,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/made_fd.hpp"
 #include "base/start_thread.hpp"
 #include "launch/options.hpp"
 
@@ -71,7 +72,7 @@ std::string response(std::string_view status, std::string_view body) {
 MetricsServer::MetricsServer(int port, std::function<std::string()> page)
     : page_(std::move(page)),
       listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)),
-      stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      stop_(made(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "an eventfd")) {
   const int yes = 1;
   setsockopt(listener_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   sockaddr_in address{};

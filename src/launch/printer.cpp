@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "base/made_fd.hpp"
 #include "base/start_thread.hpp"
 
 namespace tutti::launch {
@@ -22,7 +23,7 @@ constexpr std::size_t spare_max = 8;
 
 Printer::Printer(int output, int error)
     : descriptors_{output, error},
-      progress_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      progress_(made(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "an eventfd")),
       thread_(start_thread("that prints", [this] { run(); })) {}
 
 Printer::~Printer() {

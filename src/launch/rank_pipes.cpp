@@ -13,6 +13,8 @@
 
 #include <tutti/error.hpp>
 
+#include "base/made_fd.hpp"
+
 namespace tutti::launch {
 namespace {
 
@@ -21,8 +23,9 @@ constexpr std::size_t read_bytes = std::size_t{128} << 10;
 }  // namespace
 
 RankPipes::RankPipes(int ranks)
-    : epoll_(epoll_create1(EPOLL_CLOEXEC)), pipes_(static_cast<std::size_t>(ranks)), buffer_(read_bytes, '\0') {
-  if (!epoll_) throw Error(fmt::format("tuttirun cannot make an epoll: {}", std::generic_category().message(errno)));
+    : epoll_(made(epoll_create1(EPOLL_CLOEXEC), "an epoll instance")),
+      pipes_(static_cast<std::size_t>(ranks)),
+      buffer_(read_bytes, '\0') {
   for (std::size_t rank = 0; rank < pipes_.size(); ++rank) open_pipes(rank);
 }
 
@@ -30,9 +33,7 @@ void RankPipes::open_pipes(std::size_t rank) {
   for (std::size_t stream = 0; stream < 2; ++stream) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) {
-      throw Error(
-          fmt::format("tuttirun cannot make the pipes of {} ranks: {}; raise the limit on open files (ulimit -n)",
-                      pipes_.size(), std::generic_category().message(errno)));
+      throw Error(fmt::format("cannot make the pipes of {} ranks: {}", pipes_.size(), describe_system_error(errno)));
     }
     Pipe& pipe = pipes_[rank][stream];
     pipe.reader.reset(ends[0]);
@@ -54,6 +55,8 @@ void RankPipes::close_writers() {
 void RankPipes::pump(const Take& take, std::size_t bytes_max) {
   std::array<epoll_event, 64> events;
   const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
+  if (count < 0 && errno != EINTR)
+    throw Error(fmt::format("cannot look for what the ranks print: {}", describe_system_error(errno)));
   for (int i = 0; i < count && bytes_max > 0; ++i)
     bytes_max -= read_pipe(events[static_cast<std::size_t>(i)].data.u64, take, bytes_max);
 }

@@ -10,6 +10,7 @@
 
 #include <tutti/error.hpp>
 
+#include "base/made_fd.hpp"
 #include "wire/secret.hpp"
 
 namespace tutti::launch {
@@ -155,7 +156,7 @@ bool ReachProbe::advance(Running& running) {
     switch (running.connecting.check()) {
       case wire::Connecting::State::pending: return false;
       case wire::Connecting::State::failed:
-        fail(running.attempt, wire::describe_system_error(running.connecting.error()));
+        fail(running.attempt, describe_system_error(running.connecting.error()));
         return true;
       case wire::Connecting::State::connected: running.socket = running.connecting.take(); break;
     }

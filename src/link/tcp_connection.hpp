@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "base/unique_fd.hpp"
+#include "base/process_fd.hpp"
 #include "link/tcp_input.hpp"
 #include "link/tcp_output.hpp"
 #include "wire/handshake.hpp"
@@ -45,7 +45,7 @@ struct Connection {
   State state = State::connecting;
   std::optional<wire::Connecting> connecting;
   std::unique_ptr<wire::Handshake> handshake;
-  UniqueFd socket;
+  ProcessFd socket;
   int attempts = 0;      // to connect
   TimePoint since{};     // it was accepted, or the latest attempt was begun
   TimePoint deadline{};  // for unauthenticated connections to prove themselves

@@ -13,6 +13,7 @@
 
 #include <tutti/error.hpp>
 
+#include "base/made_fd.hpp"
 #include "link/tcp_frames.hpp"
 
 namespace tutti::link {
@@ -333,7 +334,7 @@ void ConnectionManager::accept_pending() {
     if (!accepted) {
       may_accept_ = false;
       if (listener_socket_->dropped() > 0 && !std::exchange(told_of_drops_, true))
-        setup_.log.warn("a connection was turned away, perhaps of a rank: {}", wire::describe_system_error(EMFILE));
+        setup_.log.warn("a connection was turned away, perhaps of a rank: {}", describe_system_error(EMFILE));
       return;
     }
     Connection& connection = *all_.emplace_back(std::make_unique<Connection>());
@@ -365,18 +366,6 @@ void ConnectionManager::expire_pending() {
 void ConnectionManager::turn_away(Connection& connection) {
   ++counts_.turned_away;
   fail(connection, {});
-}
-
-void ConnectionManager::abandon() {
-  for (const auto& connection : all_) {
-    connection->state = Connection::State::closed;
-    connection->connecting.reset();
-    connection->socket.reset();
-  }
-  any_closed_ = true;
-  listener_socket_.reset();
-  may_accept_ = false;
-  poller_.abandon();
 }
 
 }  // namespace tutti::link

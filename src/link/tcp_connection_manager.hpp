@@ -83,8 +83,6 @@ class ConnectionManager {
   };
   [[nodiscard]] const Counts& counts() const { return counts_; }
   void stop_listening();
-  // In a forked child: closes every descriptor and leaves the parent's connections alone.
-  void abandon();
 
  private:
   void find_ready();

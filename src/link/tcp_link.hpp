@@ -52,7 +52,7 @@ class TcpLink final : public Network, private ConnectionOwner {
   void prepare_bulk(int peer) override;
   bool poll() override;
   [[nodiscard]] bool is_flushed() const override;
-  void abandon() override { connections_.abandon(); }
+  void abandon() override { ProcessFd::close_in_child(); }
 
   void post(int peer, std::span<const std::byte> message) override;
   void attach(int peer) override;

@@ -11,25 +11,16 @@
 
 #include <tutti/error.hpp>
 
-#include "wire/socket.hpp"
+#include "base/made_fd.hpp"
 
 namespace tutti::link {
-namespace {
-
-UniqueFd made(int fd, const char* what) {
-  if (fd < 0) throw Error(fmt::format("cannot make {}: {}", what, wire::describe_system_error(errno)));
-  return UniqueFd(fd);
-}
-
-}  // namespace
-
 TcpPoller::TcpPoller()
     : epoll_(made(epoll_create1(EPOLL_CLOEXEC), "an epoll instance")),
       control_epoll_(made(epoll_create1(EPOLL_CLOEXEC), "an epoll instance")),
       wake_all_(made(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "an eventfd")),
       wake_control_(made(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "an eventfd")) {
   if (!watch(control_epoll_.get(), EPOLLIN, &control_epoll_, Side::data))
-    throw Error(fmt::format("cannot watch an epoll instance: {}", wire::describe_system_error(errno)));
+    throw Error(fmt::format("cannot watch an epoll instance: {}", describe_system_error(errno)));
 }
 
 bool TcpPoller::watch(int fd, std::uint32_t events, void* owner, Side side) {
@@ -48,7 +39,7 @@ void TcpPoller::set_waiting(bool data, bool control, TimePoint deadline) {
 // An epoll is readable as long as it holds events that no look() has taken.
 void TcpPoller::wait(TimePoint until, Transport::Events events, const Clock& clock) {
   const bool all = events == Transport::Events::all;
-  const UniqueFd& wake = all ? wake_all_ : wake_control_;
+  const ProcessFd& wake = all ? wake_all_ : wake_control_;
   std::array<pollfd, 2> watched{pollfd{.fd = (all ? epoll_ : control_epoll_).get(), .events = POLLIN, .revents = 0},
                                 pollfd{.fd = wake.get(), .events = POLLIN, .revents = 0}};
   until = std::min(until, TimePoint(Duration(next_deadline_ns_.load())));
@@ -64,10 +55,6 @@ void TcpPoller::wait(TimePoint until, Transport::Events events, const Clock& clo
 void TcpPoller::wake() {
   eventfd_write(wake_all_.get(), 1);
   eventfd_write(wake_control_.get(), 1);
-}
-
-void TcpPoller::abandon() {
-  for (UniqueFd* fd : {&epoll_, &control_epoll_, &wake_all_, &wake_control_}) fd->reset();
 }
 
 }  // namespace tutti::link

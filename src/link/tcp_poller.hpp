@@ -17,7 +17,7 @@
 #include <tutti/clock.hpp>
 #include <tutti/transport.hpp>
 
-#include "base/unique_fd.hpp"
+#include "base/process_fd.hpp"
 
 namespace tutti::link {
 
@@ -43,12 +43,10 @@ class TcpPoller {
   void wait(TimePoint until, Transport::Events events, const Clock& clock);
   /// Ends a wait that is under way, or the next one: of each kind of events one.
   void wake();
-  /// In a forked child: closes every descriptor.
-  void abandon();
 
  private:
   template <class Found>
-  void look_at(const UniqueFd& epoll, Found& found) {
+  void look_at(const ProcessFd& epoll, Found& found) {
     std::array<epoll_event, 64> events;
     const int count = epoll_wait(epoll.get(), events.data(), static_cast<int>(events.size()), 0);
     for (int i = 0; i < count; ++i) {
@@ -60,10 +58,10 @@ class TcpPoller {
       }
     }
   }
-  [[nodiscard]] const UniqueFd& epoll_of(Side side) const { return side == Side::data ? epoll_ : control_epoll_; }
+  [[nodiscard]] const ProcessFd& epoll_of(Side side) const { return side == Side::data ? epoll_ : control_epoll_; }
 
-  UniqueFd epoll_, control_epoll_;
-  UniqueFd wake_all_, wake_control_;
+  ProcessFd epoll_, control_epoll_;
+  ProcessFd wake_all_, wake_control_;
   std::atomic<bool> data_waits_ = false, control_waits_ = false;
   std::atomic<std::int64_t> next_deadline_ns_ = std::numeric_limits<std::int64_t>::max();
 };

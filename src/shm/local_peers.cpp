@@ -12,9 +12,9 @@
 
 #include <tutti/error.hpp>
 
+#include "base/made_fd.hpp"
 #include "shm/cross_memory.hpp"
 #include "shm/limits.hpp"
-#include "wire/socket.hpp"
 
 namespace tutti::shm {
 namespace {
@@ -25,13 +25,19 @@ struct Found {
 };
 
 std::string why_not_opened(const ArenaAddress& address, int error) {
-  if (error == ENOENT) return fmt::format("process {} is gone, or hidden from this one", address.process);
+  if (error == ENOENT && access("/proc/self/fd", X_OK) != 0)
+    return "/proc is not mounted, through which ranks find each other's memory; mount it";
+  if (error == ENOENT) {
+    return fmt::format(
+        "process {} is gone, or hidden from this one: /proc may show another PID namespace, or not show other users' "
+        "processes",
+        address.process);
+  }
   if (error == EACCES || error == EPERM) {
     return fmt::format("process {} may not be looked into: another user, or a process that cannot be traced",
                        address.process);
   }
-  return fmt::format("the memory of process {} cannot be opened: {}", address.process,
-                     wire::describe_system_error(error));
+  return fmt::format("the memory of process {} cannot be opened: {}", address.process, describe_system_error(error));
 }
 
 // Checked before it is opened: opening a pipe or a device of an unrelated process could have side effects.

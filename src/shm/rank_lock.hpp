@@ -34,6 +34,8 @@ class RankLock {
     if (state_.exchange(free, std::memory_order_seq_cst) == awaited) [[unlikely]]
       state_.notify_one();
   }
+  /// In a forked child, where no other thread holds it, whatever it looks like.
+  void reset_in_child() { state_.store(free, std::memory_order_relaxed); }
 
  private:
   static constexpr std::uint32_t free = 0, held = 1, awaited = 2;

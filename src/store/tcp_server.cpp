@@ -17,6 +17,7 @@
 
 #include <tutti/error.hpp>
 
+#include "base/made_fd.hpp"
 #include "base/start_thread.hpp"
 #include "store/service.hpp"
 #include "store/tcp_connection.hpp"
@@ -31,17 +32,19 @@ using Outcome = TcpConnection::Outcome;
 
 TimePoint now() { return std::chrono::steady_clock::now(); }
 
-void check_system(bool worked, std::string_view what) {
+void check_watched(bool worked) {
   if (!worked)
-    throw Error(fmt::format("the server of the tcp store cannot {}: {}", what, std::generic_category().message(errno)));
+    throw Error(fmt::format("the server of the tcp store cannot watch its sockets: {}", describe_system_error(errno)));
 }
 
 class Loop {
  public:
   Loop(const TcpStoreServer::Options& options, int stop)
-      : options_(options), listener_(options.address, {}), epoll_(epoll_create1(EPOLL_CLOEXEC)), buffer_(1 << 16) {
-    check_system(static_cast<bool>(epoll_), "make an epoll");
-    check_system(watch(stop, stop_id) && watch(listener_.fd(), listener_id), "watch its sockets");
+      : options_(options),
+        listener_(options.address, {}),
+        epoll_(made(epoll_create1(EPOLL_CLOEXEC), "an epoll instance")),
+        buffer_(1 << 16) {
+    check_watched(watch(stop, stop_id) && watch(listener_.fd(), listener_id));
   }
 
   [[nodiscard]] const wire::Address& address() const { return listener_.address(); }
@@ -51,6 +54,10 @@ class Loop {
     while (true) {
       const int timeout = wire::poll_timeout_ms(now(), next_deadline());
       const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
+      if (count < 0 && errno != EINTR) {
+        return report(
+            fmt::format("no client is served any more: cannot wait for sockets: {}", describe_system_error(errno)));
+      }
       for (int i = 0; i < count; ++i) {
         const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;
         if (id == stop_id) return;
@@ -100,7 +107,7 @@ class Loop {
       admit(*std::move(accepted));
     }
     if (std::exchange(dropped_, listener_.dropped()) != listener_.dropped())
-      report(fmt::format("a connection was turned away: {}", wire::describe_system_error(EMFILE)));
+      report(fmt::format("a connection was turned away: {}", describe_system_error(EMFILE)));
   } catch (const std::exception& error) {
     // No further connection can be accepted; existing ones are still served.
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.fd(), nullptr);
@@ -231,8 +238,7 @@ std::thread start_without_signals(std::unique_ptr<Loop> loop) {
 
 }  // namespace
 
-TcpStoreServer::TcpStoreServer(const Options& options) : stop_(eventfd(0, EFD_CLOEXEC)) {
-  check_system(static_cast<bool>(stop_), "make an eventfd");
+TcpStoreServer::TcpStoreServer(const Options& options) : stop_(made(eventfd(0, EFD_CLOEXEC), "an eventfd")) {
   auto loop = std::make_unique<Loop>(options, stop_.get());
   address_ = loop->address();
   thread_ = start_without_signals(std::move(loop));

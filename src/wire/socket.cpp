@@ -16,6 +16,7 @@
 
 #include <tutti/error.hpp>
 
+#include "base/made_fd.hpp"
 #include "base/no_cancellation.hpp"
 
 namespace tutti::wire {
@@ -101,16 +102,6 @@ void apply(const SocketOptions& options, int socket) {
 
 Address local_address(int socket) { return ask_address(getsockname, socket); }
 Address peer_address(int socket) { return ask_address(getpeername, socket); }
-
-std::string describe_system_error(int error) {
-  std::string text = std::generic_category().message(error);
-  if (error == ENFILE) return text + ": the machine is out of file descriptors (/proc/sys/fs/file-max)";
-  rlimit limit{};
-  if (error != EMFILE || getrlimit(RLIMIT_NOFILE, &limit) != 0) return text;
-  return fmt::format(
-      "{}: process {} is out of file descriptors, of which it may have {}; close some, or raise the limit (ulimit -n)",
-      text, getpid(), limit.rlim_cur);
-}
 
 std::size_t descriptors_for_unauthenticated() {
   constexpr std::size_t fewest = 4;

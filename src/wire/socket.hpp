@@ -15,6 +15,7 @@
 
 #include <tutti/clock.hpp>
 
+#include "base/process_fd.hpp"
 #include "base/unique_fd.hpp"
 #include "wire/address.hpp"
 
@@ -64,15 +65,12 @@ class Listener {
  private:
   bool drop_one();
 
-  UniqueFd socket_;
+  ProcessFd socket_;
   UniqueFd reserve_;  // released to accept and close a connection when descriptors run out
   Address address_;
   SocketOptions accepted_options_;
   std::size_t dropped_ = 0;
 };
-
-// The system's words for an errno. Running out of descriptors is named as that, with the limit and what to do.
-std::string describe_system_error(int error);
 
 // How many descriptors unauthenticated connections may hold: an eighth of what this process may have now, so that a
 // program under a small limit keeps its own.
@@ -92,7 +90,7 @@ class Connecting {
   explicit Connecting(const Address& peer, const SocketOptions& options = {});
 
   State check();
-  [[nodiscard]] UniqueFd take() { return std::move(socket_); }  // after State::connected
+  [[nodiscard]] UniqueFd take() { return socket_.release(); }  // after State::connected
   [[nodiscard]] int fd() const { return socket_.get(); }
   [[nodiscard]] const Address& peer() const { return peer_; }
   [[nodiscard]] int error() const { return error_; }  // an errno, after State::failed
@@ -100,7 +98,7 @@ class Connecting {
  private:
   void settle();
 
-  UniqueFd socket_;
+  ProcessFd socket_;
   Address peer_;
   State state_ = State::pending;
   int error_ = 0;

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -101,6 +103,52 @@ TEST(LifeForks, InEveryStateTheChildsHandlesAreDeadAndTheParentGoesOn) {
     Sum last(world);
     last.run();
     return last.is_right() ? 0 : wrong_status;
+  }),
+              Each(0));
+}
+
+struct Counted {
+  int value = 0;
+};
+
+// What a program's own function does inside a call, and what another thread does meanwhile, must not keep a fork from happening: they may
+// wait for each other, as threads of a program in Python do for its lock.
+TEST(LifeForks, AForkWaitsForNoCall) {
+  RankLives lives(2);
+  EXPECT_THAT(lives.run([&](Group& world) {
+    static std::atomic<int> inside, ended;
+    const bool forks = world.rank() == 0;
+    const auto wait_for_child = [](Counted a, Counted b) {
+      const int round = ++inside;
+      while (ended < round) usleep(100);
+      return Counted{a.value + b.value};
+    };
+    const auto fork_here = [](Counted a, Counted b) {
+      const pid_t child = fork();
+      if (child == 0) _exit(0);
+      return Counted{RankLives::status_of(child) == 0 ? a.value + b.value : -1000};
+    };
+    const auto add = [](Counted a, Counted b) { return Counted{a.value + b.value}; };
+    const auto begin = std::chrono::steady_clock::now();
+    bool is_right = true;
+    for (int round = 1; round <= 12; ++round) {
+      std::vector<Counted> data(1, Counted{1});
+      std::thread other([&] {
+        forks ? world.all_reduce(data, {.op = op(wait_for_child)}) : world.all_reduce(data, {.op = op(add)});
+      });
+      if (forks) {
+        while (inside < round) usleep(100);
+        const pid_t child = fork();
+        if (child == 0) std::exit(0);
+        is_right = is_right && RankLives::status_of(child) == 0;
+        ended = round;
+      }
+      other.join();
+      forks ? world.all_reduce(data, {.op = op(fork_here)}) : world.all_reduce(data, {.op = op(add)});
+      is_right = is_right && data[0].value == 4;
+    }
+    return is_right && std::chrono::steady_clock::now() - begin < 12s ? 0
+                                                                      : wrong_status;  // 24 s, with a second's patience
   }),
               Each(0));
 }

@@ -35,6 +35,14 @@ class Basis:
                 raise Wrong("the other rank never came so far", f"no mark {self.index}{name}")
             time.sleep(0.002)
 
+    @staticmethod
+    def wait_until(holds, what):
+        end = time.monotonic() + CALL_SECONDS
+        while not holds():
+            if time.monotonic() > end:
+                raise Wrong(what, f"not within {CALL_SECONDS} s")
+            time.sleep(0.002)
+
     def has_mark(self, name):
         return (self.folder / f"mark-{self.index}{name}").exists()
 

@@ -9,10 +9,19 @@ FORK_STATES = ("idle", "work", "recv", "blocked")  # what is under way in the pa
 CHILDREN = ("exit", "os_exit", "use", "work", "init", "finalize", "raise")  # what the child does before it ends
 LEFT_VERBS = ("all_reduce", "broadcast", "all_gather")  # collectives that a rank leaves by an exception
 DROPPED = ("all_reduce", "isend", "irecv", "temporary")
+MADE = ("split", "subgroup", "shrink")
+
+# What may happen in a life, and how often.
+KINDS = {
+    "collective": 4, "message": 2, "interrupted_collective": 2, "timed_out_collective": 1, "interrupted_recv": 3, "interrupted_send": 1,
+    "interrupted_sendrecv": 1, "interrupted_wait": 2, "interrupted_finalize": 1, "interrupted_making": 3, "interrupted_init": 1,
+    "interrupted_prepared": 1, "interrupted_probe": 1, "cancelled": 2, "calling_handler": 2, "threads": 1, "fork": 3,
+    "forking_inside": 2, "dropped": 2, "reinit": 1,
+}  # fmt: skip
 
 # How a rank ends. The leavers do not take part in the last collective, which the others make.
-STAYERS = ("return", "finalize", "work", "isend", "daemon", "atexit_raise")
-LEAVERS = ("raise", "exit", "os_exit")
+STAYERS = ("return", "finalize", "work", "isend", "daemon", "daemon_calls", "thread_exit", "atexit_wait", "atexit_raise")
+LEAVERS = ("raise", "exit", "with_exit", "os_exit", "thread_os_exit", "sigterm")
 
 
 def draw_life(seed):
@@ -25,17 +34,14 @@ def draw_life(seed):
 
 
 def draw_step(lot, size):
-    kind = lot.choices(
-        ("collective", "message", "interrupted_collective", "timed_out_collective", "interrupted_recv", "interrupted_send",
-         "interrupted_sendrecv", "interrupted_wait", "interrupted_finalize", "threads", "fork", "dropped", "reinit"),
-        (4, 2, 2, 1, 3, 1, 1, 2, 1, 1, 3, 2, 1))[0]
+    kind = lot.choices(tuple(KINDS), tuple(KINDS.values()))[0]
     step = {"do": kind, "rank": lot.randrange(size), "count": lot.choice(COUNTS), "seed": lot.randrange(1 << 20)}
     step["peer"] = (step["rank"] + lot.randrange(1, size)) % size
     if kind == "collective":
         step |= {"verb": lot.choice(VERBS), "async": [lot.random() < 0.4 for _ in range(size)],
                  "threads": [lot.random() < 0.2 for _ in range(size)]}
     elif kind == "interrupted_collective":
-        step |= {"in_place": lot.random() < 0.5, "verb": lot.choice(LEFT_VERBS), "again_s": draw_again(lot)}
+        step |= {"in_place": lot.random() < 0.5, "verb": lot.choice((*LEFT_VERBS, "tree")), "again_s": draw_again(lot)}
     elif kind == "timed_out_collective":
         step |= {"verb": lot.choice(LEFT_VERBS)}
     elif kind == "interrupted_recv":
@@ -43,6 +49,19 @@ def draw_step(lot, size):
         step |= {"racing": lot.random() < 0.5, "after_s": lot.choice((0.001, 0.005, 0.02)), "again_s": draw_again(lot)}
     elif kind in ("interrupted_send", "interrupted_sendrecv"):
         step |= {"after_s": lot.choice((0.001, 0.02)), "again_s": draw_again(lot)}
+    elif kind == "interrupted_making":
+        step |= {"what": lot.choice(MADE), "racing": lot.random() < 0.5, "after_s": lot.choice((0.0005, 0.003, 0.01, 0.05)),
+                 "again_s": draw_again(lot)}
+    elif kind in ("interrupted_init", "interrupted_probe"):
+        step |= {"racing": lot.random() < 0.5, "after_s": lot.choice((0.001, 0.01, 0.1)), "again_s": draw_again(lot)}
+    elif kind == "interrupted_prepared":
+        step |= {"again_s": draw_again(lot)}
+    elif kind == "cancelled":
+        step |= {"what": lot.choice(("irecv", "isend"))}
+    elif kind == "calling_handler":
+        step |= {"what": lot.choice(("all_reduce", "recv")), "after_s": lot.choice((0.001, 0.02))}
+    elif kind == "forking_inside":
+        step |= {"where": lot.choice(("callback", "thread")), "child": lot.choice(("os_exit", "use", "finalize"))}
     elif kind == "interrupted_wait":
         step |= {"what": lot.choice(("all_reduce", "irecv")), "again_s": draw_again(lot)}
     elif kind == "fork":
@@ -69,4 +88,4 @@ def draw_endings(lot, size):
 
 
 def expected_status(ending):
-    return {"raise": 1, "exit": 3, "os_exit": 3}.get(ending, 0)
+    return {"raise": 1, "exit": 3, "with_exit": 3, "os_exit": 3, "thread_os_exit": 3, "sigterm": -15}.get(ending, 0)

@@ -47,6 +47,11 @@ class InterruptSteps(Basis):
         verb = self.step["verb"]
         if verb == "all_reduce":
             return tutti.all_reduce(array, out=out, **options)
+        if verb == "tree":
+            half = len(array) // 2
+            parts = lambda whole: None if whole is None else {"a": whole[:half], "b": [whole[half:]]}  # noqa: E731
+            tree = tutti.all_reduce(parts(array), out=parts(out), **options)
+            return np.concatenate([tree["a"], tree["b"][0]])
         if verb == "broadcast":
             return tutti.broadcast(array, self.step["rank"], out=out, **options)
         return tutti.all_gather(array, axis=None, out=out, **options)
@@ -54,7 +59,7 @@ class InterruptSteps(Basis):
     def left_result(self, variants):
         """What the call gives where each rank had its variant of the data."""
         everyone = [self.values(rank, variant) for rank, variant in enumerate(variants)]
-        if self.step["verb"] == "all_reduce":
+        if self.step["verb"] in ("all_reduce", "tree"):
             return sum(everyone)
         return everyone[self.step["rank"]] if self.step["verb"] == "broadcast" else np.stack(everyone)
 

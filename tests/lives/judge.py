@@ -10,7 +10,7 @@ for a signal, None if it had to be stopped), `stderr`.
 5. Memory that the caller got back is not touched; data is right wherever a call ends well; every step ends by its deadline."""
 from draw import LEAVERS, expected_status
 
-TOGETHER = ("interrupted_collective", "timed_out_collective")
+TOGETHER = ("interrupted_collective", "timed_out_collective", "interrupted_making")
 STEP_SECONDS_MAX = 180
 FATAL = ("terminate called", "Fatal Python error", "Segmentation fault", "AddressSanitizer", "double free", "corrupted")
 
@@ -31,6 +31,8 @@ def crashes(life, ranks, index):
     for number, rank in enumerate(ranks):
         status, lines = rank["status"], rank["stderr"].strip().splitlines()
         if index < min(len(rank["records"]), len(life["steps"])) or (status is not None and status >= 0):
+            continue
+        if index == len(life["steps"]) and status == expected_status(life["endings"][number]):
             continue
         what = f"{life['steps'][index]['do']}" if index < len(life["steps"]) else f"ending by {life['endings'][number]}"
         how = "hung and had to be stopped" if status is None else f"died by signal {-status}"

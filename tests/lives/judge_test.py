@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import unittest
 
-from draw import CHILDREN, DROPPED, FORK_STATES, LEFT_VERBS, LEAVERS, STAYERS, VERBS, draw_life
+from draw import CHILDREN, DROPPED, FORK_STATES, KINDS, LEAVERS, LEFT_VERBS, MADE, STAYERS, VERBS, draw_life
 from judge import judge
 
 FINE = {"result": "fine", "named": True, "text": "", "seconds": 0.1}
@@ -27,10 +27,12 @@ class Draw(unittest.TestCase):
     def test_everything_is_drawn(self):
         lives = [draw_life(seed) for seed in range(1000)]
         steps = [step for life in lives for step in life["steps"]]
-        self.assertEqual({step["verb"] for step in steps if "verb" in step}, set(VERBS) | set(LEFT_VERBS))
+        self.assertEqual({step["verb"] for step in steps if "verb" in step}, {*VERBS, *LEFT_VERBS, "tree"})
         self.assertEqual({step["what"] for step in steps if step["do"] == "dropped"}, set(DROPPED))
+        self.assertEqual({step["do"] for step in steps}, set(KINDS))
+        self.assertEqual({step["what"] for step in steps if step["do"] == "interrupted_making"}, set(MADE))
         self.assertEqual({step["state"] for step in steps if "state" in step}, set(FORK_STATES))
-        self.assertEqual({step["child"] for step in steps if "child" in step}, set(CHILDREN))
+        self.assertEqual({step["child"] for step in steps if step["do"] == "fork"}, set(CHILDREN))
         self.assertEqual({ending for life in lives for ending in life["endings"]}, set(STAYERS + LEAVERS))
         self.assertEqual({life["size"] for life in lives}, set(range(2, 7)))
 

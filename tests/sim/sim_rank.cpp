@@ -80,7 +80,7 @@ void SimRank::enter_group(Course& course, std::uint64_t id) {
                    .id = id,
                    .world_of = members,
                    .node_of = nodes_of(around_.scenario.cluster, members)};
-  course.core = std::make_shared<GroupCore>(runtime_, std::move(facts), runtime_->parts().table);
+  course.core = GroupCore::make(runtime_, std::move(facts), runtime_->parts().table);
   course.next_at = now() + course.script->thinking_time(0, rank_);
 }
 

@@ -156,7 +156,7 @@ class SimulatedWorld final : public World {
     }
     if (node_count(options) > 1) facts.node_of = parts.node_of;
     rank.runtime = std::make_shared<Runtime>(std::move(parts));
-    rank.world = Group(std::make_shared<GroupCore>(rank.runtime, std::move(facts), rank.runtime->parts().table));
+    rank.world = Group(GroupCore::make(rank.runtime, std::move(facts), rank.runtime->parts().table));
     rank.runtime->start();
   }
 

@@ -59,7 +59,7 @@ class SimulatedGroup {
     facts.world_of.resize(static_cast<std::size_t>(cluster_.size()));
     std::iota(facts.world_of.begin(), facts.world_of.end(), 0);
     Runtime& runtime = *runtimes_.back();
-    return std::make_shared<GroupCore>(runtimes_.back(), std::move(facts), runtime.parts().table);
+    return GroupCore::make(runtimes_.back(), std::move(facts), runtime.parts().table);
   }
   bool step(int rank) {
     const auto guard = runtime(rank).lock();

@@ -5,7 +5,7 @@
 # What programs install beside us, each with what its tests need. One by one: what cannot be had takes no other one with it.
 newest_frameworks=(numpy torch jax tensorflow mpi4py)
 declare -A newest_packages=(
-  [numpy]='numpy ml-dtypes pytest scikit-learn cloudpickle' [torch]='torch expecttest' [jax]='jax optax'
+  [numpy]='numpy ml-dtypes pytest scikit-learn cloudpickle safetensors' [torch]='torch expecttest' [jax]='jax optax'
   [tensorflow]='tensorflow-cpu' [mpi4py]='mpi4py')
 newest_space_gib=12  # torch alone brings gigabytes of CUDA, where there is no index of CPU builds
 newest_ranks=2

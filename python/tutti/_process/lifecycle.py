@@ -51,7 +51,8 @@ def init(
         raise InvalidArgument(_unknown_argument(next(iter(unknown))))
     given = {"backend": backend, "init_method": init_method, "rank": rank, "size": size, "timeout": timeout, "comm": comm}
     if _native.has_world():
-        _check_repeated(given)
+        if _context is not None:  # or a handler raised just when the job was joined
+            _check_repeated(given)
     elif "logging" in sys.modules:  # a program that has not imported it has not set it up
         from . import log
 

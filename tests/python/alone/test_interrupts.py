@@ -1,4 +1,4 @@
-# test_interrupts.py: a handler that raises leaves a call of a tree, or finalize: what the program gets back, and when.
+# test_interrupts.py: a handler that raises leaves a call: what the program gets back, when, and what the others hear.
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
@@ -97,6 +97,100 @@ for step, count in enumerate([0, 1, 7, 100_001] * 3):
     else:
         tutti.recv(out=np.ones(1), src=0, tag=5)
         tutti.send(np.full(count, float(step)), dst=0)
+assert tutti.all_reduce(1) == world.size
+"""
+
+# The others may have seen this rank: it comes back to the same meeting, and nobody notices.
+LEFT_INIT = PROGRAM.replace("world = tutti.init(timeout=60)", """
+rank = int(os.environ["RANK"])
+if rank == 0:
+    for _ in range(2):
+        begin = time.monotonic()
+        assert is_left(lambda: tutti.init(timeout=60))
+        assert time.monotonic() - begin < 10 and not tutti.is_initialized()
+    child = os.fork()  # it would take its parent's place
+    if child == 0:
+        try:
+            tutti.init(timeout=5)
+        except tutti.InvalidArgument as error:
+            os._exit(0 if "fork" in str(error) else 1)
+        os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    try:
+        tutti.init("shm", timeout=60)
+    except tutti.InvalidArgument as error:
+        assert "interrupted" in str(error), error
+    else:
+        raise AssertionError("another meeting")
+    try:
+        tutti.init(timeout=0.5)
+    except tutti.RendezvousError as error:
+        assert "interrupted" in str(error), error
+    else:
+        raise AssertionError("the others are not here")
+    open(sys.argv[1], "w").close()
+else:
+    while not os.path.exists(sys.argv[1]):
+        time.sleep(0.01)
+world = tutti.init(timeout=60)
+assert tutti.all_reduce(1) == world.size
+""")
+
+MAKING = """
+def has_left(name, left):
+    if world.rank == 0:
+        assert is_left(left)
+        tutti.send(np.ones(1), dst=1, tag=5, group=world)
+    else:
+        tutti.recv(out=np.ones(1), src=0, tag=5, group=world)
+
+def refused(call, text):
+    try:
+        call()
+    except tutti.Aborted as error:
+        assert text in str(error), error
+    else:
+        raise AssertionError("nobody was interrupted")
+"""
+
+# The first thing that ranks do in a split is a collective on the group that is split.
+LEFT_SPLIT = PROGRAM + MAKING + """
+parent = world.split(0)
+has_left("split", lambda: parent.split(0))
+refused(lambda: [parent.split(0) for _ in range(3)], "rank 0 was interrupted in")
+assert tutti.all_reduce(1) == world.size
+"""
+
+LEFT_SUBGROUP = PROGRAM + MAKING + """
+for ranks in ([0, 1], [1, 0]):
+    has_left("subgroup", lambda: world.subgroup(ranks))
+    if world.rank == 1:
+        refused(lambda: world.subgroup(ranks), "rank 0 was interrupted while it made the group")
+    assert world.subgroup(ranks).all_reduce(1) == world.size  # the next one is made
+assert tutti.all_reduce(1) == world.size
+"""
+
+LEFT_SHRINK = PROGRAM + MAKING + """
+parent = world.split(0)
+parent.abort("to shrink it")
+has_left("shrink", lambda: parent.shrink())
+if world.rank == 1:
+    refused(lambda: parent.shrink(), "rank 0 was interrupted while it made the group")
+assert parent.shrink().all_reduce(1) == world.size
+assert tutti.all_reduce(1) == world.size
+"""
+
+LEFT_STORE = PROGRAM + MAKING + """
+has_left("store", lambda: tutti.store().get("nobody sets it"))
+has_left("probe", lambda: tutti.probe(1, tag=3))
+has_left("wait_all", lambda: tutti.wait_all([tutti.irecv(out=np.ones(1), src=1, tag=9)]))
+half = tutti.prepare("all_reduce", np.ones(3))
+if world.rank == 0:
+    half.start()
+has_left("prepared", half.wait)  # only the waiting ends
+if world.rank == 1:
+    half.start()
+assert (half.wait() == world.size).all()
 assert tutti.all_reduce(1) == world.size
 """
 
@@ -224,4 +318,15 @@ def test_torch_distributed_gives_back_what_a_handler_leaves(run_ranks, program, 
 )
 def test_a_call_that_a_handler_leaves_gives_back_at_once_what_is_the_callers(run_ranks, program, backend):
     done = run_ranks(2, program, timeout=100, env={"TUTTI_BACKEND": backend})
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("backend", ["auto", "native"])
+@pytest.mark.parametrize(
+    "program",
+    [LEFT_INIT, LEFT_SPLIT, LEFT_SUBGROUP, LEFT_SHRINK, LEFT_STORE],
+    ids=["init", "split", "subgroup", "shrink", "store_and_probe"],
+)
+def test_what_makes_groups_and_waits_for_news_is_left_alike(run_ranks, tmp_path, program, backend):
+    done = run_ranks(2, program, tmp_path / "ready", timeout=100, env={"TUTTI_BACKEND": backend})
     assert done.returncode == 0, done.stdout + done.stderr

@@ -3,10 +3,14 @@
 import platform
 import subprocess
 import sys
+import time
 
 import pytest
 
-NUMBERS = {"x86_64": {"memfd_create": 319, "clone3": 435}, "aarch64": {"memfd_create": 279, "clone3": 435}}
+NUMBERS = {
+    "x86_64": {"memfd_create": 319, "clone3": 435, "eventfd2": 290, "signalfd4": 289},
+    "aarch64": {"memfd_create": 279, "clone3": 435, "eventfd2": 19, "signalfd4": 74},
+}
 PERMISSION, NO_SUCH_CALL = 1, 38
 
 # Refuses one system call, by its number and with the errno it is given, to this process and all it starts; then becomes a program.
@@ -72,3 +76,13 @@ def test_a_refused_clone3_is_named_and_an_unknown_one_done_without(run_refused):
     assert "seccomp profile" in refused.stderr
     unknown = run_refused("clone3", NO_SUCH_CALL)
     assert unknown.returncode == 0 and unknown.stdout.count("sum [3.0, 3.0, 3.0]") == 2, unknown.stderr
+
+
+@pytest.mark.parametrize("error", [PERMISSION, NO_SUCH_CALL])
+@pytest.mark.parametrize("call", ["eventfd2", "signalfd4"])
+def test_a_descriptor_that_is_refused_is_named_at_once(run_refused, call, error):
+    began = time.monotonic()
+    refused = run_refused(call, error)
+    assert refused.returncode == 1 and time.monotonic() - began < 30, refused.stderr
+    what = {"eventfd2": "an eventfd", "signalfd4": "a descriptor for signals"}[call]
+    assert f"tuttirun: cannot make {what}: " in refused.stderr and "seccomp profile" in refused.stderr
