@@ -14,6 +14,7 @@
 #include "bindings/bind.hpp"
 #include "bindings/convert.hpp"
 #include "bindings/gil.hpp"
+#include "bindings/signals.hpp"
 #include "bindings/work.hpp"
 #include "group/core.hpp"
 #include "group/runtime.hpp"
@@ -158,6 +159,28 @@ nb::object run_recv(const Handle& self, nb::handle array, std::optional<int> src
   return learned->view.present() ? nb::cast(std::move(*learned)) : nb::object(nb::none());
 }
 
+/// What `make` gives. A signal that came while the group was made is handled now: if its handler raised after the call has returned, the
+/// others would wait for a rank that never got the group.
+template <class Make>
+Handle made(Make make) {
+  Group group;
+  {
+    const WithoutGil release;
+    group = make();
+  }
+  try {
+    check_signals();
+  } catch (const nb::python_error&) {
+    const WithoutGil release;
+    try {
+      if (group.rank() >= 0) group.core()->abort("it was interrupted while it made the group");
+    } catch (const Error&) {  // it is broken already
+    }
+    throw;
+  }
+  return enroll(std::move(group));
+}
+
 /// None: as the group that it is made of.
 GroupOptions group_options(nb::handle timeout, const std::optional<std::string>& backend) {
   return {.backend = backend.value_or(""), .timeout = timeout_from(timeout)};
@@ -166,14 +189,12 @@ GroupOptions group_options(nb::handle timeout, const std::optional<std::string>&
 Handle subgroup(const Handle& self, const std::vector<int>& ranks, nb::handle timeout,
                 const std::optional<std::string>& backend) {
   const GroupOptions options = group_options(timeout, backend);
-  const WithoutGil release;
-  return enroll(self->group().subgroup(ranks, options));
+  return made([&] { return self->group().subgroup(ranks, options); });
 }
 
 Handle shrink(const Handle& self, nb::handle timeout) {
   const Duration most = timeout_from(timeout);
-  const WithoutGil release;
-  return enroll(self->group().shrink({.timeout = most}));
+  return made([&] { return self->group().shrink({.timeout = most}); });
 }
 
 /// A color or a key, as the core takes it.
@@ -195,8 +216,7 @@ Handle split(const Handle& self, nb::handle color, nb::handle key, nb::handle ti
     decline(self, {.verb = Verb::all_gather}, error.what());  // by which the ranks tell each other their colors
     throw;
   }
-  const WithoutGil release;
-  return enroll(self->group().split(own_color, own_key, options));
+  return made([&] { return self->group().split(own_color, own_key, options); });
 }
 
 Array memory(const Handle& self, std::int64_t bytes) {

@@ -11,6 +11,7 @@
 
 #include "bindings/gil.hpp"
 #include "bindings/gil_while_brief.hpp"
+#include "bindings/signals.hpp"
 #include "bindings/site.hpp"
 #include "cuda/strided.hpp"
 #include "group/core.hpp"
@@ -184,7 +185,7 @@ void complete(Started& started) {
     wait_for(started, TimePoint::max());
     // A signal that came while the call ended is handled now, not after the call has returned: if its handler raises, the message of a
     // receive that has just ended is kept for the next one, as it is if the handler raises earlier.
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    check_signals();
   } catch (...) {
     const WithoutGil release;
     interrupt(started);

@@ -7,6 +7,9 @@ from basis import CALL_SECONDS, Wrong
 from interrupts import InterruptSteps, interrupted
 
 
+LOST_GROUP_SECONDS = 10
+
+
 class MakingSteps(InterruptSteps):
     def interrupted_making(self):
         """One rank leaves the making of a group: the others hear of it, there or in the group, and the world goes on."""
@@ -33,7 +36,8 @@ class MakingSteps(InterruptSteps):
             self.wait_for_mark("-done")
             error = self.error_of(make)
         if self.has_mark("-left"):
-            error = error or self.error_of(lambda: made[0].all_reduce(self.values(self.rank)))
+            # Between the call's end and Python's next line, the rank had the group and has lost it: nobody can tell the others.
+            error = error or self.error_of(lambda: made[0].all_reduce(self.values(self.rank), timeout=LOST_GROUP_SECONDS))
             if error is None:
                 raise Wrong("a group works that one rank never got", what)
             return self.described(error)
