@@ -18,8 +18,8 @@ void check(const RingOptions& options) {
     throw InvalidArgument(fmt::format("shared-memory option {} = {} is out of range: {}", name, value, range));
   };
   const auto ring_bytes = static_cast<std::int64_t>(options.ring_bytes);
-  if (ring_bytes < 4096 || ring_bytes > (1 << 30) || ring_bytes % 4096 != 0) {
-    reject("ring_bytes", ring_bytes, "4 KiB to 1 GiB, whole pages");
+  if (ring_bytes < 4096 || ring_bytes > (1 << 30) || !std::has_single_bit(options.ring_bytes)) {
+    reject("ring_bytes", ring_bytes, "4 KiB to 1 GiB, a power of two");
   }
   if (options.chunk_bytes < 64) reject("chunk_bytes", options.chunk_bytes, "64 or more");
   if (options.eager_bytes_max < 0) reject("eager_bytes_max", options.eager_bytes_max, "0 or more");
@@ -49,9 +49,10 @@ RingOptions ring_options_for(int ranks, bool oversubscribed) {
   // Each piece costs a round of cache lines, which shows most where the cores are far from each other; and the shorter the pieces are,
   // the sooner the receiver begins to copy. docs/performance.md has what 16 and 64 KiB take.
   options.chunk_bytes = 24 << 10;
-  options.fragment_bytes_max = static_cast<std::int64_t>(options.ring_bytes) / 8;
+  options.fragment_bytes_max = std::min<std::int64_t>(static_cast<std::int64_t>(options.ring_bytes) / 8, 64 << 10);
   options.cell_bytes = static_cast<std::size_t>(options.fragment_bytes_max);
-  options.cells = 16;
+  // As many as messages may be sent before one is received: those beyond go through the ring, at half the speed and less.
+  options.cells = ranks <= 4 ? 64 : 16;
   return options;
 }
 
