@@ -35,6 +35,8 @@ void check(const RingOptions& options) {
   }
   if (options.cells > 0 && (options.cell_bytes < line_bytes || options.cell_bytes % line_bytes != 0))
     reject("cell_bytes", static_cast<std::int64_t>(options.cell_bytes), "whole lines of 128 bytes");
+  if (options.bulk_cells > options.cells)
+    reject("bulk_cells", static_cast<std::int64_t>(options.bulk_cells), "at most as many as there are cells");
   if (options.get_bytes_per_poll < 1) reject("get_bytes_per_poll", options.get_bytes_per_poll, "1 or more");
 }
 
@@ -49,10 +51,12 @@ RingOptions ring_options_for(int ranks, bool oversubscribed) {
   // Each piece costs a round of cache lines, which shows most where the cores are far from each other; and the shorter the pieces are,
   // the sooner the receiver begins to copy. docs/performance.md has what 16 and 64 KiB take.
   options.chunk_bytes = 24 << 10;
-  options.fragment_bytes_max = std::min<std::int64_t>(static_cast<std::int64_t>(options.ring_bytes) / 8, 64 << 10);
+  options.fragment_bytes_max = static_cast<std::int64_t>(options.ring_bytes) / 8;
   options.cell_bytes = static_cast<std::size_t>(options.fragment_bytes_max);
-  // As many as messages may be sent before one is received: those beyond go through the ring, at half the speed and less.
-  options.cells = ranks <= 4 ? 64 : 16;
+  // As many as messages may be sent before one is received: those beyond go through the ring, at half the speed and less. What long
+  // messages have under way has to stay in the caches, though.
+  options.bulk_cells = 16;
+  options.cells = ranks <= 4 ? 64 : options.bulk_cells;
   return options;
 }
 
