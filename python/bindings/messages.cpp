@@ -43,6 +43,7 @@ Started start_message(const std::shared_ptr<Member>& member, const MessageTerms&
   GroupCore& core = member->core();
   GroupCore::Entry entry;
   auto operation = core.start_message(&entry, message);
+  if (!operation) operation = ended_message(message.verb, message.peer, message.tag, signature_of(message));
   return {.member = member, .operations = {std::move(operation)}};
 }
 

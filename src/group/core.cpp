@@ -221,16 +221,11 @@ std::shared_ptr<Operation> GroupCore::start_tracked(CachedCall& shape, const Cal
 std::shared_ptr<Operation> GroupCore::start_message(Entry* entry, const Message& message) {
   const auto guard = enter(entry, message.verb, message.hook);
   messages_.check(message);
-  if (message.peer != nobody) {
-    auto operation = messages_.launch(message);
-    runtime().see_to(operation.get());
-    return operation;
-  }
-  auto over = std::make_shared<Operation>();  // from nobody, to nobody
-  over->request.verb = message.verb;
-  over->peer = nobody;
-  over->transfer.envelope.tag = any_tag;
-  return over;
+  if (message.peer == nobody) [[unlikely]]
+    return message.verb == Verb::send ? nullptr : ended_message(Verb::recv, nobody, any_tag);
+  auto operation = messages_.launch(message);
+  if (operation) runtime().see_to(operation.get());
+  return operation;
 }
 
 std::shared_ptr<Operation> GroupCore::run_message(Entry* entry, const Message& message, Received& received) {
@@ -240,7 +235,7 @@ std::shared_ptr<Operation> GroupCore::run_message(Entry* entry, const Message& m
   received = {};
   if (message.peer == nobody) [[unlikely]]
     return nullptr;
-  return messages_.try_message(message, received, is_undisturbed() ? Waiting::within_spin_budget : Waiting::not_at_all);
+  return messages_.run(message, received, is_undisturbed() ? Waiting::within_spin_budget : Waiting::not_at_all);
 }
 
 std::shared_ptr<Operation> GroupCore::look_for_message(const Message& probe) {
@@ -273,11 +268,10 @@ GroupCore::Exchange GroupCore::run_exchange(const Message* sent, const Message* 
   }
   Exchange left;
   Received unused;
-  if (sent != nullptr && sent->peer != nobody) left.sending = messages_.try_message(*sent, unused, Waiting::not_at_all);
+  if (sent != nullptr && sent->peer != nobody) left.sending = messages_.run(*sent, unused, Waiting::not_at_all);
   if (received == nullptr || received->peer == nobody) return left;
   const bool waits = !left.sending && is_undisturbed();
-  left.receiving =
-      messages_.try_message(*received, left.received, waits ? Waiting::within_spin_budget : Waiting::not_at_all);
+  left.receiving = messages_.run(*received, left.received, waits ? Waiting::within_spin_budget : Waiting::not_at_all);
   return left;
 }
 

@@ -82,7 +82,7 @@ class GroupCore final : public std::enable_shared_from_this<GroupCore>, private 
   /// Starts a call of a shape that prepare() gave. Throws InvalidArgument if it has another shape.
   std::shared_ptr<Operation> start(Entry& entry, CachedCall& shape, const CallTerms& terms, Duration timeout);
   using Message = MessageTerms;
-  /// The same for a message. Without an entry other threads may be inside, too.
+  /// The same for a message. Without an entry other threads may be inside, too. Null: a send that is over already.
   std::shared_ptr<Operation> start_message(Entry* entry, const Message& message);
   /// A blocking one. Null: it is over, as small ones between local peers often are, and `received` tells what came.
   std::shared_ptr<Operation> run_message(Entry* entry, const Message& message, Received& received);

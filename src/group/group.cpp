@@ -260,8 +260,9 @@ Message Group::iprobe(int from, const MessageOptions& o) const {
 Work Group::start(const Send& c) const {
   GroupCore& group = entered();
   GroupCore::Entry entry;
-  return Work(group.start_message(
-      &entry, {.verb = Verb::send, .data = c.data, .peer = c.to, .tag = c.tag, .timeout = c.timeout}));
+  auto operation = group.start_message(
+      &entry, {.verb = Verb::send, .data = c.data, .peer = c.to, .tag = c.tag, .timeout = c.timeout});
+  return Work(operation ? std::move(operation) : ended_send());
 }
 Work Group::start(const Receive& c) const {
   GroupCore& group = entered();

@@ -22,10 +22,6 @@ std::uint8_t flags_of(const MessageTerms& message) {
   return message.differentiated ? Signature::differentiated : std::uint8_t{0};
 }
 
-Signature signature_of(const MessageTerms& message) {
-  return {.verb = Verb::send, .dtype = message.data.dtype(), .flags = flags_of(message), .count = message.data.count()};
-}
-
 /// Whether the head of a message that came agrees with its length: its count is what the program is told.
 bool is_sound(const Envelope& envelope) {
   const Signature& sent = envelope.signature;
@@ -37,9 +33,18 @@ bool is_sound(const Envelope& envelope) {
 bool is_over(const Transfer& transfer, const MessageTerms& message) {
   if (transfer.state != Transfer::State::done) return false;
   if (message.verb == Verb::send) return true;
+  if (message.probes || !message.data.is_contiguous()) return false;
   const Signature& sent = transfer.envelope.signature;
   return sent.flags == flags_of(message) && is_sound(transfer.envelope) &&
          (!message.is_exact || sent.count == message.data.count());
+}
+
+/// One with which nothing can be wrong, as most are.
+bool is_plain(const MessageTerms& message, int size) {
+  const View& data = message.data;
+  return message.peer >= 0 && message.peer < size && message.tag <= tag_max && data.axes() == 1 &&
+         is_dtype(data.dtype()) && data.is_contiguous() && data.device().kind == Device::Kind::cpu && data.present() &&
+         (message.verb == Verb::send || !data.is_read_only()) && message.found == nullptr;
 }
 
 /// The first elements of an array of any strides, from packed ones.
@@ -69,8 +74,14 @@ struct Passing {
 
 }  // namespace
 
+Signature signature_of(const MessageTerms& message) {
+  return {.verb = Verb::send, .dtype = message.data.dtype(), .flags = flags_of(message), .count = message.data.count()};
+}
+
 void GroupMessages::check(const MessageTerms& message) const {
   failure_.check_usable();
+  if (is_plain(message, facts_.size)) [[likely]]
+    return;
   check_message(message.verb, message.data,
                 {.peer = message.peer,
                  .size = facts_.size,
@@ -107,38 +118,61 @@ std::uint64_t GroupMessages::begin_record(const MessageTerms& message) const {
                          message.site);
 }
 
-void GroupMessages::end_record(std::uint64_t number, const MessageTerms& message, const Received& received,
-                               bool has_waited) const {
+void GroupMessages::end_record(std::uint64_t number, const MessageTerms& message, int source,
+                               HasWaited has_waited) const {
   record::Recorder& recorder = *records_.recorder();
-  if (message.peer < 0) recorder.note_peer(number, received.source);
-  if (!has_waited) return recorder.end_at_once(number);
+  if (message.peer < 0) recorder.note_peer(number, source);
+  if (has_waited == HasWaited::no) return recorder.end_at_once(number);
   recorder.end_waited(number, records_.shape_of_message(message.verb, message.data, message.peer, message.tag));
 }
 
-std::shared_ptr<Operation> GroupMessages::launch(const MessageTerms& message) {
-  auto operation = running_.take();
-  const std::uint64_t record = begin_record(message);
-  running_.note_record(*operation, record,
-                       records_.shape_of_message(message.verb, message.data, message.peer, message.tag));
+// Every message begins here, in an operation that is in no list as long as nobody need wait for it.
+GroupMessages::Begun GroupMessages::begin(const MessageTerms& message, int spins) {
+  if (!next_) next_ = running_.take();
+  Transfer& transfer = next_->transfer;
+  const Begun begun{.transfer = transfer, .record = begin_record(message)};
   auto* memory = static_cast<std::byte*>(message.data.data());
-  if (!message.data.is_contiguous()) {
-    memory = operation->packed.reserve(static_cast<std::size_t>(message.data.bytes()));
+  if (!message.data.is_contiguous()) [[unlikely]] {
+    memory = next_->packed.reserve(static_cast<std::size_t>(message.data.bytes()));
     if (message.verb == Verb::send) kernel::pack(message.data, memory);
   }
-  address(*operation, message, memory);
-  hand_over(operation->transfer, message);
-  write_down(*operation, message);
-  if (message.verb == Verb::send && operation->transfer.state == Transfer::State::done) {  // nothing to watch
-    if (record != 0) records_.recorder()->end_at_once(record);
-    operation->end(nullptr);
-    return operation;
+  address(*next_, message, memory);
+  Transport& transport = runtime_->transport();
+  if (message.found != nullptr) {
+    transport.accept(message.found->transfer, transfer);
+  } else if (message.verb == Verb::send) {
+    transport.send(transfer);
+  } else if (spins == 0 || message.probes || !message.data.is_contiguous() || !transport.try_recv(transfer, spins)) {
+    transport.recv(transfer);
   }
-  return follow(std::move(operation), message.timeout);
+  return begun;
+}
+
+std::shared_ptr<Operation> GroupMessages::launch(const MessageTerms& message) {
+  const Begun begun = begin(message, 0);
+  if (!is_over(begun.transfer, message)) return follow(message, begun.record);
+  const int source = source_of(begun.transfer, message);
+  if (begun.record != 0) end_record(begun.record, message, source, HasWaited::no);
+  if (message.verb == Verb::send) return nullptr;
+  auto operation = std::exchange(next_, nullptr);  // to tell what came
+  operation->request.verb = message.verb;
+  operation->request.signature = begun.transfer.envelope.signature;
+  operation->peer = source;
+  operation->end(nullptr);
+  return operation;
+}
+
+int GroupMessages::source_of(const Transfer& transfer, const MessageTerms& message) const {
+  return message.peer >= 0 ? message.peer : facts_.rank_of(transfer.peer);
 }
 
 // One that the transport has: it says so itself when it is over, for nobody asks all that are under way.
-std::shared_ptr<Operation> GroupMessages::follow(std::shared_ptr<Operation> operation, Duration timeout) {
-  running_.track(operation, group_.shared_from_this(), timeout);
+std::shared_ptr<Operation> GroupMessages::follow(const MessageTerms& message, std::uint64_t record) {
+  auto operation = std::exchange(next_, nullptr);
+  write_down(*operation, message);
+  running_.note_record(*operation, record,
+                       records_.shape_of_message(message.verb, message.data, message.peer, message.tag));
+  running_.track(operation, group_.shared_from_this(), message.timeout);
   if (operation->transfer.state == Transfer::State::pending) {
     operation->watch_transfer();
   } else {
@@ -171,56 +205,34 @@ void GroupMessages::address(Operation& operation, const MessageTerms& message, s
   transfer.room = &operation.room();
 }
 
-void GroupMessages::hand_over(Transfer& transfer, const MessageTerms& message) {
-  Transport& transport = runtime_->transport();
-  if (message.found != nullptr) return transport.accept(message.found->transfer, transfer);
-  message.verb == Verb::send ? transport.send(transfer) : transport.recv(transfer);
-}
-
 // The transport keeps messages in order, tracked or not.
-std::shared_ptr<Operation> GroupMessages::try_message(const MessageTerms& message, Received& received,
-                                                      Waiting waiting) {
-  if (!all_are_local_ || running_.is_stopped() || !message.data.is_contiguous() || message.probes)
-    return launch(message);
-  if (!message_) message_ = running_.take();
-  const std::uint64_t record = begin_record(message);
-  bool has_polled = false;
-  Transfer& transfer = message_->transfer;
-  address(*message_, message, static_cast<std::byte*>(message.data.data()));
+std::shared_ptr<Operation> GroupMessages::run(const MessageTerms& message, Received& received, Waiting waiting) {
+  const bool waits = all_are_local_ && waiting == Waiting::within_spin_budget;
   const bool oversubscribed = runtime_->parts().oversubscribed;
-  const bool waits = waiting == Waiting::within_spin_budget;
-  if (message.verb == Verb::send || !waits || message.found != nullptr ||
-      !runtime_->transport().try_recv(transfer, oversubscribed ? 1 : waiting::spins_at_once)) {
-    hand_over(transfer, message);
-    if (transfer.state == Transfer::State::pending && waits) {
-      has_polled = true;
-      Passing passing{runtime_->transport(), transfer, oversubscribed ? 1 : waiting::spins_for_a_message};
-      static_cast<void>(waiting::poll_within_budget(
-          passing, {.clock = runtime_->clock(), .oversubscribed = oversubscribed, .hook = message.hook}));
-    }
+  const Begun begun = begin(message, !waits ? 0 : oversubscribed ? 1 : waiting::spins_at_once);
+  bool has_polled = false;
+  if (begun.transfer.state == Transfer::State::pending && waits) {
+    has_polled = true;
+    Passing passing{runtime_->transport(), begun.transfer, oversubscribed ? 1 : waiting::spins_for_a_message};
+    static_cast<void>(waiting::poll_within_budget(
+        passing, {.clock = runtime_->clock(), .oversubscribed = oversubscribed, .hook = message.hook}));
   }
-  if (is_over(transfer, message)) [[likely]] {
-    received = {.source = message.peer >= 0 ? message.peer : facts_.rank_of(transfer.peer),
-                .tag = transfer.envelope.tag,
-                .count = transfer.envelope.signature.count};
-    if (message.allocate != nullptr) message_->request.allocate = nullptr;
-    if (record != 0) end_record(record, message, received, has_polled);
-    return nullptr;
-  }
-  auto operation = std::exchange(message_, nullptr);
-  write_down(*operation, message);
-  running_.note_record(*operation, record,
-                       records_.shape_of_message(message.verb, message.data, message.peer, message.tag));
-  return follow(std::move(operation), message.timeout);
+  if (!is_over(begun.transfer, message)) return follow(message, begun.record);
+  received = {.source = source_of(begun.transfer, message),
+              .tag = begun.transfer.envelope.tag,
+              .count = begun.transfer.envelope.signature.count};
+  next_->request.allocate = nullptr;
+  if (begun.record != 0)
+    end_record(begun.record, message, received.source, has_polled ? HasWaited::yes : HasWaited::no);
+  return nullptr;
 }
 
 void GroupMessages::advance() {
-  if (!running_.messages().has_news()) return;
-  running_.messages().take_news(news_);
-  for (const auto& operation : news_) {
-    if (!operation->ended() && !running_.is_stopped()) advance(*operation);
+  while (!running_.is_stopped()) {
+    Operation* const operation = running_.messages().take_news();
+    if (operation == nullptr) return;
+    advance(*operation);
   }
-  news_.clear();
 }
 
 void GroupMessages::advance(Operation& operation) {

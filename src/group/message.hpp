@@ -31,6 +31,9 @@ struct MessageTerms {
   std::uint32_t site = 0;              // of the program, as the recorder knows it; 0: not known
 };
 
+/// What it says of its array.
+[[nodiscard]] Signature signature_of(const MessageTerms& message);
+
 class GroupMessages {
  public:
   /// `group` owns this, and is kept by the operations.
@@ -45,10 +48,11 @@ class GroupMessages {
 
   /// Throws what is wrong with the message, as far as this rank can know.
   void check(const MessageTerms& message) const;
+  /// Under way, or over already. Null: a send that is over.
   std::shared_ptr<Operation> launch(const MessageTerms& message);
   /// A blocking one. Null: it is over, as small ones between local peers often are, and `received` tells what came.
   enum class Waiting : std::uint8_t { not_at_all, within_spin_budget };
-  std::shared_ptr<Operation> try_message(const MessageTerms& message, Received& received, Waiting waiting);
+  std::shared_ptr<Operation> run(const MessageTerms& message, Received& received, Waiting waiting);
   /// A message that has come, reserved for the operation; null: there is none.
   std::shared_ptr<Operation> look(const MessageTerms& probe);
   /// Takes a message back; see Work::cancel.
@@ -59,12 +63,18 @@ class GroupMessages {
   void set_all_local() { all_are_local_ = true; }
 
  private:
-  std::shared_ptr<Operation> follow(std::shared_ptr<Operation> operation, Duration timeout);
+  struct Begun {
+    const Transfer& transfer;
+    std::uint64_t record;
+  };
+  Begun begin(const MessageTerms& message, int spins);
+  std::shared_ptr<Operation> follow(const MessageTerms& message, std::uint64_t record);
+  [[nodiscard]] int source_of(const Transfer& transfer, const MessageTerms& message) const;
   [[nodiscard]] std::uint64_t begin_record(const MessageTerms& message) const;
-  void end_record(std::uint64_t number, const MessageTerms& message, const Received& received, bool has_waited) const;
+  enum class HasWaited : bool { no, yes };
+  void end_record(std::uint64_t number, const MessageTerms& message, int source, HasWaited has_waited) const;
   void write_down(Operation& operation, const MessageTerms& message) const;
   void address(Operation& operation, const MessageTerms& message, std::byte* memory) const;
-  void hand_over(Transfer& transfer, const MessageTerms& message);
   void advance(Operation& operation);
   void finish_receive(Operation& operation);
   void refuse_received(Operation& operation);
@@ -78,8 +88,7 @@ class GroupMessages {
   GroupFailure& failure_;
   const CallRecords& records_;
   bool all_are_local_ = false;
-  std::shared_ptr<Operation> message_;  // for the next blocking message; in no list as long as it need not wait
-  std::vector<std::shared_ptr<Operation>> news_;  // working memory
+  std::shared_ptr<Operation> next_;  // for the next message; null: taken when it comes
 };
 
 }  // namespace tutti

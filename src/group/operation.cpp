@@ -91,4 +91,20 @@ void Operation::reset() {
   ended_.store(false, std::memory_order_release);
 }
 
+std::shared_ptr<Operation> ended_message(Verb verb, int peer, std::uint32_t tag, const Signature& signature) {
+  auto operation = std::make_shared<Operation>();
+  operation->request.verb = verb;
+  operation->request.signature = signature;
+  operation->peer = peer;
+  operation->transfer.envelope.tag = tag;
+  operation->transfer.envelope.signature.count = signature.count;
+  return operation;
+}
+
+// Nothing of it ever changes, and it has no owner: copies of this handle count nothing.
+std::shared_ptr<Operation> ended_send() {
+  static Operation* const send = new Operation();  // outlives every Work, also those in static variables
+  return {std::shared_ptr<Operation>(), send};
+}
+
 }  // namespace tutti

@@ -69,15 +69,17 @@ class Operation final : public std::enable_shared_from_this<Operation>, private 
   std::unique_ptr<PreparedCall> call;  // collectives, once they run
   Transport* transport = nullptr;      // messages
   Transfer transfer;
-  int peer = -1;                // messages: rank in the group, any_source until it is known
-  bool from_anyone = false;     // messages: a receive that names no peer
-  bool takes_any = false;       // messages: a receive or probe of an array that is not known before
-  bool is_exact = false;        // messages: a receive that must be filled
-  MessageShape lengths;         // messages: what the envelope has no room for
-  AlignedBuffer packed;         // messages: elements of a strided array
-  std::size_t place = 0;        // messages: in the group's set
-  bool waits_for_turn = false;  // an earlier operation works on overlapping memory, or too many are before it
-  std::string failing;          // a transfer failed: why; the verdict of the control network is awaited
+  int peer = -1;             // messages: rank in the group, any_source until it is known
+  bool from_anyone = false;  // messages: a receive that names no peer
+  bool takes_any = false;    // messages: a receive or probe of an array that is not known before
+  bool is_exact = false;     // messages: a receive that must be filled
+  MessageShape lengths;      // messages: what the envelope has no room for
+  AlignedBuffer packed;      // messages: elements of a strided array
+  std::size_t place = 0;     // messages: in the group's set
+  static constexpr std::size_t no_news = ~std::size_t{0};
+  std::size_t news_place = no_news;  // messages: in the set's list of those whose transfers are over
+  bool waits_for_turn = false;       // an earlier operation works on overlapping memory, or too many are before it
+  std::string failing;               // a transfer failed: why; the verdict of the control network is awaited
   TimePoint failing_since{};
   int failing_peer = -1;      // rank in the world
   bool does_not_fit = false;  // failing because of a message of another size than was expected; otherwise by a link
@@ -101,5 +103,10 @@ class Operation final : public std::enable_shared_from_this<Operation>, private 
   std::vector<Callback> callbacks_;
   std::atomic<bool> called_back_{true};
 };
+
+/// A message that was over before it was under way: for a Work, and for those who describe it.
+std::shared_ptr<Operation> ended_message(Verb verb, int peer, std::uint32_t tag, const Signature& signature = {});
+/// Any send of that kind, where nobody asks what it was.
+std::shared_ptr<Operation> ended_send();
 
 }  // namespace tutti

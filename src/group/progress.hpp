@@ -135,6 +135,7 @@ class ProgressLoop : public std::enable_shared_from_this<ProgressLoop> {
   std::condition_variable_any service_;
   std::thread thread_;
   std::vector<GroupCore*> busy_;  // groups with operations under way, and some that had
+  unsigned busy_rounds_ = 0;      // that moved something
   TimePoint next_care_{};         // when deadlines and stalls are looked at next
   TimePoint control_polled_at_{};
   TimePoint clocks_noted_at_{};
@@ -148,6 +149,8 @@ class ProgressLoop : public std::enable_shared_from_this<ProgressLoop> {
   bool watches_data_ = false;   // the service thread does
   bool looks_soon_ = false;     // … listens to the links for a moment only
   bool handed_over_ = false;    // a message was, since it last began to listen
+  bool is_called_ =
+      false;  // it was, and has not come yet: a system call for each message would be the most of its cost
   bool stopping_ = false;
 };
 
@@ -157,7 +160,8 @@ bool ProgressLoop::drive(Predicate ended, TimePoint limit) {
   if (is_forked()) refuse_call();
   Guard guard(mutex_);
   Waiting waiting(*this);
-  while (!ended() && clock().now() < limit) {
+  const auto in_time = [&] { return limit == TimePoint::max() || clock().now() < limit; };
+  while (!ended() && in_time()) {
     if (may_call_back()) {
       run_callbacks(guard);
       if (is_forked()) refuse_call();  // a callback forked, and this is the child
@@ -171,7 +175,7 @@ bool ProgressLoop::drive(Predicate ended, TimePoint limit) {
     int idle_rounds = 0;
     do {
       poll_or_sleep(guard, idle_rounds, limit);
-    } while (!ended() && !may_call_back() && clock().now() < limit);
+    } while (!ended() && !may_call_back() && in_time());
     waiting.polls = polling_ = false;
     if (waiters_ > 1) changed_.notify_all();
   }

@@ -34,7 +34,8 @@ std::shared_ptr<Operation> RunningOperations::take() {
   // Those that were taken longest ago are the likeliest to be free again. If a few are not, many are under way.
   constexpr std::size_t tries = 4;
   for (std::size_t i = 0; i < std::min(tries, pool_.size()); ++i) {
-    const auto& pooled = pool_[next_pooled_++ % pool_.size()];
+    if (next_pooled_ >= pool_.size()) next_pooled_ = 0;
+    const auto& pooled = pool_[next_pooled_++];
     if (pooled.use_count() == 1) {
       pooled->reset();
       return pooled;

@@ -42,35 +42,37 @@ bool MessageSet::holds(const Operation& operation) const {
   return operation.place < all_.size() && all_[operation.place].get() == &operation;
 }
 
-void MessageSet::exchange(std::size_t a, std::size_t b) {
-  std::swap(all_[a], all_[b]);
-  all_[a]->place = a;
-  all_[b]->place = b;
-}
-
 void MessageSet::add(std::shared_ptr<Operation> operation) {
   operation->place = all_.size();
+  operation->news_place = Operation::no_news;
   all_.push_back(std::move(operation));
 }
 
 void MessageSet::remove(const Operation& operation) {
   if (!holds(operation)) return;
-  std::size_t place = operation.place;
-  if (place < news_) {
-    exchange(place, --news_);
-    place = news_;
-  }
-  exchange(place, all_.size() - 1);
+  if (operation.news_place != Operation::no_news) news_[operation.news_place] = nullptr;
+  const std::size_t place = operation.place;
+  all_.back()->place = place;
+  all_[place].swap(all_.back());
   all_.pop_back();
 }
 
-void MessageSet::note_news(const Operation& operation) {
-  if (holds(operation) && operation.place >= news_) exchange(operation.place, news_++);
+void MessageSet::note_news(Operation& operation) {
+  if (!holds(operation) || operation.news_place != Operation::no_news) return;
+  operation.news_place = news_.size();
+  news_.push_back(&operation);
 }
 
-void MessageSet::take_news(std::vector<std::shared_ptr<Operation>>& to) {
-  to.assign(all_.begin(), all_.begin() + static_cast<std::ptrdiff_t>(news_));
-  news_ = 0;
+Operation* MessageSet::take_news() {
+  while (next_news_ < news_.size()) {
+    Operation* const operation = news_[next_news_++];
+    if (operation == nullptr) continue;
+    operation->news_place = Operation::no_news;
+    return operation;
+  }
+  news_.clear();
+  next_news_ = 0;
+  return nullptr;
 }
 
 }  // namespace tutti

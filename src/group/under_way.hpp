@@ -39,7 +39,7 @@ class CallQueue {
   std::uint64_t first_ = 0, end_ = 0;
 };
 
-/// Messages. Those whose transfers are over are kept apart, so that nobody has to look for them.
+/// Messages. Those whose transfers are over are listed apart, so that nobody has to look for them.
 class MessageSet {
  public:
   [[nodiscard]] bool empty() const { return all_.empty(); }
@@ -48,17 +48,16 @@ class MessageSet {
   /// Of one that is not in here: nothing happens.
   void remove(const Operation& operation);
   /// Its transfer is over.
-  void note_news(const Operation& operation);
-  [[nodiscard]] bool has_news() const { return news_ > 0; }
-  /// Moves those with news to `to`, in the order in which they got it; they stay members.
-  void take_news(std::vector<std::shared_ptr<Operation>>& to);
+  void note_news(Operation& operation);
+  /// Of those with news the first that got it, which has none any more; null: there is none. It stays a member.
+  [[nodiscard]] Operation* take_news();
 
  private:
   [[nodiscard]] bool holds(const Operation& operation) const;
-  void exchange(std::size_t a, std::size_t b);
 
-  std::vector<std::shared_ptr<Operation>> all_;  // each knows its place; the first `news_` have news
-  std::size_t news_ = 0;
+  std::vector<std::shared_ptr<Operation>> all_;  // each knows its place
+  std::vector<Operation*> news_;                 // likewise; null: taken out
+  std::size_t next_news_ = 0;
 };
 
 }  // namespace tutti

@@ -70,24 +70,29 @@ TEST(CallQueue, places_hold_while_it_grows_and_goes_round) {
   EXPECT_EQ(queue.size(), 100u);
 }
 
+std::vector<const Operation*> all_news(MessageSet& set) {
+  std::vector<const Operation*> news;
+  while (const Operation* const operation = set.take_news()) news.push_back(operation);
+  return news;
+}
+
 TEST(MessageSet, gives_out_those_with_news_once_and_in_order) {
   MessageSet set;
-  std::vector<std::shared_ptr<Operation>> messages, news;
+  std::vector<std::shared_ptr<Operation>> messages;
   for (std::uint64_t i = 0; i < 6; ++i) {
     messages.push_back(call(0));
     set.add(messages.back());
   }
-  EXPECT_FALSE(set.has_news());
+  EXPECT_EQ(set.take_news(), nullptr);
   for (const std::size_t i : {4u, 1u, 5u, 1u}) set.note_news(*messages[i]);  // a second time changes nothing
-  set.take_news(news);
-  EXPECT_THAT(news, ElementsAre(messages[4], messages[1], messages[5]));
-  EXPECT_FALSE(set.has_news());
+  EXPECT_THAT(all_news(set), ElementsAre(messages[4].get(), messages[1].get(), messages[5].get()));
+  EXPECT_EQ(set.take_news(), nullptr);
   EXPECT_EQ(set.all().size(), 6u);
 }
 
 TEST(MessageSet, forgets_the_news_of_one_that_is_removed) {
   MessageSet set;
-  std::vector<std::shared_ptr<Operation>> messages, news;
+  std::vector<std::shared_ptr<Operation>> messages;
   for (std::uint64_t i = 0; i < 5; ++i) {
     messages.push_back(call(0));
     set.add(messages.back());
@@ -96,8 +101,7 @@ TEST(MessageSet, forgets_the_news_of_one_that_is_removed) {
   set.remove(*messages[0]);
   set.remove(*messages[4]);
   set.remove(*messages[4]);  // it is not in there any more
-  set.take_news(news);
-  EXPECT_THAT(news, ElementsAre(messages[3], messages[2]));
+  EXPECT_THAT(all_news(set), ElementsAre(messages[3].get(), messages[2].get()));
   for (const std::size_t i : {1u, 2u, 3u}) set.remove(*messages[i]);
   EXPECT_TRUE(set.empty());
 }

@@ -10,6 +10,8 @@
 
 #include <tutti/clock.hpp>
 
+#include "shm/atomics.hpp"
+
 namespace tutti {
 
 /// Told that a call is not over at once: its thread is about to wait for the runtime's lock, or has it and yields its core. May be
@@ -34,7 +36,7 @@ inline constexpr int polls_with_fewer_cores = 1000;  // each yields the core to 
 inline constexpr int polls_per_look_at_clock = 16;
 inline constexpr Duration spin_budget = 2ms;
 inline constexpr int spins_for_a_message = 16;
-inline constexpr int spins_at_once = 256;  // some half a microsecond, too
+inline constexpr int spins_at_once = 64;  // some half a microsecond, too
 
 // Afterwards, rounds of progress that moved nothing.
 inline constexpr int spin_rounds = 200;  // without a pause, when there is a core for each rank
@@ -69,12 +71,6 @@ inline Step step_after(int idle_rounds, const Surroundings& where) {
   return idle_rounds <= spins ? Step::spin : idle_rounds <= spins + yields ? Step::yield : Step::sleep;
 }
 
-inline void pause() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#endif
-}
-
 /// Polls `work` until it is over (true) or the budget is used up. The rank's lock is held meanwhile, and a thread that gets the core may
 /// keep it for a while: so the clock is looked at whenever the core was yielded.
 struct Spinning {
@@ -89,7 +85,7 @@ bool poll_within_budget(Work& work, Spinning how) {
   for (int i = 0; i < polls; ++i) {
     if (work.poll()) return true;
     if (!how.oversubscribed && (i < polls_before_yield || i % polls_per_yield != 0)) {
-      pause();
+      shm::pause();
       continue;
     }
     if (how.hook != nullptr) std::exchange(how.hook, nullptr)->before_blocking();

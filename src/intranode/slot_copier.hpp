@@ -125,6 +125,7 @@ class SlotCopier {
   std::int64_t own_from_ = 0, own_to_ = 0;  // elements: where this rank's part for itself lies, and where it goes
   std::int64_t own_count_ = 0;
   bool copies_own_ = false;            // … and it is not there already
+  bool copies_own_early_ = false;      // … nobody waits for this rank, which need not wait for them either
   std::vector<const void*> operands_;  // operands of a reduction
   bool adds_few_floats_ = false, adds_floats_of_two_ = false;
   bool may_stream_ = false;  // results are large enough to go past the caches

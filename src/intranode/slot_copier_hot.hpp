@@ -28,6 +28,7 @@ inline void SlotCopier::begin(const std::byte* input, std::byte* output, int inl
   streams_ = streams(input, output);
   if (private_counts_ && input == output) start_.input = copy_of_sent(input);
   copies_own_ = own_count_ > 0 && start_.input + own_from_ * element_ != output + own_to_ * element_;
+  copies_own_early_ = copies_own_ && !move_.publishes && !move_.is_inline;
 }
 
 inline std::byte* SlotCopier::message_of(int rank, int slot) const {
@@ -45,6 +46,7 @@ inline std::byte* SlotCopier::landing_of(int rank) const {
 
 // The input's part goes into the slot while, in place, its output has not been written yet: rounds are taken after they are left.
 inline void SlotCopier::publish(std::int64_t round, int slot) {
+  if (copies_own_early_) copy_own(round);
   if (!move_.publishes) return;
   std::byte* const message = message_of(spec_->rank, slot);
   if (move_.in_blocks) return publish_blocks(round, message);
@@ -112,7 +114,7 @@ void add_to(float (&sum)[width], const std::byte* operand) {
 }
 
 inline void SlotCopier::finish(std::int64_t round, int slot) {
-  if (copies_own_) copy_own(round);
+  if (copies_own_ && !copies_own_early_) copy_own(round);
   if (move_.reduces_back) return;
   if (adds_floats_of_two_) {
     const std::byte* const theirs = message_of(1 - spec_->rank, 0);  // of two operands the order does not matter

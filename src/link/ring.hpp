@@ -67,7 +67,7 @@ constexpr std::uint64_t lines_of(std::size_t body_bytes) {
 class RingWriter {
  public:
   RingWriter() = default;
-  // `memory` holds `lines` lines; `read_lines` is where the reader tells its position.
+  // `memory` holds `lines` lines, a power of two; `read_lines` is where the reader tells its position.
   RingWriter(std::byte* memory, std::uint64_t lines, const std::atomic<std::uint64_t>& read_lines)
       : memory_(memory), lines_(lines), read_lines_(&read_lines) {
     head_at(0).store(0, std::memory_order_release);
@@ -84,14 +84,14 @@ class RingWriter {
   // followed by a publish().
   [[nodiscard]] std::byte* begin(std::size_t body_bytes) {
     const std::uint64_t lines = lines_of(body_bytes);
-    const std::uint64_t left = lines_ - written_ % lines_;  // to the ring's end
+    const std::uint64_t left = lines_ - index_of(written_);  // to the ring's end
     const std::uint64_t skipped = lines > left ? left : 0;
     if (skipped + lines >= free_lines_seen()) {
       look_for_room();
       if (skipped + lines >= free_lines_seen()) return nullptr;
     }
     if (skipped > 0) publish({.kind = RecordKind::pad}, skipped);
-    return memory_ + written_ % lines_ * line_bytes + RecordHead::size_bytes;
+    return memory_ + index_of(written_) * line_bytes + RecordHead::size_bytes;
   }
   void publish(RecordHead head) { publish(head, lines_of(head.bytes)); }
   // When there is time: after the last of some records. The next one will be as long, most likely: the head after it is zeroed, too,
@@ -99,20 +99,24 @@ class RingWriter {
   void zero_ahead() {
     const std::uint64_t expected = last_lines_ <= expected_lines_max ? last_lines_ : 0;
     for (std::uint64_t i = 0; i < std::min(expected, fetched_ahead); ++i) {
-      std::byte* const line = memory_ + (written_ + i) % lines_ * line_bytes;
+      std::byte* const line = memory_ + index_of(written_ + i) * line_bytes;
       if (i > 0) shm::expect_write(line);
       shm::expect_write(line + line_bytes / 2);
     }
     const std::uint64_t end = std::min(written_ + std::max(zeroed_ahead, expected + 1), read_seen_ + lines_);
-    for (; zeroed_ < end; ++zeroed_) head_at(zeroed_).store(0, std::memory_order_relaxed);
+    for (; zeroed_ < end; ++zeroed_) {
+      head_at(zeroed_).store(0, std::memory_order_relaxed);
+      shm::expect_write(memory_ + index_of(zeroed_ + fetched_ahead) * line_bytes);
+    }
   }
   [[nodiscard]] std::uint64_t written_lines() const { return written_; }
 
  private:
   static constexpr std::uint64_t zeroed_ahead = 4, fetched_ahead = 8, expected_lines_max = 64;
 
+  [[nodiscard]] std::uint64_t index_of(std::uint64_t position) const { return position & (lines_ - 1); }
   [[nodiscard]] std::atomic_ref<std::uint64_t> head_at(std::uint64_t position) const {
-    return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(memory_ + position % lines_ * line_bytes));
+    return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(memory_ + index_of(position) * line_bytes));
   }
   void publish(RecordHead head, std::uint64_t lines) {
     const std::uint64_t next = written_ + lines;
@@ -151,8 +155,8 @@ class RingReader {
   [[nodiscard]] Record next() {
     const std::uint64_t word = next_word();
     if (word == 0) return {};
-    const Record record{.word = word, .body = memory_ + read_ % lines_ * line_bytes + RecordHead::size_bytes};
-    const std::uint64_t left = lines_ - read_ % lines_;
+    const Record record{.word = word, .body = memory_ + index_of(read_) * line_bytes + RecordHead::size_bytes};
+    const std::uint64_t left = lines_ - index_of(read_);
     const bool in_place = (word >> 8 & 0xffff) == (read_ & 0xffff);
     if (!in_place || record.head_bytes() > record.bytes() || record.kind() == RecordKind::none ||
         record.kind() > RecordKind::more || lines_of(record.bytes()) > left) [[unlikely]]
@@ -166,8 +170,9 @@ class RingReader {
   [[nodiscard]] std::uint64_t lines() const { return lines_; }
 
  private:
+  [[nodiscard]] std::uint64_t index_of(std::uint64_t position) const { return position & (lines_ - 1); }
   [[nodiscard]] std::uint64_t next_word() const {
-    auto* const place = const_cast<std::byte*>(memory_ + read_ % lines_ * line_bytes);
+    auto* const place = const_cast<std::byte*>(memory_ + index_of(read_) * line_bytes);
     return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(place)).load(std::memory_order_acquire);
   }
   [[noreturn]] static void reject(const Record& record, std::uint64_t left);

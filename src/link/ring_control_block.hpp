@@ -25,6 +25,7 @@ struct RingOptions {
       std::numeric_limits<std::int64_t>::max();  // larger messages are not read by the receiver
   std::int64_t get_bytes_per_poll = 1 << 20;
   std::size_t cells = 0;  // of each rank, in which long payloads travel (cells.hpp); none: they go through the ring
+  std::size_t bulk_cells = 0;  // as many of them may be taken by parts of messages that were asked for
   std::size_t cell_bytes = 16 << 10;
   bool cross_memory = true;  // false: never process_vm_readv, even where it is permitted
 };

@@ -122,7 +122,8 @@ Link::Taken RingLink::send(int rank, FrameOrder order, const Frame& frame, void*
   const std::size_t piece_bytes = order == FrameOrder::bulk
                                       ? cells_.bytes()
                                       : std::min(cells_.bytes(), static_cast<std::size_t>(options_.chunk_bytes));
-  const bool in_cells = bytes >= cell_payload_bytes_min && cells_.has((bytes + piece_bytes - 1) / piece_bytes);
+  const std::size_t kept = order == FrameOrder::bulk ? options_.cells - options_.bulk_cells : 0;
+  const bool in_cells = bytes >= cell_payload_bytes_min && cells_.has((bytes + piece_bytes - 1) / piece_bytes + kept);
   if (!(in_cells ? write_in_cells(peer, frame, piece_bytes)
         : whole  ? write(peer, frame)
                  : write_in_chunks(peer, frame)))
@@ -322,6 +323,7 @@ bool RingLink::peek(int rank, int spins, Frame& frame) {
   if (!peer.in.exists() || peer.is_gone) return false;
   while (!peer.in.has_news()) {
     if (--spins <= 0) return false;
+    shm::pause();
   }
   const Record& record = peer.peeked;
   Part part;

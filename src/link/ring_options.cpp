@@ -18,8 +18,8 @@ void check(const RingOptions& options) {
     throw InvalidArgument(fmt::format("shared-memory option {} = {} is out of range: {}", name, value, range));
   };
   const auto ring_bytes = static_cast<std::int64_t>(options.ring_bytes);
-  if (ring_bytes < 4096 || ring_bytes > (1 << 30) || ring_bytes % 4096 != 0) {
-    reject("ring_bytes", ring_bytes, "4 KiB to 1 GiB, whole pages");
+  if (ring_bytes < 4096 || ring_bytes > (1 << 30) || !std::has_single_bit(options.ring_bytes)) {
+    reject("ring_bytes", ring_bytes, "4 KiB to 1 GiB, a power of two");
   }
   if (options.chunk_bytes < 64) reject("chunk_bytes", options.chunk_bytes, "64 or more");
   if (options.eager_bytes_max < 0) reject("eager_bytes_max", options.eager_bytes_max, "0 or more");
@@ -35,6 +35,8 @@ void check(const RingOptions& options) {
   }
   if (options.cells > 0 && (options.cell_bytes < line_bytes || options.cell_bytes % line_bytes != 0))
     reject("cell_bytes", static_cast<std::int64_t>(options.cell_bytes), "whole lines of 128 bytes");
+  if (options.bulk_cells > options.cells)
+    reject("bulk_cells", static_cast<std::int64_t>(options.bulk_cells), "at most as many as there are cells");
   if (options.get_bytes_per_poll < 1) reject("get_bytes_per_poll", options.get_bytes_per_poll, "1 or more");
 }
 
@@ -51,7 +53,10 @@ RingOptions ring_options_for(int ranks, bool oversubscribed) {
   options.chunk_bytes = 24 << 10;
   options.fragment_bytes_max = static_cast<std::int64_t>(options.ring_bytes) / 8;
   options.cell_bytes = static_cast<std::size_t>(options.fragment_bytes_max);
-  options.cells = 16;
+  // As many as messages may be sent before one is received: those beyond go through the ring, at half the speed and less. What long
+  // messages have under way has to stay in the caches, though.
+  options.bulk_cells = 16;
+  options.cells = ranks <= 4 ? 64 : options.bulk_cells;
   return options;
 }
 

@@ -109,13 +109,14 @@ void exchange_slabs(GroupCore& core, std::span<const Slabs> all, Duration timeou
   std::vector<Work> works;
   const auto start = [&](Verb verb, const Slab& slab) {
     if (slab.peer == nobody) return;
-    works.emplace_back(core.start_message(nullptr, {.verb = verb,
-                                                    .data = slab.part,
-                                                    .peer = slab.peer,
-                                                    .tag = slab.tag,
-                                                    .timeout = timeout,
-                                                    .is_exact = true,
-                                                    .is_internal = true}));
+    auto operation = core.start_message(nullptr, {.verb = verb,
+                                                  .data = slab.part,
+                                                  .peer = slab.peer,
+                                                  .tag = slab.tag,
+                                                  .timeout = timeout,
+                                                  .is_exact = true,
+                                                  .is_internal = true});
+    if (operation) works.emplace_back(std::move(operation));
   };
   for (const Slabs& slabs : all) {
     for (const Slab& slab : slabs.filled) start(Verb::recv, slab);

@@ -21,6 +21,14 @@ inline void expect_write(const void* line) {
 #endif
 }
 
+/// Between two looks at a word that another core is about to write. Without it the processor looks ahead of time many times over, and
+/// has to take all of that back when the word changes: a twelfth of the time of a small message.
+inline void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
+
 struct MachineAtomics {
   using Word = std::atomic<std::uint32_t>;
   using LongWord = std::atomic<std::uint64_t>;

@@ -207,7 +207,10 @@ std::vector<LinkKind> all_link_kinds() {
       {"rings_without_cross_memory",
        []() -> Made { return std::make_unique<RingLinks>(RingOptions{.cross_memory = false}); }},
       {"rings_with_cells",
-       []() -> Made { return std::make_unique<RingLinks>(RingOptions{.cells = 5, .cell_bytes = 4096}); }, false, true},
+       []() -> Made {
+         return std::make_unique<RingLinks>(RingOptions{.cells = 5, .bulk_cells = 3, .cell_bytes = 4096});
+       },
+       false, true},
       {"simulated", []() -> Made { return std::make_unique<SimulatedLinks>(); }, true, true},
       {"queues_of_the_example", []() -> Made { return std::make_unique<QueueLinks>(); }},
   };

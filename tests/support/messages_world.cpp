@@ -298,6 +298,7 @@ std::vector<WorldKind> all_world_kinds() {
        [](int size) -> std::unique_ptr<MessagesWorld> {
          link::RingOptions options = small_ring;
          options.cells = 7;
+         options.bulk_cells = 4;
          options.cell_bytes = 1024;
          options.cross_memory = false;
          return std::make_unique<RingWorld>(size, RingWorldOptions{.ring = options});

@@ -65,7 +65,7 @@ std::vector<std::unique_ptr<link::TcpLink>> make_tcp_links(int size, const wire:
 // Small limits, so that small tests reach every path.
 inline constexpr link::RingOptions small_ring{.eager_bytes_max = 4096,
                                               .credit_bytes = 64 << 10,
-                                              .ring_bytes = 12 << 10,
+                                              .ring_bytes = 16 << 10,
                                               .chunk_bytes = 1000,
                                               .get_bytes_per_poll = 100'000};
 struct RingWorldOptions {
