@@ -133,7 +133,7 @@ std::shared_ptr<Operation> GroupCore::run(Entry& entry, const CallTerms& terms, 
     if (call.start(shape->buffers_of(terms), signature)) [[likely]] {
       if (recorder != nullptr) recorder->end_at_once(record);
       if (shape->recorded.how == 0) [[unlikely]]
-        parts_.state.records.name_way(shape->recorded, call, shape->backend());
+        parts_.state.records.name_way(shape->recorded, record, call, shape->backend());
       guard.unlock();  // a full fence
       call.wake_peers();
       return nullptr;
@@ -143,6 +143,8 @@ std::shared_ptr<Operation> GroupCore::run(Entry& entry, const CallTerms& terms, 
         waiting::poll_within_budget(call,
                                     {.clock = *around.clock, .oversubscribed = around.oversubscribed, .hook = hook})) {
       if (recorder != nullptr) recorder->end_waited(record, shape->recorded);
+      if (shape->recorded.how == 0) [[unlikely]]
+        parts_.state.records.name_way(shape->recorded, record, call, shape->backend());
       return nullptr;
     }
   } catch (...) {

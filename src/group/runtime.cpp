@@ -33,6 +33,7 @@ void fail_at_exit() {
 }
 
 std::shared_ptr<record::Recorder> recorder_of(const Runtime& runtime) { return runtime.parts().recorder; }
+const Transport& transport_of(const Runtime& runtime) { return runtime.transport(); }
 
 void Runtime::start() {
   parts_.transport->listen(&directory_);

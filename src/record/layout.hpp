@@ -35,7 +35,6 @@ struct CallShape {
 
   static constexpr std::uint8_t rooted = 1;   // `peer` counts
   static constexpr std::uint8_t reduces = 2;  // `op` counts
-  static constexpr std::uint8_t local = 4;    // through shared memory
 };
 static_assert(sizeof(CallShape) == 24);
 

@@ -182,6 +182,11 @@ void Recorder::note_site(std::uint64_t number, std::uint32_t site) {
     entry.site.store(site, std::memory_order_relaxed);
 }
 
+void Recorder::note_way(std::uint64_t number, std::uint16_t how) {
+  Entry& entry = ring_[number & mask_];
+  if (number != 0 && entry.number.load(std::memory_order_relaxed) == number) entry.shape.how = how;
+}
+
 void Recorder::note_peer(std::uint64_t number, int peer) {
   Entry& entry = ring_[number & mask_];
   if (entry.number.load(std::memory_order_relaxed) == number) entry.shape.peer = peer;

@@ -91,6 +91,8 @@ class Recorder {
   /// When the call of that number began; 0: it is long ago.
   [[nodiscard]] std::uint64_t started_at(std::uint64_t number) const;
   void note_site(std::uint64_t number, std::uint32_t site);
+  /// The way in which a call is carried out, where it was not known when the call began.
+  void note_way(std::uint64_t number, std::uint16_t how);
   /// The other end of a message that was received from anyone.
   void note_peer(std::uint64_t number, int peer);
   /// Without the lock.

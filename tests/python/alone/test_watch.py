@@ -242,6 +242,49 @@ def test_top_is_a_program_of_a_terminal(job, tutti_program, tmp_path):
     process.communicate(timeout=100)
 
 
+EVERY_ENDING = START + """
+def late(seconds):  # without a pause: the others look for a while before they sleep
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+
+y = np.zeros(7)
+for seconds in (0, 0.0005, 0.1):
+    for count in (3, 5):  # two shapes, each of which is new once
+        if rank == 1:
+            late(seconds)
+        tutti.all_reduce(np.ones(count + int(1e4 * seconds)))
+        tutti.all_gather(np.ones(rank + 1), uneven=True)
+        works = [tutti.all_reduce(np.ones(9 + count), async_op=True) for _ in range(3)]
+        tutti.wait_all(works)
+        tutti.sendrecv(x, dst=1 - rank, src=1 - rank)
+        if rank == 0:
+            tutti.send(x, 1)
+            tutti.isend(x, 1).wait()
+        else:
+            late(seconds)
+            tutti.recv(None)
+            tutti.irecv(0, out=np.empty(64)).wait()
+        tutti.barrier()
+tutti.dump_calls(sys.argv[1] + f"/rank-{rank}.json")
+"""
+
+
+@pytest.mark.parametrize("backend", ["shm", "native"])
+def test_every_call_that_has_ended_tells_its_algorithm(run_ranks, tmp_path, backend):
+    done = run_ranks(2, EVERY_ENDING, tmp_path, env={"TUTTI_BACKEND": backend})
+    assert done.returncode == 0, done.stderr
+    states = set()
+    for rank in (0, 1):
+        dumped = json.loads((tmp_path / f"rank-{rank}.json").read_text())
+        ended = [c for c in dumped["calls"] if c["state"] != "under way"]
+        assert len(ended) > 40
+        assert not [c for c in ended if not c["algorithm"] or "size exchange" in c["algorithm"]]
+        assert {c["algorithm"] for c in ended if c["verb"] in ("send", "recv")} == {"shm" if backend == "shm" else "tcp"}
+        states |= {c["state"] for c in ended}
+    assert states == {"ended at once", "ended"}
+
+
 def test_calls_are_dumped_on_demand_and_counted(run_ranks, tmp_path):
     done = run_ranks(2, START + f"""
 counts = tutti.stats()["world"]["all_reduce"]
@@ -254,7 +297,7 @@ tutti.dump_calls({str(tmp_path)!r} + f"/rank-{{rank}}.json")
         dumped = json.loads((tmp_path / f"rank-{rank}.json").read_text())
         calls = [c for c in dumped["calls"] if c["verb"] == "all_reduce" and "program.py" in c["site"]]
         assert len(calls) == 5 and dumped["rank"] == rank
-        assert all(c["bytes"] == 512 and c["op"] == "sum" and c["algorithm"] for c in calls[1:])
+        assert all(c["bytes"] == 512 and c["op"] == "sum" and c["algorithm"] for c in calls)
 
 
 def test_a_forked_child_leaves_the_parents_records_alone(run_ranks):
