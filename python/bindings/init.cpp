@@ -19,6 +19,7 @@
 #include "bindings/convert.hpp"
 #include "bindings/gil.hpp"
 #include "bindings/interruptibly.hpp"
+#include "bindings/joining.hpp"
 #include "bindings/running.hpp"
 #include "group/core.hpp"
 #include "group/meet.hpp"
@@ -27,27 +28,9 @@
 namespace tutti::python {
 namespace {
 
-/// What was found out on joining.
-struct Facts {
-  Place place{};
-  std::string description;
-};
-
 Facts& facts() {  // under the GIL
   static auto* instance = new Facts;
   return *instance;
-}
-
-struct Joined {
-  Group world;
-  Facts facts;
-};
-
-Joined join(const InitOptions& options) {
-  std::shared_ptr<Connector> connector = connect_as_asked(options);
-  Facts found{.place = connector->place(), .description = connector->describe()};
-  Group world = init(connector, options);
-  return {.world = std::move(world), .facts = std::move(found)};
 }
 
 std::shared_ptr<Member> init_world(const std::string& backend, const std::optional<std::string>& init_method,
@@ -63,12 +46,7 @@ std::shared_ptr<Member> init_world(const std::string& backend, const std::option
                       .size = size.value_or(-1),
                       .mpi_communicator = communicator};
   if (!timeout.is_none()) options.timeout = timeout_from(timeout);
-  Joined joined = interruptibly([options] { return join(options); });  // the others may be late
-  facts() = std::move(joined.facts);
-  if (facts().place.size > 1) conceal_secret();
-  auto member = enroll(std::move(joined.world));
-  set_world(member);
-  return member;
+  return adopt(interruptibly([options] { return join(connect_as_asked(options), options); }));  // the others may be late
 }
 
 // An interrupt gives up what this rank still waits for, and is raised once the others have its goodbye; a second one does not wait for that.
@@ -116,6 +94,20 @@ nb::dict place_of_world() {
 }
 
 }  // namespace
+
+Joined join(const std::shared_ptr<Connector>& connector, const InitOptions& options) {
+  Facts found{.place = connector->place(), .description = connector->describe()};
+  Group world = init(connector, options);
+  return {.world = std::move(world), .facts = std::move(found)};
+}
+
+std::shared_ptr<Member> adopt(Joined joined) {
+  facts() = std::move(joined.facts);
+  if (facts().place.size > 1) conceal_secret();
+  auto member = enroll(std::move(joined.world));
+  set_world(member);
+  return member;
+}
 
 Duration timeout_from(nb::handle value) {
   if (value.is_none()) return {};

@@ -541,6 +541,16 @@ def join_through(store: object, rank: int, size: int, timeout: Timeout, host: st
     A world of its own, beside that of init(): the ranks that come to the same store. leave() ends it.
     """
 
+def init_through(store: object, rank: int, size: int, timeout: Timeout, host: str = "", backend: str = "auto") -> Group:
+    """
+    The world of init(), of the ranks that come to the same store.
+    """
+
+def is_launched() -> bool:
+    """
+    Whether something in the environment says which rank this process is.
+    """
+
 def leave(world: Group) -> None:
     """Says goodbye to the others of a world that join_through() made."""
 

@@ -12,6 +12,8 @@ import torch
 from . import distributed, nn
 from ._marks import get_parallel_dim, mark, split_axis
 
+_PARALLEL_DIM, _ORDER_ATTR = "parallel_dim", "order_type"  # the names of a tensor's marks, which programs look up
+
 __all__ = [
     "collect_state_dict", "distributed", "get_parallel_dim", "nn", "register_ddp_parameters_to_ignore",
     "register_parallel_attribute", "register_parallel_dim", "relocate_state_dict", "set_attribute", "slice",
