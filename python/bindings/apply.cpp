@@ -16,6 +16,7 @@
 #include "bindings/fused.hpp"
 #include "bindings/gil.hpp"
 #include "bindings/numpy.hpp"
+#include "bindings/site.hpp"
 #include "bindings/tensor.hpp"
 #include "bindings/work.hpp"
 #include "group/message.hpp"
@@ -76,10 +77,11 @@ nb::object apply_numpy(const Call& call, nb::handle x, nb::handle out, const std
     run_call(member, call, terms);
     return gives_learned ? learned(terms.learns) : result;
   }
+  const std::uint32_t site = recorded_site(*member);
   Started started;
   {
     const WithoutGil release;
-    started = start_call(member, call, terms);
+    started = start_call(member, call, terms, site);
   }
   PendingWork work(std::move(started), nb::make_tuple(x, result), result,
                    gives_learned ? as_numpy() : nb::object(nb::none()));

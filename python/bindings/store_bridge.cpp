@@ -170,12 +170,12 @@ std::shared_ptr<Member> init_through(nb::object store, int rank, int size, nb::h
   return adopt(*std::move(joined));
 }
 
-/// Whether something in the environment says which rank this is.
-bool is_launched() {
+/// The number of ranks that the environment tells of; 1: of none but this process.
+int launched_size() {
   try {
-    return rendezvous::detect(Environment::of_process()).launcher != "alone";
+    return rendezvous::detect(Environment::of_process()).size;
   } catch (const InvalidArgument&) {  // half of what has to be said
-    return false;
+    return 1;
   }
 }
 
@@ -193,7 +193,7 @@ void bind_store_bridge(nb::module_& m) {
   m.def("init_through", init_through, nb::arg("store"), nb::arg("rank"), nb::arg("size"), nb::arg("timeout").none(),
         nb::arg("host") = "", nb::arg("backend") = "auto",
         "The world of init(), of the ranks that come to the same store.");
-  m.def("is_launched", is_launched, "Whether something in the environment says which rank this process is.");
+  m.def("launched_size", launched_size, "The number of ranks that the environment tells of.");
   m.def("leave", leave, nb::arg("world"), "Says goodbye to the others of a world that join_through() made.");
 }
 

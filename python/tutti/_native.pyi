@@ -546,9 +546,9 @@ def init_through(store: object, rank: int, size: int, timeout: Timeout, host: st
     The world of init(), of the ranks that come to the same store.
     """
 
-def is_launched() -> bool:
+def launched_size() -> int:
     """
-    Whether something in the environment says which rank this process is.
+    The number of ranks that the environment tells of.
     """
 
 def leave(world: Group) -> None:

@@ -40,12 +40,14 @@ void GroupCore::use_local_peers(std::shared_ptr<IntranodeExecutor> intranode) {
   if (intranode_ && std::ssize(intranode_->members()) == facts().size) messages_.set_all_local();
   Runtime& runtime = *parts_.state.runtime;
   parts_.state.prepared.clear();
+  record::Recorder* const recorder = parts_.state.records.recorder();
   backends_ = Backends({.facts = &parts_.state.facts,
                         .table = table_,
                         .transport = &runtime.transport(),
                         .local_peers = intranode_,
                         .extensions = runtime.parts().backends,
                         .mpi = backend_.mpi ? &backend_.mpi : &runtime.parts().mpi,
+                        .trace = recorder == nullptr ? nullptr : recorder->steps(),
                         .asked = backend_.name});
 }
 

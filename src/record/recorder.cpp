@@ -59,13 +59,13 @@ std::size_t usable_bytes(int file) {
   struct stat status {};
   if (file < 0 || fstat(file, &status) != 0) return 0;
   const auto bytes = static_cast<std::size_t>(status.st_size);
-  if (bytes < segment_bytes(1) || posix_fallocate(file, 0, status.st_size) != 0) return 0;
-  return fixed_bytes() + std::bit_floor((bytes - fixed_bytes()) / sizeof(Entry)) * sizeof(Entry);
+  if (bytes < segment_bytes(2) || posix_fallocate(file, 0, status.st_size) != 0) return 0;
+  return segment_bytes(std::bit_floor((bytes - fixed_bytes()) / sizeof(Entry)));
 }
 
 }  // namespace
 
-Recorder::Recorder(UniqueFd file, const RankFacts& facts, Ends ends) : ends_(ends), file_(std::move(file)) {
+Recorder::Recorder(UniqueFd file, const RankFacts& facts, Detail detail) : file_(std::move(file)) {
   bytes_ = usable_bytes(file_.get());
   void* memory = MAP_FAILED;
   if (bytes_ > 0) memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
@@ -78,9 +78,14 @@ Recorder::Recorder(UniqueFd file, const RankFacts& facts, Ends ends) : ends_(end
   std::memset(memory, 0, fixed_bytes());
   fixed_ = new (memory) Fixed{};
   ring_ = reinterpret_cast<Entry*>(static_cast<std::byte*>(memory) + fixed_bytes());
-  const std::size_t entries = (bytes_ - fixed_bytes()) / sizeof(Entry);
+  const std::size_t all = (bytes_ - fixed_bytes()) / sizeof(Entry);
+  const std::size_t entries = detail == Detail::traced ? all / 2 : all;
   mask_ = entries - 1;
   fixed_->entry_count.store(entries);
+  if (detail == Detail::traced) {
+    fixed_->step_count.store(entries);
+    steps_.emplace(reinterpret_cast<StepEntry*>(ring_ + entries), entries, fixed_->steps_written);
+  }
   fixed_->fixed_bytes.store(fixed_bytes());
   fixed_->version.store(version);
   put(fixed_->job, facts.job);

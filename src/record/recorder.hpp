@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -18,6 +19,7 @@
 
 #include "base/unique_fd.hpp"
 #include "record/layout.hpp"
+#include "record/step_trace.hpp"
 #include "record/ticks.hpp"
 
 namespace tutti::record {
@@ -29,10 +31,10 @@ struct RankFacts {
 
 class Recorder {
  public:
-  /// Takes the file over; without one, or where it cannot be mapped, the records are this process's own. `exact`: the end of every call is
-  /// timed, also of those that are over at once: for traces.
-  enum class Ends : bool { timed_if_late, all_timed };
-  Recorder(UniqueFd file, const RankFacts& facts, Ends ends);
+  /// For traces the end of every call is timed, also of those that are over at once, and their steps are written down.
+  enum class Detail : bool { usual, traced };
+  /// Takes the file over; without one, or where it cannot be mapped, the records are this process's own.
+  Recorder(UniqueFd file, const RankFacts& facts, Detail detail);
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
@@ -40,6 +42,8 @@ class Recorder {
   [[nodiscard]] const Fixed& fixed() const { return *fixed_; }
   [[nodiscard]] const std::byte* memory() const { return reinterpret_cast<const std::byte*>(fixed_); }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
+  /// Null: steps are not written down.
+  [[nodiscard]] StepTrace* steps() { return steps_ ? &*steps_ : nullptr; }
   /// The descriptor by which others read the records; -1: they cannot.
   [[nodiscard]] int file() const { return file_.get(); }
 
@@ -73,7 +77,7 @@ class Recorder {
   /// It was over before anyone had to wait.
   void end_at_once(std::uint64_t number) {
     Entry& entry = ring_[number & mask_];
-    if (ends_ == Ends::all_timed) [[unlikely]]
+    if (steps_) [[unlikely]]
       entry.ended.store(ticks(), std::memory_order_relaxed);
     entry.state.store(static_cast<std::uint32_t>(State::at_once), std::memory_order_release);
   }
@@ -131,7 +135,7 @@ class Recorder {
   Fixed* fixed_ = nullptr;
   Entry* ring_ = nullptr;
   std::uint64_t mask_ = 0, written_ = 0;
-  Ends ends_;
+  std::optional<StepTrace> steps_;
   std::size_t bytes_ = 0;
   UniqueFd file_;
   std::mutex texts_;

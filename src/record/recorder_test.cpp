@@ -37,7 +37,7 @@ struct Written {
   Recorder recorder;
   explicit Written(std::size_t entries = 64, const std::string& job = "test")
       : recorder(make_segment(entries), {.rank = 1, .size = 4, .job = job, .host = "here"},
-                 Recorder::Ends::timed_if_late) {
+                 Recorder::Detail::usual) {
     file = recorder.file();
     recorder.add_group(7, 1, 4, "world");
   }
@@ -105,7 +105,7 @@ TEST(Recorder, RecordsOutliveARankThatIsKilled) {
   const pid_t child = fork();
   if (child == 0) {
     Recorder recorder(UniqueFd(dup(kept.get())), {.rank = 2, .size = 3, .job = "killed"},
-                      Recorder::Ends::timed_if_late);
+                      Recorder::Detail::usual);
     recorder.add_group(1, 2, 3, "world");
     recorder.begin(all_reduce_of_8, 41, recorder.site("train.py:9"));
     [[maybe_unused]] const ssize_t told = write(ready[1], "x", 1);

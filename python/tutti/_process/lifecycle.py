@@ -75,7 +75,7 @@ def _follows_torch() -> bool:
     dist = sys.modules.get("torch.distributed")
     if dist is None or _native.has_world() or not dist.is_available() or not dist.is_initialized():
         return False
-    return dist.get_world_size() > 1 and not _native.is_launched()
+    return dist.get_world_size() > 1 and _native.launched_size() == 1
 
 
 def _handle_of(comm: Any) -> int:

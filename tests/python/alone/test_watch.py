@@ -1,24 +1,19 @@
-# test_watch.py: jobs in trouble, looked at from outside: tutti where, top, trace and report, metrics, and the report in a real browser.
+# test_watch.py: jobs in trouble, looked at from outside: tutti where, top, trace and report, and metrics.
 # SPDX-License-Identifier: Apache-2.0
-import base64
-import contextlib
 import fcntl
 import json
 import os
-import pathlib
 import pty
 import re
 import select
-import shutil
 import signal
 import struct
-import subprocess
-import sys
 import termios
 import time
 import urllib.request
 
 import pytest
+from chromium import until
 
 START = """
 import os, signal, sys, time
@@ -67,60 +62,13 @@ except tutti.PeerLost:
 """
 
 BUSY = START + """
-while not os.path.exists(sys.argv[1]):
+while True:
     more = tutti.all_reduce(np.ones(256))
     tutti.sendrecv(x, dst=(rank + 1) % tutti.size(), src=(rank - 1) % tutti.size())
     go_on = tutti.broadcast(np.array([os.path.exists(sys.argv[1])]), root=0)
     if go_on[0]:
         break
 """
-
-
-@pytest.fixture
-def tutti_program(repository):
-    path = pathlib.Path(os.environ.get("TUTTI_PROGRAM", repository / "build/release/src/cli/tutti"))
-    assert path.exists(), f"{path} is missing: ./dev build"
-
-    def run(*words, check=True):
-        done = subprocess.run([str(path), *map(str, words)], capture_output=True, text=True, timeout=60)
-        assert not check or done.returncode == 0, done.stderr
-        return done
-
-    run.path = path
-    return run
-
-
-@pytest.fixture
-def job(tuttirun, tmp_path, repository):
-    """Starts jobs, and ends what is left of them."""
-    started = []
-
-    def start(program, *arguments, options=(), ranks=4):
-        path = tmp_path / "program.py"
-        path.write_text(program)
-        environment = {**os.environ, "PYTHONPATH": str(repository / "python"), "OMP_NUM_THREADS": "1"}
-        words = [tuttirun, "-n", ranks, "--timeout", "100s", *options, sys.executable, path, *arguments]
-        process = subprocess.Popen(list(map(str, words)), env=environment, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        if process.poll() is None:
-            process.send_signal(signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.communicate(timeout=30)
-
-
-def until(what, seconds=90):
-    """What `what` gives once it is something."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if found := what():
-            return found
-        time.sleep(0.1)
-    raise AssertionError("it did not happen in time")
 
 
 def finding(tutti_program, process, kind):
@@ -323,106 +271,3 @@ def test_a_job_leaves_nothing_behind(run_ranks, tutti_program):
     done = run_ranks(2, START)
     assert done.returncode == 0, done.stderr
     assert set(os.listdir("/dev/shm")) == before
-
-
-class Browser:
-    """Chromium without a window, driven over its pipe."""
-
-    def __init__(self, folder):
-        self._to, ours = os.pipe()
-        theirs, self._from = os.pipe()
-        words = ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe",
-                 f"--user-data-dir={folder}", "--window-size=1200,1600", "about:blank"]
-
-        def pass_pipes():
-            a, b = os.dup(self._to), os.dup(self._from)
-            os.dup2(a, 3)
-            os.dup2(b, 4)
-
-        self._process = subprocess.Popen(words, preexec_fn=pass_pipes, close_fds=False, start_new_session=True,
-                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        os.close(self._to)
-        os.close(self._from)
-        self._write, self._read, self._number, self._text = ours, theirs, 0, b""
-        target = self._ask("Target.getTargets")["targetInfos"][0]["targetId"]
-        self._session = self._ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-
-    def _ask(self, method, session=None, **parameters):
-        self._number += 1
-        message = {"id": self._number, "method": method, "params": parameters, **({"sessionId": session} if session else {})}
-        os.write(self._write, json.dumps(message).encode() + b"\0")
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            while b"\0" in self._text:
-                one, self._text = self._text.split(b"\0", 1)
-                answer = json.loads(one)
-                if answer.get("id") == self._number:
-                    assert "error" not in answer, answer
-                    return answer["result"]
-            if select.select([self._read], [], [], 1)[0]:
-                self._text += os.read(self._read, 1 << 20)
-        raise AssertionError(f"chromium did not answer {method}")
-
-    def ask(self, method, **parameters):
-        return self._ask(method, self._session, **parameters)
-
-    def value(self, expression):
-        answer = self.ask("Runtime.evaluate", expression=expression, returnByValue=True)
-        assert "exceptionDetails" not in answer, answer
-        return answer["result"].get("value")
-
-    def press(self, key):
-        for kind in ("keyDown", "keyUp"):
-            self.ask("Input.dispatchKeyEvent", type=kind, key=key)
-
-    def close(self):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait(30)
-        os.close(self._write)
-        os.close(self._read)
-
-
-@pytest.fixture
-def browser(tmp_path):
-    if reason := os.environ.get("TUTTI_SKIP_CHROMIUM"):
-        pytest.skip(reason)
-    if shutil.which("chromium") is None:
-        pytest.skip("chromium is not installed")
-    one = Browser(tmp_path / "chromium")
-    yield one
-    one.close()
-
-
-def test_the_report_names_the_slow_rank_in_a_browser(job, tutti_program, tmp_path, browser):
-    process = job(SLOW, options=["--trace", tmp_path / "calls"])
-    process.communicate(timeout=100)
-    assert process.returncode == 0
-    page = tmp_path / "report.html"
-    assert "slow: Rank 2 is slow" in tutti_program("report", tmp_path / "calls", "-o", page).stdout
-    assert not re.search(r"(src|href)=\"(?!#)", page.read_text())  # nothing comes from elsewhere
-    browser.ask("Page.enable")
-    browser.ask("Emulation.setFocusEmulationEnabled", enabled=True)
-    browser.ask("Emulation.setDeviceMetricsOverride", width=1200, height=1500, deviceScaleFactor=1, mobile=False)
-    browser.ask("Page.navigate", url=page.as_uri())
-    until(lambda: browser.value("document.readyState") == "complete" and browser.value("document.querySelectorAll('#timeline rect.call').length"))
-    findings = browser.value("document.querySelector('.findings').innerText")
-    assert "SLOW" in findings.upper() and "Rank 2 is slow" in findings
-    assert browser.value("document.querySelectorAll('#timeline rect.call').length") >= 4 * 30
-    assert "B" in browser.value("document.querySelector('.heat tbody td:nth-child(3)').innerText")
-    # By keyboard: along the calls of a rank, and to the next rank.
-    browser.value("document.getElementById('timeline').focus()")
-    assert browser.value("document.getElementById('picked').innerText").startswith("rank 0: ")
-    for key in ("ArrowDown", "End"):
-        browser.press(key)
-    picked = until(lambda: (p := browser.value("document.getElementById('picked').innerText")).startswith("rank 1: ") and "program.py:" in p and p)
-    assert " at " in picked
-    colours = set()
-    for scheme in ("light", "dark"):
-        browser.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-        colours.add(browser.value("getComputedStyle(document.body).backgroundColor"))
-        picture = base64.b64decode(browser.ask("Page.captureScreenshot")["data"])
-        folder = pathlib.Path(os.environ.get("TUTTI_SCREENSHOTS", tmp_path))
-        (folder / f"report_{scheme}.png").write_bytes(picture)
-        assert len(picture) > 10_000
-    assert len(colours) == 2
