@@ -15,6 +15,7 @@
 #include "bindings/convert.hpp"
 #include "bindings/gil.hpp"
 #include "bindings/interruptibly.hpp"
+#include "bindings/range.hpp"
 #include "bindings/site.hpp"
 #include "bindings/work.hpp"
 #include "group/core.hpp"
@@ -50,6 +51,7 @@ Arrays host_arrays_of(nb::handle input, nb::handle output, bool differentiated, 
 void run(const Handle& self, const Call& call, nb::handle input, nb::handle out, bool differentiated,
          nb::handle timeout) {
   forget_ended();
+  const Range range(call.verb == Verb::barrier ? name_of(call.verb) : std::string_view());  // the others come by apply()
   const Arrays arrays = prepared(self, call, [&] { return arrays_of(input, out, differentiated, timeout); });
   run_call(self, call, arrays.terms);
 }

@@ -546,6 +546,13 @@ def init_through(store: object, rank: int, size: int, timeout: Timeout, host: st
     The world of init(), of the ranks that come to the same store.
     """
 
+def watch_ranges(
+    begin: Callable[[str], Any], end: Callable[[Any], Any], flags: dict[str, Any] | None = None, flag: str = "", always: bool = False
+) -> None:
+    """
+    Has begin(name) and end(what that gave) called around calls: while flags[flag] is True, or always.
+    """
+
 def launched_size() -> int:
     """
     The number of ranks that the environment tells of.

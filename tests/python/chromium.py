@@ -77,11 +77,11 @@ class Browser:
         self.ask("Page.navigate", url=page.as_uri())
         until(lambda: self.value("document.readyState") == "complete")
 
-    def picture(self, path, scheme, width=1100):
-        """Of the whole page, in the scheme "light" or "dark"; gives the background's colour."""
+    def picture(self, path, scheme, width=900, height_max=1400):
+        """Of the page, or its upper part, in the scheme "light" or "dark"; gives the background's colour."""
         self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False)
-        height = min(self.value("document.documentElement.scrollHeight"), 8000)
+        height = min(self.value("document.documentElement.scrollHeight"), height_max)
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         path.write_bytes(base64.b64decode(self.ask("Page.captureScreenshot")["data"]))
         return self.value("getComputedStyle(document.body).backgroundColor")

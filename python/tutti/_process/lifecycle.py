@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _native
 from .._errors import InvalidArgument
+from . import ranges as _ranges
 from . import watch as _watch
 
 Value = TypeVar("Value")
@@ -66,6 +67,7 @@ def init(
     if _context is None:
         _context, _joined_with = Context(world), given
         _watch.start_answering()
+        _ranges.watch_nvtx()
     return world
 
 

@@ -140,6 +140,38 @@ def test_a_trace_is_a_timeline_for_perfetto(job, tutti_program, tmp_path):
         assert all(e["ts"] + e["dur"] >= by_call[e["args"]["call"]]["ts"] - 50 for e in mine if e["args"]["call"] in by_call)
 
 
+STEPS = START + """
+for count in (10, 5000, 300_000):
+    tutti.all_reduce(np.ones(count, np.float32))
+"""
+
+
+@pytest.mark.parametrize("backend, kinds", [("native", {"send", "recv", "reduce"}), ("shm", {"round", "addresses"})])
+def test_a_trace_has_the_steps_of_calls_and_their_messages(run_ranks, tutti_program, tmp_path, backend, kinds):
+    done = run_ranks(3, STEPS, options=["--trace", tmp_path / "calls"], env={"TUTTI_BACKEND": backend})
+    assert done.returncode == 0, done.stderr
+    tutti_program("trace", tmp_path / "calls", "-o", tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    slices = [e for e in events if e["ph"] == "X"]
+    steps = [e for e in slices if e["cat"] == "step"]
+    assert kinds <= {e["name"].split()[0] for e in steps}
+    calls = {(e["pid"], int(e["args"]["call"].split("#")[1].split()[0])): e for e in slices if e["cat"] == "world" and "#" in e["args"]["call"]}
+    for step in steps:  # within its call, by the precision of microseconds
+        call = calls[step["pid"], step["args"]["call"]]
+        assert call["ts"] - 1 <= step["ts"] and step["ts"] + step["dur"] <= call["ts"] + call["dur"] + 1
+    by_line = {}
+    for e in slices:
+        by_line.setdefault((e["pid"], e["tid"]), []).append((e["ts"], e["ts"] + e["dur"]))
+    for line in by_line.values():  # slices of one line do not overlap
+        line.sort()
+        assert all(b[0] >= a[1] - 0.002 for a, b in zip(line, line[1:]))
+    sent, received = ({e["id"]: e for e in events if e["ph"] == phase} for phase in "sf")
+    assert sent.keys() == received.keys()
+    assert all(sent[i]["ts"] <= received[i]["ts"] and sent[i]["pid"] != received[i]["pid"] for i in sent)
+    if backend == "native":
+        assert len(sent) == len([e for e in steps if e["name"].startswith("send")])
+
+
 def test_metrics_are_served_on_this_machine_only(job, tutti_program, tmp_path):
     stop = tmp_path / "stop"
     process = job(BUSY, stop, options=["--metrics", "0"], ranks=2)
@@ -271,3 +303,25 @@ def test_a_job_leaves_nothing_behind(run_ranks, tutti_program):
     done = run_ranks(2, START)
     assert done.returncode == 0, done.stderr
     assert set(os.listdir("/dev/shm")) == before
+
+
+NVTX = """
+import os, sys, types
+seen = []
+sys.modules["nvtx"] = types.SimpleNamespace(push_range=seen.append, pop_range=lambda: seen.append("end"))
+import numpy as np
+import tutti
+world = tutti.init()
+tutti.all_reduce(np.ones(3))
+if world.rank == 0:
+    tutti.send(np.ones(3), 1)
+else:
+    tutti.recv(0)
+assert seen == (["tutti.all_reduce", "end", "tutti.send" if world.rank == 0 else "tutti.recv", "end"] if len(sys.argv) > 1 else []), seen
+"""
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_calls_are_nvtx_ranges_where_that_is_asked_for(run_ranks, asked):
+    done = run_ranks(2, NVTX, *["asked"] * asked, env={"TUTTI_NVTX": "1" if asked else ""})
+    assert done.returncode == 0, done.stderr
