@@ -97,7 +97,7 @@ void Runtime::leave() {
   parts_.transport->close(clock().now() + goodbye_limit);
   if (parts_.recorder) {
     parts_.recorder->note_life(record::Life::left);
-    parts_.recorder->stop_answering();
+    parts_.recorder->answers().stop();
   }
   if (is_alone) {
     leaves_alone_ = LeavesAlone::left;

@@ -3,15 +3,12 @@
 #include "record/recorder.hpp"
 
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
-#include <climits>
 #include <cstring>
 #include <ctime>
 #include <new>
@@ -50,10 +47,6 @@ void take(Moment& moment) {
   moment.real_ns.store(clock_ns(CLOCK_REALTIME), std::memory_order_relaxed);
 }
 
-long futex(Half& word, int operation, std::uint32_t value) {
-  return syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, nullptr, nullptr, 0);
-}
-
 /// The file's bytes if it can hold a record: committed, because a page that is missing later would be a SIGBUS.
 std::size_t usable_bytes(int file) {
   struct stat status {};
@@ -77,6 +70,7 @@ Recorder::Recorder(UniqueFd file, const RankFacts& facts, Detail detail) : file_
   if (memory == MAP_FAILED) throw Error("there is no memory for the records of this rank's calls");
   std::memset(memory, 0, fixed_bytes());
   fixed_ = new (memory) Fixed{};
+  answers_.emplace(*fixed_);
   ring_ = reinterpret_cast<Entry*>(static_cast<std::byte*>(memory) + fixed_bytes());
   const std::size_t all = (bytes_ - fixed_bytes()) / sizeof(Entry);
   const std::size_t entries = detail == Detail::traced ? all / 2 : all;
@@ -218,49 +212,6 @@ void Recorder::note_life(Life life) {
 }
 
 void Recorder::note_time() { take(fixed_->latest); }
-
-// Tools ask through a mapping of their own: the futex is one of the file, not of this process.
-bool Recorder::wait_until_asked() {
-  fixed_->answers.store(1);
-  while (true) {
-    const std::uint32_t asked = fixed_->asked.load();
-    {
-      const std::lock_guard guard(texts_);
-      if (stops_) return false;
-    }
-    if (asked != fixed_->answered.load()) return true;
-    futex(fixed_->asked, FUTEX_WAIT, asked);
-  }
-}
-
-void Recorder::answer(std::string_view stack) {
-  const std::uint32_t asked = fixed_->asked.load();
-  const std::size_t length = std::min(stack.size(), stack_bytes_max);
-  fixed_->stack_bytes.store(0);
-  std::memcpy(fixed_->stack.data(), stack.data(), length);
-  fixed_->stack_bytes.store(static_cast<std::uint32_t>(length));
-  fixed_->answered.store(asked);
-  futex(fixed_->answered, FUTEX_WAKE, INT_MAX);
-}
-
-void Recorder::stop_answering() {
-  {
-    const std::lock_guard guard(texts_);
-    stops_ = true;
-  }
-  fixed_->answers.store(0);
-  ask_self();
-}
-
-void Recorder::ask_self() {
-  fixed_->asked.fetch_add(1);
-  futex(fixed_->asked, FUTEX_WAKE, INT_MAX);
-}
-
-std::string Recorder::latest_stack() const {
-  const std::size_t length = std::min<std::size_t>(fixed_->stack_bytes.load(), stack_bytes_max);
-  return {fixed_->stack.data(), length};
-}
 
 // The memory is the parent's. Its place is kept, because handles of groups that lead here lie about in the child.
 void Recorder::abandon() {

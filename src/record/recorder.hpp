@@ -18,6 +18,7 @@
 #include <tutti/clock.hpp>
 
 #include "base/unique_fd.hpp"
+#include "record/answers.hpp"
 #include "record/layout.hpp"
 #include "record/step_trace.hpp"
 #include "record/ticks.hpp"
@@ -111,14 +112,8 @@ class Recorder {
   /// Sets the clocks against each other anew; cheap, and of use about once a second.
   void note_time();
 
-  /// Answers to tools: sleeps until one asks, or stop_answering(). False: there is no more to answer.
-  bool wait_until_asked();
-  void answer(std::string_view stack);
-  void stop_answering();
-  /// Asks as a tool would: for this rank's own reports of stalls.
-  void ask_self();
-  /// The stack as it was answered last; empty: never.
-  [[nodiscard]] std::string latest_stack() const;
+  /// To tools that ask where the program is.
+  [[nodiscard]] Answers& answers() { return *answers_; }
 
   /// In a forked child: whatever is written from now on stays there.
   void abandon();
@@ -140,7 +135,7 @@ class Recorder {
   UniqueFd file_;
   std::mutex texts_;
   std::unordered_map<std::string, std::uint32_t> sites_, names_;
-  bool stops_ = false;  // guarded by texts_
+  std::optional<Answers> answers_;
 };
 
 /// For a thread of the program that waits: how long it did.
