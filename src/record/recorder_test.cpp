@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <thread>
 
@@ -50,7 +51,11 @@ TEST(Recorder, WhatIsWrittenDownIsReadAgain) {
   CallShape shape = all_reduce_of_8;
   shape.how = recorder.name("ring over tcp");
   recorder.end_at_once(recorder.begin(shape, 5, recorder.site("train.py:41")));
-  recorder.end_waited(recorder.begin(shape, 6, 0), shape);
+  const std::uint64_t late = recorder.begin(shape, 6, 0);
+  for (const auto begun = std::chrono::steady_clock::now();
+       std::chrono::steady_clock::now() - begun < std::chrono::microseconds(50);) {
+  }
+  recorder.end_waited(late, shape);
   const std::uint64_t open = recorder.begin(shape, 7, 0);
   recorder.note_stall(open, "all_reduce #7 waits for rank 2", 1, 3);
   const Snapshot snapshot = written.read();
