@@ -112,6 +112,8 @@ class Transport {
  public:
   virtual ~Transport() = default;
   [[nodiscard]] virtual std::string_view name() const = 0;  // "tcp"
+  /// Of what carries messages to and from this rank.
+  [[nodiscard]] virtual std::string_view link_name(int /*peer*/) const { return name(); }
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
   virtual void listen(TransportListener* listener) = 0;  // set once, before the first poll

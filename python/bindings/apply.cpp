@@ -16,6 +16,8 @@
 #include "bindings/fused.hpp"
 #include "bindings/gil.hpp"
 #include "bindings/numpy.hpp"
+#include "bindings/range.hpp"
+#include "bindings/site.hpp"
 #include "bindings/tensor.hpp"
 #include "bindings/work.hpp"
 #include "group/message.hpp"
@@ -76,10 +78,11 @@ nb::object apply_numpy(const Call& call, nb::handle x, nb::handle out, const std
     run_call(member, call, terms);
     return gives_learned ? learned(terms.learns) : result;
   }
+  const std::uint32_t site = recorded_site(*member);
   Started started;
   {
     const WithoutGil release;
-    started = start_call(member, call, terms);
+    started = start_call(member, call, terms, site);
   }
   PendingWork work(std::move(started), nb::make_tuple(x, result), result,
                    gives_learned ? as_numpy() : nb::object(nb::none()));
@@ -132,6 +135,7 @@ bool is_averaged(nb::handle x) {
 
 nb::object apply(const Call& call, nb::handle x, nb::handle out, nb::handle group, bool async_op, nb::handle timeout) {
   forget_ended();
+  const Range range(call.is_sendrecv ? "sendrecv" : name_of(call.verb));
   const auto member = member_of(group);
   if (is_numpy(x) && (out.is_none() || is_numpy(out))) {
     return apply_numpy(call, x, out, member, async_op, timeout);
@@ -154,6 +158,7 @@ nb::object apply_plain(const Call& call, nb::handle x) {
 nb::object average(nb::handle x, nb::handle group, nb::handle timeout) {
   static const auto* const mean = new Call{.verb = Verb::all_reduce, .op = Op::mean};
   forget_ended();
+  const Range range("average");
   if (is_container(x)) {
     nb::object result = apply_fused(member_of(group), *mean, x, nb::none(), timeout_from(timeout), Elements::floating);
     return result.is_valid() ? result : nb::none();
@@ -171,6 +176,7 @@ constexpr std::uint8_t numpy_kind = 0, torch_kind = 1;  // of tutti/_kinds.py
 
 nb::object send(nb::handle x, nb::handle dst, nb::handle tag, nb::handle group, nb::handle timeout) {
   static const nb::handle in_python = function_for_messages("send");
+  const Range range("send");
   MessageTerms message{.kind = numpy_kind};
   if (!nb::try_cast(dst, message.peer) || !nb::try_cast(tag, message.tag))
     return in_python(x, dst, tag, group, timeout);
@@ -190,6 +196,7 @@ nb::object send(nb::handle x, nb::handle dst, nb::handle tag, nb::handle group, 
 /// NumPy's arrays, and whatever comes if it is one of NumPy's.
 nb::object recv(nb::handle src, nb::handle tag, nb::handle like, nb::handle out, nb::handle group, nb::handle timeout) {
   static const nb::handle in_python = function_for_messages("recv"), made = function_for_messages("made");
+  const Range range("recv");
   MessageTerms message{.verb = Verb::recv, .peer = any_source, .tag = any_tag};
   const bool is_plain = (src.is_none() || (nb::try_cast(src, message.peer) && message.peer != any_source)) &&
                         (tag.is_none() || nb::try_cast(tag, message.tag)) && (like.is_none() || out.is_none()) &&

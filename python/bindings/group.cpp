@@ -14,7 +14,9 @@
 #include "bindings/bind.hpp"
 #include "bindings/convert.hpp"
 #include "bindings/gil.hpp"
+#include "bindings/range.hpp"
 #include "bindings/signals.hpp"
+#include "bindings/site.hpp"
 #include "bindings/work.hpp"
 #include "group/core.hpp"
 #include "group/runtime.hpp"
@@ -49,6 +51,7 @@ Arrays host_arrays_of(nb::handle input, nb::handle output, bool differentiated, 
 void run(const Handle& self, const Call& call, nb::handle input, nb::handle out, bool differentiated,
          nb::handle timeout) {
   forget_ended();
+  const Range range(call.verb == Verb::barrier ? name_of(call.verb) : std::string_view());  // the others come by apply()
   const Arrays arrays = prepared(self, call, [&] { return arrays_of(input, out, differentiated, timeout); });
   run_call(self, call, arrays.terms);
 }
@@ -57,10 +60,11 @@ PendingWork start(const Handle& self, const Call& call, nb::handle input, nb::ha
                   nb::handle timeout, nb::object result, nb::object finish, nb::handle keep) {
   forget_ended();
   const Arrays arrays = prepared(self, call, [&] { return arrays_of(input, out, differentiated, timeout); });
+  const std::uint32_t site = recorded_site(*self);
   Started started;
   {
     const WithoutGil release;
-    started = start_call(self, call, arrays.terms);
+    started = start_call(self, call, arrays.terms, site);
   }
   if (result.is_none()) result = nb::borrow(out);
   return PendingWork(std::move(started), nb::make_tuple(arrays.input, arrays.output, keep), std::move(result),
@@ -82,10 +86,11 @@ PendingWork start_sized(const Handle& self, const Call& call, nb::handle input, 
   forget_ended();
   Arrays arrays = prepared(self, call, [&] { return host_arrays_of(input, out, differentiated, timeout); });
   arrays.terms.learns = std::make_shared<Array>();
+  const std::uint32_t site = recorded_site(*self);
   Started started;
   {
     const WithoutGil release;
-    started = start_call(self, call, arrays.terms);
+    started = start_call(self, call, arrays.terms, site);
   }
   PendingWork work(std::move(started), nb::make_tuple(arrays.input, arrays.output), nb::borrow(out), std::move(finish));
   if (out.is_none()) work.learns = arrays.terms.learns;
@@ -100,7 +105,8 @@ PendingWork start_send(const Handle& self, nb::handle array, int dst, std::uint3
   forget_ended();
   const Held held = hold(array, Use::read);
   const MessageTerms message{
-      .data = held.view, .peer = dst, .tag = tag, .timeout = timeout_from(timeout), .kind = kind};
+      .data = held.view, .peer = dst, .tag = tag, .timeout = timeout_from(timeout), .kind = kind,
+      .site = recorded_site(*self)};
   Started started;
   {
     const WithoutGil release;
@@ -122,7 +128,8 @@ PendingWork start_recv(const Handle& self, nb::handle array, std::optional<int> 
                              .peer = src.value_or(any_source),
                              .tag = tag_from(tag),
                              .timeout = timeout_from(timeout),
-                             .allocate = learns ? &allocate : nullptr};
+                             .allocate = learns ? &allocate : nullptr,
+                             .site = recorded_site(*self)};
   Started started;
   {
     const WithoutGil release;

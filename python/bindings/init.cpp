@@ -47,14 +47,7 @@ std::shared_ptr<Member> init_world(const std::string& backend, const std::option
                       .size = size.value_or(-1),
                       .mpi_communicator = communicator};
   if (!timeout.is_none()) options.timeout = timeout_from(timeout);
-  Joined joined =
-      meet(options);  // from here on no code of Python's, where a handler might raise, until there is a world
-  hear_signals(joined.world.core()->runtime());
-  facts() = std::move(joined.facts);
-  auto member = enroll(std::move(joined.world));
-  set_world(member);
-  if (facts().place.size > 1) conceal_secret();
-  return member;
+  return adopt(meet(options));
 }
 
 // An interrupt gives up what this rank still waits for, and is raised once the others have its goodbye; a second one does not wait for
@@ -108,6 +101,16 @@ nb::dict place_of_world() {
 }
 
 }  // namespace
+
+// No code of Python's, where a handler might raise, until there is a world.
+std::shared_ptr<Member> adopt(Joined joined) {
+  hear_signals(joined.world.core()->runtime());
+  facts() = std::move(joined.facts);
+  auto member = enroll(std::move(joined.world));
+  set_world(member);
+  if (facts().place.size > 1) conceal_secret();
+  return member;
+}
 
 Duration timeout_from(nb::handle value) {
   if (value.is_none()) return {};

@@ -25,13 +25,6 @@ namespace {
 
 constexpr std::chrono::milliseconds between_signals{50};
 
-Joined join(const InitOptions& options) {
-  std::shared_ptr<Connector> connector = connect_as_asked(options);
-  Facts found{.place = connector->place(), .description = connector->describe()};
-  Group world = init(connector, options);
-  return {.world = std::move(world), .facts = std::move(found)};
-}
-
 auto asked_for(const InitOptions& options) {
   return std::tie(options.backend, options.init_method, options.rank, options.size, options.mpi_communicator);
 }
@@ -43,7 +36,7 @@ struct Meeting {
 };
 
 Meeting begin_meeting(const InitOptions& options) {
-  std::packaged_task<Joined()> task([options] { return join(options); });
+  std::packaged_task<Joined()> task([options] { return join(connect_as_asked(options), options); });
   Meeting meeting{.options = options, .joined = task.get_future()};
   start_thread("to meet the other ranks", std::move(task)).detach();
   return meeting;
@@ -66,6 +59,12 @@ bool has_ended(const Meeting& meeting, std::chrono::milliseconds limit = {}) {
 }
 
 }  // namespace
+
+Joined join(const std::shared_ptr<Connector>& connector, const InitOptions& options) {
+  Facts found{.place = connector->place(), .description = connector->describe()};
+  Group world = init(connector, options);
+  return {.world = std::move(world), .facts = std::move(found)};
+}
 
 Joined meet(const InitOptions& options) {
   static auto* const under_way = new std::optional<Meeting>;

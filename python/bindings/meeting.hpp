@@ -5,9 +5,12 @@
 // its own deadline, and the next init() comes back to it.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include <tutti/init.hpp>
+
+#include "bindings/registry.hpp"
 
 namespace tutti::python {
 
@@ -24,5 +27,9 @@ struct Joined {
 
 /// With the GIL. Raises what a signal's handler raises meanwhile.
 Joined meet(const InitOptions& options);
+/// The same with what was met already. Without the GIL.
+Joined join(const std::shared_ptr<Connector>& connector, const InitOptions& options);
+/// From now on world() is this one. With the GIL.
+std::shared_ptr<Member> adopt(Joined joined);
 
 }  // namespace tutti::python

@@ -26,7 +26,8 @@ void fill_with_zeros(const View& view) {
 }
 
 /// Of a sendrecv: what arrives is like what is sent. Tags beyond those of programs are the library's own.
-MessageTerms message_of(Verb verb, const View& data, int peer, const Call& call, const Terms& terms) {
+MessageTerms message_of(Verb verb, const View& data, int peer, const Call& call, const Terms& terms,
+                        std::uint32_t site) {
   return {.verb = verb,
           .data = data,
           .peer = peer,
@@ -34,7 +35,8 @@ MessageTerms message_of(Verb verb, const View& data, int peer, const Call& call,
           .timeout = terms.timeout,
           .differentiated = terms.differentiated,
           .is_exact = true,
-          .is_internal = call.tag > tag_max};
+          .is_internal = call.tag > tag_max,
+          .site = site};
 }
 
 }  // namespace
@@ -63,10 +65,11 @@ void start_exchange(Started& started, const parallel::Slabs& slabs, Duration tim
   for (const parallel::Slab& slab : slabs.sent) add(Verb::send, slab);
 }
 
-Started start_sendrecv(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms) {
+Started start_sendrecv(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms,
+                       std::uint32_t site) {
   Started started{.member = member};
   const auto add = [&](Verb verb, const View& view, int peer) {
-    auto one = start_message(member, message_of(verb, view, peer, call, terms));
+    auto one = start_message(member, message_of(verb, view, peer, call, terms, site));
     started.operations.push_back(std::move(one.operations[0]));
   };
   if (call.source >= 0) {
@@ -78,9 +81,9 @@ Started start_sendrecv(const std::shared_ptr<Member>& member, const Call& call, 
   return started;
 }
 
-Started run_sendrecv(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms) {
-  const MessageTerms sent = message_of(Verb::send, terms.input, call.destination, call, terms);
-  const MessageTerms received = message_of(Verb::recv, terms.output, call.source, call, terms);
+Started run_sendrecv(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms, std::uint32_t site) {
+  const MessageTerms sent = message_of(Verb::send, terms.input, call.destination, call, terms, site);
+  const MessageTerms received = message_of(Verb::recv, terms.output, call.source, call, terms, site);
   if (call.source < 0) fill_with_zeros(terms.output);
   GroupCore& core = member->core();
   const GroupCore::Entry entry(core, "sendrecv");

@@ -11,6 +11,7 @@ namespace tutti::python {
 void bind_store_server(nb::module_& m);
 void bind_job_store(nb::module_& m);
 void bind_records(nb::module_& m);
+void bind_ranges(nb::module_& m);
 
 namespace {
 
@@ -59,6 +60,7 @@ NB_MODULE(_native, m) {
   bind_store_server(m);
   bind_job_store(m);
   bind_records(m);
+  bind_ranges(m);
   bind_completions(m);
   bind_logging(m);
 #ifdef TUTTI_WITH_XLA

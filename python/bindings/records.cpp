@@ -48,9 +48,9 @@ class Answers {
   bool wait() {
     if (!recorder_) return false;
     const WithoutGil release;
-    return recorder_->wait_until_asked();
+    return recorder_->answers().wait();
   }
-  void answer(std::string_view stack) { recorder_->answer(stack); }
+  void answer(std::string_view stack) { recorder_->answers().give(stack); }
 
  private:
   std::shared_ptr<record::Recorder> recorder_;

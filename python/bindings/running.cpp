@@ -145,13 +145,14 @@ void Started::rethrow() const {
   }
 }
 
-Started start_call(const std::shared_ptr<Member>& called, const Call& call, const Terms& given) {
+Started start_call(const std::shared_ptr<Member>& called, const Call& call, const Terms& given, std::uint32_t site) {
   const auto member = call.reverse ? called->reversed() : called;
-  if (call.is_sendrecv) return start_sendrecv(member, call, given);
+  if (call.is_sendrecv) return start_sendrecv(member, call, given, site);
   Terms terms = given;
   give_back(call, member->rank(), terms);
   GroupCore& core = member->core();
   GroupCore::Entry entry;
+  entry.site = site;
   auto operation =
       begin_call(call, terms, [&](const CallTerms& made) { return core.start(entry, made, terms.timeout); });
   return {.member = member, .operations = {std::move(operation)}};
@@ -160,7 +161,7 @@ Started start_call(const std::shared_ptr<Member>& called, const Call& call, cons
 Started run_within_spin_budget(const std::shared_ptr<Member>& called, const Call& call, const Terms& terms,
                                std::uint32_t site) {
   const auto member = call.reverse ? called->reversed() : called;
-  if (call.is_sendrecv) return run_sendrecv(member, call, terms);
+  if (call.is_sendrecv) return run_sendrecv(member, call, terms, site);
   Started started = run_once(member, call, terms, nullptr, site);
   started.member = member;
   return started;

@@ -54,16 +54,17 @@ struct Started {
 void copy_elements(const View& from, const View& to);
 
 // Without the GIL:
-/// Begins a call. What it works on must stay alive until it has ended.
-Started start_call(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms);
+/// Begins a call, made at that line of the program. What it works on must stay alive until it has ended.
+Started start_call(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms, std::uint32_t site = 0);
 /// The same, but spins for a limited time first: if the call ends in it, the result has no operations.
 Started run_within_spin_budget(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms,
                                std::uint32_t site = 0);
 Started start_message(const std::shared_ptr<Member>& member, const MessageTerms& message);
 /// What fills the margins along one axis of a mesh.
 void start_exchange(Started& started, const parallel::Slabs& slabs, Duration timeout);
-Started start_sendrecv(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms);
-Started run_sendrecv(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms);  // … likewise
+Started start_sendrecv(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms, std::uint32_t site);
+Started run_sendrecv(const std::shared_ptr<Member>& member, const Call& call, const Terms& terms,
+                     std::uint32_t site);  // … likewise
 
 // With the GIL, which is released while waiting:
 /// Waits until it has ended, at most to `limit`; true: it has. Ctrl-C throws.

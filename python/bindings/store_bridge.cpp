@@ -18,10 +18,12 @@
 #include "bindings/conceal.hpp"
 #include "bindings/convert.hpp"
 #include "bindings/gil.hpp"
+#include "bindings/meeting.hpp"
 #include "bindings/running.hpp"
 #include "bindings/signals.hpp"
 #include "group/core.hpp"
 #include "group/runtime.hpp"
+#include "rendezvous/detect.hpp"
 #include "rendezvous/membership.hpp"
 #include "rendezvous/place.hpp"
 #include "rendezvous/record.hpp"
@@ -113,7 +115,7 @@ std::string numeric_host(const std::string& host, TimePoint deadline) {
   return wire::resolve({.host = host, .port = 1}, deadline).front().host();
 }
 
-Group meet(const StoreRendezvous& where) {
+std::shared_ptr<Connector> meet(const StoreRendezvous& where) {
   const Environment environment = Environment::of_process();
   const TimePoint deadline = deadline_after(steady_clock().now(), where.timeout);
   const auto host = rendezvous::read_host_identity(environment);
@@ -123,34 +125,61 @@ Group meet(const StoreRendezvous& where) {
   rendezvous::Detected detected;
   detected.rank = where.rank;
   detected.size = where.size;
-  auto connector = std::make_shared<rendezvous::StoreConnector>(rendezvous::StoreConnector::Parts{
+  return std::make_shared<rendezvous::StoreConnector>(rendezvous::StoreConnector::Parts{
       .place = rendezvous::find_place(detected, table, host.name),
       .description = "met in a store of the program's; secret from " + secret.source,
       .meeting_host = table.one_machine ? std::string() : numeric_host(where.host, deadline),
       .store = where.store,
       .secret = secret.secret});
-  InitOptions options;
-  options.timeout = where.timeout;
-  return init(std::move(connector), options);
 }
 
-std::shared_ptr<Member> join_through(nb::object store, int rank, int size, nb::handle timeout,
-                                     const std::string& host) {
+StoreRendezvous checked(nb::object store, int rank, int size, nb::handle timeout, const std::string& host) {
   if (size < 1 || rank < 0 || rank >= size) {
     throw InvalidArgument(fmt::format("rank {} of {} cannot be: ranks go from 0 to size - 1", rank, size));
   }
   StoreRendezvous where{
       .store = std::make_shared<PythonStore>(std::move(store)), .rank = rank, .size = size, .host = host};
-  where.timeout = timeout_from(timeout);
+  where.timeout = timeout.is_none() ? InitOptions().timeout : timeout_from(timeout);
   learn_main_thread();
+  return where;
+}
+
+std::shared_ptr<Member> join_through(nb::object store, int rank, int size, nb::handle timeout,
+                                     const std::string& host) {
+  const StoreRendezvous where = checked(std::move(store), rank, size, timeout, host);
   std::shared_ptr<Member> member;
   {
     const WithoutGil release;
-    member = enroll(meet(where));
+    InitOptions options;
+    options.timeout = where.timeout;
+    member = enroll(init(meet(where), options));
   }
   hear_signals(member->core().runtime());
   if (size > 1) conceal_secret();
   return member;
+}
+
+std::shared_ptr<Member> init_through(nb::object store, int rank, int size, nb::handle timeout, const std::string& host,
+                                     const std::string& backend) {
+  const StoreRendezvous where = checked(std::move(store), rank, size, timeout, host);
+  std::optional<Joined> joined;
+  {
+    const WithoutGil release;
+    const std::shared_ptr<Connector> connector = meet(where);
+    InitOptions options{.backend = backend};
+    options.timeout = where.timeout;
+    joined.emplace(join(connector, options));
+  }
+  return adopt(*std::move(joined));
+}
+
+/// The number of ranks that the environment tells of; 1: of none but this process.
+int launched_size() {
+  try {
+    return rendezvous::detect(Environment::of_process()).size;
+  } catch (const InvalidArgument&) {  // half of what has to be said
+    return 1;
+  }
 }
 
 void leave(const std::shared_ptr<Member>& world) {
@@ -164,6 +193,10 @@ void bind_store_bridge(nb::module_& m) {
   m.def("join_through", join_through, nb::arg("store"), nb::arg("rank"), nb::arg("size"), nb::arg("timeout"),
         nb::arg("host") = "",
         "A world of its own, beside that of init(): the ranks that come to the same store. leave() ends it.");
+  m.def("init_through", init_through, nb::arg("store"), nb::arg("rank"), nb::arg("size"), nb::arg("timeout").none(),
+        nb::arg("host") = "", nb::arg("backend") = "auto",
+        "The world of init(), of the ranks that come to the same store.");
+  m.def("launched_size", launched_size, "The number of ranks that the environment tells of.");
   m.def("leave", leave, nb::arg("world"), "Says goodbye to the others of a world that join_through() made.");
 }
 

@@ -14,6 +14,7 @@
 #include "base/environment.hpp"
 #include "bindings/convert.hpp"
 #include "bindings/gil.hpp"
+#include "bindings/range.hpp"
 #include "bindings/site.hpp"
 #include "group/core.hpp"
 #include "group/operation.hpp"
@@ -70,6 +71,7 @@ class Turn {
 }  // namespace
 
 nb::object PendingWork::wait(nb::handle timeout) {
+  const Range range("wait");
   const Duration most = wait_limit(timeout);
   const bool has_limit = !timeout.is_none();
   const TimePoint limit = has_limit ? deadline_after(steady_clock().now(), most) : TimePoint::max();

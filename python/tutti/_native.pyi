@@ -541,6 +541,23 @@ def join_through(store: object, rank: int, size: int, timeout: Timeout, host: st
     A world of its own, beside that of init(): the ranks that come to the same store. leave() ends it.
     """
 
+def init_through(store: object, rank: int, size: int, timeout: Timeout, host: str = "", backend: str = "auto") -> Group:
+    """
+    The world of init(), of the ranks that come to the same store.
+    """
+
+def watch_ranges(
+    begin: Callable[[str], Any], end: Callable[[Any], Any], flags: dict[str, Any] | None = None, flag: str = "", always: bool = False
+) -> None:
+    """
+    Has begin(name) and end(what that gave) called around calls: while flags[flag] is True, or always.
+    """
+
+def launched_size() -> int:
+    """
+    The number of ranks that the environment tells of.
+    """
+
 def leave(world: Group) -> None:
     """Says goodbye to the others of a world that join_through() made."""
 

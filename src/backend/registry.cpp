@@ -44,7 +44,8 @@ std::shared_ptr<Executor> make_plan_executor(const BackendParts& parts) {
       PlanExecutor::Parts{.facts = parts.facts,
                           .table = parts.table,
                           .transport = parts.transport,
-                          .local_peers = shares_memory(parts) ? parts.local_peers.get() : nullptr});
+                          .local_peers = shares_memory(parts) ? parts.local_peers.get() : nullptr,
+                          .trace = parts.trace});
 }
 
 // A plan that spans hosts may come to its sub-collectives in shared memory at different times on different ranks, and those have

@@ -13,6 +13,7 @@
 
 #include "engine/executor.hpp"
 #include "plan/select.hpp"
+#include "record/step_trace.hpp"
 
 namespace tutti {
 
@@ -24,6 +25,7 @@ struct BackendParts {
   std::shared_ptr<Executor> local_peers{};     // of the members on this host, in shared memory; null: none
   std::span<const BackendFactory> extensions;  // of the program's own; they are asked first
   const BackendFactory* mpi = nullptr;         // null, or empty: this job has not joined MPI
+  record::StepTrace* trace = nullptr;          // null: steps of plans are not written down
   std::string_view asked{};  // the group is to use this one; those before it in the order are left out
 };
 

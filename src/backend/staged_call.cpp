@@ -121,7 +121,7 @@ void StagedCall::cancel() {
 }
 
 Progress StagedCall::progress() const {
-  if (stage_ == Stage::idle) return {};
+  if (stage_ == Stage::idle) return {.how = data_ == nullptr ? std::string() : data_->progress().how};
   Progress progress = stage_ == Stage::sizes ? sizes_->call().progress() : data_->progress();
   progress.stage = stage_ == Stage::sizes ? 0 : 1;
   if (stage_ == Stage::sizes) progress.how = fmt::format("size exchange over {}", parts_.executor->medium());

@@ -28,6 +28,21 @@ std::uint32_t phase_of_call(const Plan& plan, std::size_t index, std::uint32_t o
   return static_cast<std::uint32_t>(hash.value()) | 0x80000000u;  // apart from the phases of whole requests
 }
 
+record::StepKind kind_of(Act act) {
+  using record::StepKind;
+  switch (act) {
+    case Act::send: return StepKind::send;
+    case Act::recv: return StepKind::recv;
+    case Act::reduce: return StepKind::reduce;
+    case Act::copy: return StepKind::copy;
+    case Act::finish: return StepKind::finish;
+    case Act::zero:
+    case Act::identity: return StepKind::fill;
+    case Act::call: return StepKind::call;
+  }
+  return StepKind::copy;
+}
+
 }  // namespace
 
 /// A sub-collective: a plan of its own, or prepared by the executor that serves its members.
@@ -158,6 +173,8 @@ void PlanExecution::run_ready() {
 }
 
 bool PlanExecution::begin(std::uint32_t index) {
+  if (start_.trace != nullptr) [[unlikely]]
+    note_begin(index);
   const Step& step = start_.plan->steps[index];
   switch (step.act) {
     case Act::send:
@@ -297,8 +314,29 @@ bool PlanExecution::has_ended(std::uint32_t index) {
   return transfer.state == Transfer::State::done;
 }
 
+void PlanExecution::note_begin(std::uint32_t index) {
+  begun_.resize(start_.plan->steps.size());
+  begun_[index] = record::ticks();
+}
+
+void PlanExecution::note_end(std::uint32_t index) const {
+  const Step& step = start_.plan->steps[index];
+  const bool is_message = step.act == Act::send || step.act == Act::recv;
+  const Piece& piece = step.act == Act::send ? step.from : step.to;
+  start_.trace->note({.group = start_.envelope.group,
+                      .sequence = start_.envelope.signature.sequence,
+                      .kind = kind_of(step.act),
+                      .bytes = static_cast<std::uint64_t>(bytes_of(piece)),
+                      .peer = is_message ? start_.world_of[static_cast<std::size_t>(step.peer)] : -1,
+                      .phase = start_.envelope.phase,
+                      .tag = step.tag},
+                     begun_[index]);
+}
+
 void PlanExecution::complete(std::uint32_t index) {
   const Plan& plan = *start_.plan;
+  if (start_.trace != nullptr) [[unlikely]]
+    note_end(index);
   ++done_;
   for (std::uint32_t i = plan.unlock_begin[index]; i < plan.unlock_begin[index + 1]; ++i) {
     const std::uint32_t next = plan.unlocks[i];

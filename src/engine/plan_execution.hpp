@@ -20,6 +20,7 @@
 #include "engine/aligned_buffer.hpp"
 #include "engine/executor.hpp"
 #include "plan/plan.hpp"
+#include "record/step_trace.hpp"
 
 namespace tutti {
 
@@ -45,6 +46,7 @@ class PlanExecution {
     Transport* transport = nullptr;
     PlanSource* plans = nullptr;
     Executor* local_peers = nullptr;  // serves the sub-requests whose members are exactly its own; null: none
+    record::StepTrace* trace = nullptr;  // null: steps are not written down
   };
 
   PlanExecution();
@@ -81,6 +83,8 @@ class PlanExecution {
   void run_local(const Step& step);
   [[nodiscard]] bool has_ended(std::uint32_t index);
   void complete(std::uint32_t index);
+  void note_begin(std::uint32_t index);
+  void note_end(std::uint32_t index) const;
 
   Start start_;
   std::size_t done_ = 0;
@@ -89,6 +93,7 @@ class PlanExecution {
   std::size_t ready_head_ = 0;
   std::vector<std::uint32_t> active_;
   std::vector<Transfer> transfers_;  // per step; in place while pending
+  std::vector<std::uint64_t> begun_;  // per step, if they are written down: ticks
   std::vector<std::unique_ptr<SubExecution>> calls_;
   std::vector<std::uint32_t> held_;  // ready, but an earlier call on the same executor has not started
   std::size_t executor_calls_ = 0;   // calls on the executor that have started

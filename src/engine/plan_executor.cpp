@@ -22,7 +22,8 @@ class PlanExecutor::PlanCall final : public PreparedCall {
                .world_of = parts.facts->world_of,
                .transport = parts.transport,
                .plans = &plans_,
-               .local_peers = parts.local_peers} {}
+               .local_peers = parts.local_peers,
+               .trace = parts.trace} {}
 
   bool start(const Buffers& buffers, const Signature& signature) override {
     start_.input = buffers.input;

@@ -11,6 +11,7 @@
 
 #include "engine/executor.hpp"
 #include "plan/select.hpp"
+#include "record/step_trace.hpp"
 
 namespace tutti {
 
@@ -21,6 +22,7 @@ class PlanExecutor final : public Executor {
     const Table* table = nullptr;
     Transport* transport = nullptr;
     Executor* local_peers = nullptr;  // serves the sub-collectives whose members are exactly its own; null: none
+    record::StepTrace* trace = nullptr;  // null: steps are not written down
   };
   explicit PlanExecutor(const Parts& parts) : parts_(parts) {}
 

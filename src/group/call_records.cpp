@@ -7,9 +7,13 @@
 
 namespace tutti {
 
-CallRecords::CallRecords(std::shared_ptr<record::Recorder> recorder, const GroupFacts& facts, std::string_view members)
-    : recorder_(facts.rank < 0 ? nullptr : std::move(recorder)) {
-  if (recorder_) place_ = recorder_->add_group(facts.id, facts.rank, facts.size, members);
+CallRecords::CallRecords(std::shared_ptr<record::Recorder> recorder, const GroupFacts& facts, std::string_view members,
+                         const Transport& transport)
+    : recorder_(facts.rank < 0 ? nullptr : std::move(recorder)), message_ways_(facts.world_of.size()) {
+  if (!recorder_) return;
+  place_ = recorder_->add_group(facts.id, facts.rank, facts.size, members);
+  std::ranges::transform(facts.world_of, message_ways_.begin(),
+                         [&](int peer) { return recorder_->name(transport.link_name(peer)); });
 }
 
 CallRecords::~CallRecords() {
@@ -32,13 +36,17 @@ record::CallShape CallRecords::shape_of(const Request& checked) const {
   return shape;
 }
 
-// A call that learns its sizes first says so then; what it does with the data is known later.
-void CallRecords::name_way(record::CallShape& shape, const PreparedCall& call, const Backend& backend) const {
+void CallRecords::name_way(record::CallShape& shape, std::uint64_t number, const PreparedCall& call,
+                           const Backend& backend) const {
   if (!recorder_) return;
   const std::string how = call.progress().how;
-  if (how.starts_with("size exchange")) return;
   shape.how = recorder_->name(how.empty() ? backend.name() : std::string_view(how));
-  if (backend.name() == "shm") shape.flags |= record::CallShape::local;
+  recorder_->note_way(number, shape.how);
+}
+
+void CallRecords::note_peer(std::uint64_t number, int peer) const {
+  recorder_->note_peer(number, peer);
+  if (peer >= 0) recorder_->note_way(number, message_ways_[static_cast<std::size_t>(peer)]);
 }
 
 }  // namespace tutti

@@ -44,12 +44,14 @@ void GroupCore::use_local_peers(std::shared_ptr<IntranodeExecutor> intranode) {
   if (intranode_ && std::ssize(intranode_->members()) == facts().size) messages_.set_all_local();
   Runtime& runtime = *parts_.state.runtime;
   parts_.state.prepared.clear();
+  record::Recorder* const recorder = parts_.state.records.recorder();
   backends_ = Backends({.facts = &parts_.state.facts,
                         .table = table_,
                         .transport = &runtime.transport(),
                         .local_peers = intranode_,
                         .extensions = runtime.parts().backends,
                         .mpi = backend_.mpi ? &backend_.mpi : &runtime.parts().mpi,
+                        .trace = recorder == nullptr ? nullptr : recorder->steps(),
                         .asked = backend_.name});
 }
 
@@ -137,7 +139,7 @@ std::shared_ptr<Operation> GroupCore::run(Entry& entry, const CallTerms& terms, 
     if (call.start(shape->buffers_of(terms), signature)) [[likely]] {
       if (recorder != nullptr) recorder->end_at_once(record);
       if (shape->recorded.how == 0) [[unlikely]]
-        parts_.state.records.name_way(shape->recorded, call, shape->backend());
+        parts_.state.records.name_way(shape->recorded, record, call, shape->backend());
       guard.unlock();  // a full fence
       call.wake_peers();
       return nullptr;
@@ -147,6 +149,8 @@ std::shared_ptr<Operation> GroupCore::run(Entry& entry, const CallTerms& terms, 
         waiting::poll_within_budget(call,
                                     {.clock = *around.clock, .oversubscribed = around.oversubscribed, .hook = hook})) {
       if (recorder != nullptr) recorder->end_waited(record, shape->recorded);
+      if (shape->recorded.how == 0) [[unlikely]]
+        parts_.state.records.name_way(shape->recorded, record, call, shape->backend());
       return nullptr;
     }
   } catch (...) {

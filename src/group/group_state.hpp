@@ -17,13 +17,14 @@ namespace tutti {
 
 class Runtime;
 std::shared_ptr<record::Recorder> recorder_of(const Runtime& runtime);
+const Transport& transport_of(const Runtime& runtime);
 
 struct GroupState {
   GroupState(std::shared_ptr<Runtime> runtime_of_rank, GroupFacts facts_of_group)
       : runtime(std::move(runtime_of_rank)),
         facts(std::move(facts_of_group)),
         names(facts, *runtime),
-        records(recorder_of(*runtime), facts, names.members()) {}
+        records(recorder_of(*runtime), facts, names.members(), transport_of(*runtime)) {}
   GroupState(const GroupState&) = delete;
   GroupState& operator=(const GroupState&) = delete;
 

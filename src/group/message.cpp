@@ -121,7 +121,7 @@ std::uint64_t GroupMessages::begin_record(const MessageTerms& message) const {
 void GroupMessages::end_record(std::uint64_t number, const MessageTerms& message, int source,
                                HasWaited has_waited) const {
   record::Recorder& recorder = *records_.recorder();
-  if (message.peer < 0) recorder.note_peer(number, source);
+  if (message.peer < 0) records_.note_peer(number, source);
   if (has_waited == HasWaited::no) return recorder.end_at_once(number);
   recorder.end_waited(number, records_.shape_of_message(message.verb, message.data, message.peer, message.tag));
 }
@@ -287,7 +287,7 @@ void GroupMessages::refuse_received(Operation& operation) {
 void GroupMessages::finish_receive(Operation& operation) {
   const Transfer& transfer = operation.transfer;
   operation.peer = facts_.rank_of(transfer.peer);
-  if (operation.record != 0 && operation.from_anyone) records_.recorder()->note_peer(operation.record, operation.peer);
+  if (operation.record != 0 && operation.from_anyone) records_.note_peer(operation.record, operation.peer);
   const Signature &sent = transfer.envelope.signature, &expected = operation.request.signature;
   if (transfer.probes) return running_.end(operation, nullptr);
   if (!is_sound(transfer.envelope) || (operation.is_exact && sent.count != expected.count)) {

@@ -26,7 +26,7 @@ std::shared_ptr<record::Recorder> open_recorder(const Environment& environment, 
                                                       .node = place.node_rank,
                                                       .job = job.empty() ? fmt::format("{:016x}", world) : job,
                                                       .host = place.host},
-                                    folder.empty() ? Recorder::Ends::timed_if_late : Recorder::Ends::all_timed);
+                                    folder.empty() ? Recorder::Detail::usual : Recorder::Detail::traced);
 }
 
 }  // namespace tutti

@@ -74,6 +74,14 @@ void RunningOperations::note_record(Operation& operation, std::uint64_t number, 
   operation.record_started = state_.records.recorder()->started_at(number);
 }
 
+// A call that never ran, or failed, may not have come to know its way.
+void RunningOperations::note_way(const Operation& operation) const {
+  if (operation.is_message() || operation.recorded.how != 0) return;
+  record::CallShape& shape = operation.shape->recorded;  // another call of it may have ended meanwhile
+  if (shape.how != 0) return state_.records.recorder()->note_way(operation.record, shape.how);
+  if (operation.call) state_.records.name_way(shape, operation.record, *operation.call, operation.shape->backend());
+}
+
 bool RunningOperations::must_wait(std::uint64_t place) const {
   if (place >= collectives_.first() + window) return true;
   const auto clash = [](const View& a, const View& b) { return a.present() && b.present() && overlap(a, b); };
@@ -107,10 +115,7 @@ void RunningOperations::launch(Operation& operation) {
     const Buffers buffers{.input = static_cast<const std::byte*>(request.input.data()),
                           .output = static_cast<std::byte*>(request.output.data()),
                           .allocate = request.allocate ? &request.allocate : nullptr};
-    const bool is_over = operation.call->start(buffers, request.signature);
-    if (operation.shape->recorded.how == 0)
-      state_.records.name_way(operation.shape->recorded, *operation.call, operation.shape->backend());
-    if (!is_over) return;
+    if (!operation.call->start(buffers, request.signature)) return;
     std::atomic_thread_fence(std::memory_order_seq_cst);
     operation.call->wake_peers();
     end(operation, nullptr);
@@ -170,6 +175,7 @@ void RunningOperations::end(Operation& operation, std::exception_ptr error) {
   if (!operation.failing.empty()) --failing_count_;
   if (error && runtime.drains()) say_unfinished(operation, error);  // no thread waits for it any more
   if (operation.record != 0) {
+    note_way(operation);
     state_.records.recorder()->end(operation.record, operation.record_started, operation.recorded,
                                    error ? record::State::failed : record::State::ended);
   }

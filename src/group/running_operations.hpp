@@ -72,6 +72,7 @@ class RunningOperations {
   void set_earliest_deadline(TimePoint deadline) { earliest_deadline_ = deadline; }
 
  private:
+  void note_way(const Operation& operation) const;
   void say_unfinished(const Operation& operation, const std::exception_ptr& error) const;
 
   // Only so many collectives, the oldest, have been begun and are polled; those behind them wait. So a round of progress costs the

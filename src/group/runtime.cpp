@@ -35,6 +35,7 @@ void fail_at_exit() {
 }
 
 std::shared_ptr<record::Recorder> recorder_of(const Runtime& runtime) { return runtime.parts().recorder; }
+const Transport& transport_of(const Runtime& runtime) { return runtime.transport(); }
 
 void Runtime::start() {
   parts_.transport->listen(&directory_);
@@ -103,7 +104,7 @@ void Runtime::leave() {
   parts_.transport->close(clock().now() + goodbye_limit);
   if (parts_.recorder) {
     parts_.recorder->note_life(record::Life::left);
-    parts_.recorder->stop_answering();
+    parts_.recorder->answers().stop();
   }
   has_left_ = true;
   if (is_alone) {

@@ -52,7 +52,8 @@ std::shared_ptr<IntranodeExecutor> make_executor(const GroupCore& group, const s
         .rank = own,
         .cross_memory = parts.may_read_local_peers,
         .oversubscribed = parts.oversubscribed,
-        .limits = parts.table.shared});
+        .limits = parts.table.shared,
+        .tracing = {.trace = parts.recorder ? parts.recorder->steps() : nullptr, .group = group.facts().id}});
   } catch (const Error& error) {
     parts.log.warn("a group of {} ranks does without shared memory: {}", group.facts().size, error.what());
     return nullptr;

@@ -187,8 +187,8 @@ std::string StallWatch::where_the_program_is() {
   const TimePoint now = state_.runtime->clock().now();
   const bool is_fresh = asked_program_at_ != TimePoint{} && now - asked_program_at_ < fresh;
   asked_program_at_ = now;
-  const std::string stack = is_fresh ? recorder->latest_stack() : std::string();
-  recorder->ask_self();
+  const std::string stack = is_fresh ? recorder->answers().latest() : std::string();
+  recorder->answers().ask();
   constexpr std::size_t line_bytes_max = 200;
   return stack.substr(0, std::min(stack.find('\n'), line_bytes_max));
 }

@@ -80,6 +80,11 @@ class IntranodeGroup::IntranodeExecution final : public PreparedCall {
       if (round == 0) execution.group.write_header(execution);
     }
     void check_peer(int peer, int) { execution.group.check_peer(execution, peer); }
+    void finish(std::int64_t round, int slot) {
+      SlotCopier::finish(round, slot);
+      if (execution.group.parts_.tracing.trace != nullptr) [[unlikely]]
+        execution.group.note_step(execution, record::StepKind::round);
+    }
     IntranodeExecution& execution;
   };
   // What fits into inline slots. The same for one round, with less to ask.
@@ -125,6 +130,8 @@ class IntranodeGroup::IntranodeExecution final : public PreparedCall {
     }
     void finish(std::int64_t, int) {
       if (exchanged) execution.direct.carry_out();
+      if (execution.group.parts_.tracing.trace != nullptr) [[unlikely]]
+        execution.group.note_step(execution, exchanged ? record::StepKind::in_place : record::StepKind::addresses);
     }
     IntranodeExecution& execution;
     bool exchanged = false;

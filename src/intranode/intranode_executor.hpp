@@ -21,6 +21,7 @@ class IntranodeExecutor final : public Executor {
     bool cross_memory = false;
     bool oversubscribed = false;
     SharedLimits limits{};
+    intranode::Tracing tracing{};
   };
   /// Throws Error when memory runs out.
   explicit IntranodeExecutor(const Parts& parts)
@@ -31,7 +32,8 @@ class IntranodeExecutor final : public Executor {
                     .size = static_cast<int>(members_.size()),
                     .cross_memory = parts.cross_memory,
                     .oversubscribed = parts.oversubscribed,
-                    .limits = parts.limits}) {}
+                    .limits = parts.limits,
+                    .tracing = parts.tracing}) {}
 
   [[nodiscard]] std::uint64_t control_block_offset() const { return intranode_.control_block_offset(); }
   void connect(const std::vector<std::uint64_t>& offsets, bool oversubscribed_anywhere) {

@@ -158,6 +158,7 @@ inline void IntranodeGroup::log_signature(IntranodeExecution& execution) {
 inline void IntranodeGroup::begin(IntranodeExecution& execution) {
   if (execution.part == IntranodeExecution::Part::slots) return begin_slots(execution);
   begun_ = true;
+  if (parts_.tracing.trace != nullptr) step_begun_ = record::ticks();
   log_signature(execution);
   execution.buffers.resize(places_.size());
   execution.exchange_work.exchanged = execution.part == IntranodeExecution::Part::direct;
@@ -172,6 +173,8 @@ inline void IntranodeGroup::begin(IntranodeExecution& execution) {
 
 inline void IntranodeGroup::begin_slots(IntranodeExecution& execution) {
   begun_ = true;
+  if (parts_.tracing.trace != nullptr) [[unlikely]]
+    step_begun_ = record::ticks();
   log_signature(execution);
   steps_.begin(execution.number(), execution.run);
   execution.slot_work.begin(execution.start_.input, execution.start_.output, steps_.inline_slot());
@@ -222,6 +225,15 @@ inline bool IntranodeGroup::spin(IntranodeExecution& execution, Advance advance_
     throw;
   }
   return false;
+}
+
+// A step begins where the one before it ended: between them, the rank waits for others.
+void IntranodeGroup::note_step(const IntranodeExecution& execution, record::StepKind kind) {
+  parts_.tracing.trace->note({.group = parts_.tracing.group,
+                              .sequence = execution.identity.signature.sequence,
+                              .kind = kind},
+                             step_begun_);
+  step_begun_ = record::ticks();
 }
 
 // Whether something was published for which nobody has rung yet.

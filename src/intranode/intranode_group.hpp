@@ -20,8 +20,15 @@
 #include "intranode/shared_segment.hpp"
 #include "intranode/slot_copier.hpp"
 #include "intranode/steps.hpp"
+#include "record/step_trace.hpp"
 
 namespace tutti::intranode {
+
+/// Where the steps of executions are written down, and as whose.
+struct Tracing {
+  record::StepTrace* trace = nullptr;  // null: nowhere
+  std::uint64_t group = 0;
+};
 
 class IntranodeGroup {
  public:
@@ -32,6 +39,7 @@ class IntranodeGroup {
     bool cross_memory = false;    // every member may read every other's memory: agreed
     bool oversubscribed = false;  // more ranks than cores
     SharedLimits limits{};        // the same on every member
+    Tracing tracing{};
   };
   /// Takes this member's control block. Throws Error when memory runs out.
   explicit IntranodeGroup(const Parts& parts);
@@ -82,6 +90,7 @@ class IntranodeGroup {
   void compare(int peer, const Identity& mine) const;
   void compare_histories(int peer, const Identity& mine, std::uint32_t theirs) const;
   void skip(IntranodeExecution& execution);
+  void note_step(const IntranodeExecution& execution, record::StepKind kind);
 
   Parts parts_;
   ControlBlock* own_ = nullptr;
@@ -94,6 +103,7 @@ class IntranodeGroup {
   // Numbering.
   std::uint64_t sequence_ = 0;
   std::uint64_t next_step_ = 1, executions_of_call_ = 0;
+  std::uint64_t step_begun_ = 0;  // in ticks, if steps are written down
 };
 
 }  // namespace tutti::intranode

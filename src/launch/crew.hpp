@@ -54,6 +54,9 @@ class Crew {
   // What a rank of this host was doing last, as a clause; empty: not known.
   [[nodiscard]] virtual std::string last_call(int /*rank*/) const { return {}; }
 
+  // Has the ranks of this host write down where their programs are, for last_call and the records.
+  virtual void ask_where() const {}
+
   // Writes what the ranks of this host have written down of their calls into a folder. Throws Error.
   virtual void dump_calls(const std::string& /*folder*/) const {}
 

@@ -195,6 +195,7 @@ class Job final : private CrewListener {
       _exit(cause_.kind == Cause::Kind::none ? 128 + signal : status());  // only output is waited for
     const bool is_first = cause_.kind == Cause::Kind::none;
     if (is_first) {
+      if (signal == SIGTERM) crew_.ask_where();  // a batch system, most likely: nobody is there to be kept waiting
       end_for({.kind = Cause::Kind::asked, .value = signal}, signal);
     } else if (signal == SIGINT || (cause_.kind == Cause::Kind::asked && cause_.value == signal)) {
       crew_.end(SIGKILL, plan_.options.grace);
@@ -207,6 +208,7 @@ class Job final : private CrewListener {
       if (running_[rank]) cause.ranks.push_back(plan_.first_rank + static_cast<int>(rank));
     }
     if (!cause.ranks.empty()) cause.rank = cause.ranks.front();
+    crew_.ask_where();  // it can be asked for as long as they run
     end_for(std::move(cause));
   }
 

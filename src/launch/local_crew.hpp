@@ -49,6 +49,7 @@ class LocalCrew final : public Crew {
   [[nodiscard]] bool is_drained() const { return pipes_.is_drained(); }
 
   [[nodiscard]] std::string last_call(int rank) const override;
+  void ask_where() const override { records_.ask_where(); }
   void dump_calls(const std::string& folder) const override { records_.dump(folder, plan_.first_rank); }
   // What the ranks have written down of their calls.
   [[nodiscard]] const RankRecords& records() const { return records_; }

@@ -2,15 +2,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/rank_records.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <iterator>
 #include <utility>
 
 #include "base/environment.hpp"
+#include "record/jobs.hpp"
 #include "record/own_file.hpp"
+#include "record/process.hpp"
 #include "record/segment.hpp"
+#include "watch/diagnosis.hpp"
 #include "watch/metrics.hpp"
 
 namespace tutti::launch {
@@ -31,6 +36,21 @@ std::string RankRecords::variable(int rank) const {
 void RankRecords::note_ending(int rank, const std::string& how) const {
   const auto index = static_cast<std::size_t>(rank);
   if (index < files_.size() && files_[index]) record::note_ending(files_[index].get(), how);
+}
+
+void RankRecords::ask_where() const {
+  std::vector<record::FoundRecord> ranks;
+  for (const UniqueFd& file : files_) {
+    auto snapshot = file ? record::read_counts(file.get(), record::Alive::yes) : std::nullopt;
+    UniqueFd own(snapshot && snapshot->life == record::Life::joined ? fcntl(file.get(), F_DUPFD_CLOEXEC, 3) : -1);
+    if (!own) continue;
+    const bool is_alive =
+        record::start_of_process(static_cast<pid_t>(snapshot->process)) == snapshot->process_started;
+    ranks.push_back({.file = std::move(own), .snapshot = std::move(*snapshot), .is_alive = is_alive});
+  }
+  std::vector<record::FoundRecord*> asked;
+  for (record::FoundRecord& rank : ranks) asked.push_back(&rank);
+  record::ask_for_stacks(asked, std::chrono::milliseconds(500));
 }
 
 void RankRecords::dump(const std::string& folder, int first_rank) const {
@@ -61,10 +81,11 @@ std::string describe_last_call(const record::Snapshot& snapshot) {
   const std::string where = call->site.empty() ? "" : " at " + call->site;
   const std::string group = snapshot.group_of(*call).members;
   const std::string in = group == "world" || group.empty() ? "" : " in a group of " + group;
-  return fmt::format("its last call was {}{}{}, {}", record::describe(*call), in, where,
-                     call->is_under_way()
-                         ? "which was under way"
-                         : "which had " + std::string(call->state == record::State::failed ? "failed" : "ended"));
+  const std::string last = fmt::format("its last call was {}{}{}", record::describe(*call), in, where);
+  if (call->is_under_way()) return last + ", which was under way";
+  const std::string line = watch::innermost_line(snapshot.stack);
+  return fmt::format("{}, which had {}{}", last, call->state == record::State::failed ? "failed" : "ended",
+                     line.empty() ? "" : "; its program was at " + line);
 }
 
 }  // namespace tutti::launch

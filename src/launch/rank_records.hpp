@@ -22,6 +22,8 @@ class RankRecords {
   [[nodiscard]] std::string variable(int rank) const;
   /// Its process has ended; `how` is a clause.
   void note_ending(int rank, const std::string& how) const;
+  /// Has the ranks that live write down where their Python programs are, before they are ended. Waits for at most half a second.
+  void ask_where() const;
   /// Writes "rank-3.json" and so on. Throws Error.
   void dump(const std::string& folder, int first_rank) const;
   /// Those of all ranks that have joined, as Prometheus reads them. Any thread.

@@ -3,7 +3,7 @@
 //
 // A rank that has read a cell writes the next payload that it sends into it, to whichever rank of the host that goes. The cell's lines
 // are in that rank's cache already. In a ring they are in the cache of the rank that has read them, and travel back first: 48 KiB each
-// way take 2.2 µs through rings, and 1.9 through cells (AMD EPYC, fifth generation; docs/performance.md).
+// way take 2.2 µs through rings, and 1.9 through cells (AMD EPYC, fifth generation; docs/performance_tables.md).
 //
 //  1. A record that names a cell hands it over (ring.hpp): its writer does not touch the cell afterwards. So a cell has one holder at
 //     a time, whosever arena it lies in.

@@ -49,7 +49,7 @@ RingOptions ring_options_for(int ranks, bool oversubscribed) {
   options.eager_bytes_max = options.ring_bytes > least ? 128 << 10 : 32 << 10;
   options.get_bytes_max = 0;
   // Each piece costs a round of cache lines, which shows most where the cores are far from each other; and the shorter the pieces are,
-  // the sooner the receiver begins to copy. docs/performance.md has what 16 and 64 KiB take.
+  // the sooner the receiver begins to copy. docs/performance_tables.md has what 16 and 64 KiB take.
   options.chunk_bytes = 24 << 10;
   options.fragment_bytes_max = static_cast<std::int64_t>(options.ring_bytes) / 8;
   options.cell_bytes = static_cast<std::size_t>(options.fragment_bytes_max);

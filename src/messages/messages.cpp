@@ -64,6 +64,11 @@ void Messages::reject_rank(int rank) const {
   throw InvalidArgument(fmt::format("rank {}: there is no rank {} in a world of {} ranks", rank_, rank, size_));
 }
 
+std::string_view Messages::link_name(int peer) const {
+  if (peer == rank_) return "memory";
+  return peers_[static_cast<std::size_t>(peer)].link->name();
+}
+
 void Messages::send(Transfer& transfer) {
   Peer& peer = checked_peer(transfer.peer);
   if (transfer.envelope.bytes < 0) [[unlikely]]

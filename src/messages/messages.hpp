@@ -45,6 +45,7 @@ class Messages final : public Transport, private LinkListener {
   ~Messages() override;  // without close(), the peers see a loss
 
   [[nodiscard]] std::string_view name() const override { return name_; }
+  [[nodiscard]] std::string_view link_name(int peer) const override;
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return size_; }
   void listen(TransportListener* listener) override;

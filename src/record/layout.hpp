@@ -5,7 +5,8 @@
 // number that is 0 while it is being written, and everything else that changes is one word. Readers believe no index that they have
 // not checked (snapshot.cpp).
 //
-// A segment is a Fixed part and a ring of Entry behind it, as many as the file has room for.
+// A segment is a Fixed part and a ring of Entry behind it, as many as the file has room for. Where all is traced, half of that room is a
+// ring of StepEntry, behind the other one.
 #pragma once
 
 #include <array>
@@ -18,7 +19,7 @@
 namespace tutti::record {
 
 inline constexpr std::uint64_t magic = 0x3144524f43455254u;  // "TRECORD1"
-inline constexpr std::uint32_t version = 1;
+inline constexpr std::uint32_t version = 2;
 
 using Word = std::atomic<std::uint64_t>;
 using Half = std::atomic<std::uint32_t>;
@@ -35,7 +36,6 @@ struct CallShape {
 
   static constexpr std::uint8_t rooted = 1;   // `peer` counts
   static constexpr std::uint8_t reduces = 2;  // `op` counts
-  static constexpr std::uint8_t local = 4;    // through shared memory
 };
 static_assert(sizeof(CallShape) == 24);
 
@@ -50,6 +50,25 @@ struct alignas(64) Entry {
   Half state;  // State
 };
 static_assert(sizeof(Entry) == 64);
+
+enum class StepKind : std::uint8_t {
+  send, recv, reduce, copy, finish, fill,  // of a plan
+  call,                                    // of a plan: a collective of some of the ranks
+  addresses, in_place, round,              // in shared memory: the ranks tell where their arrays lie, read them there, or use slots
+};
+inline constexpr std::uint8_t step_kind_count = 10;
+
+/// What a rank did within a call. Written when it is over.
+struct alignas(64) StepEntry {
+  Word number;          // 1, 2, … since the start; 0: it is being written
+  Word started, ended;  // ticks
+  std::uint64_t group = 0, sequence = 0;  // those of its call
+  std::uint64_t bytes = 0;
+  std::uint32_t phase = 0, tag = 0;  // of its message
+  std::int32_t peer = -1;            // of its message: a rank in the world
+  StepKind kind = StepKind::copy;
+};
+static_assert(sizeof(StepEntry) == 64);
 
 struct Counters {
   Word calls, bytes, failed;
@@ -97,11 +116,13 @@ struct Fixed {
   Half life;         // Life
   Word entry_count;  // a power of two
   Word fixed_bytes;  // where the ring begins
+  Word step_count;   // entries of the ring of steps: as many, or none
   Text<64> job, host;
   Half rank, size, node;
   Word process, process_started;  // field 22 of /proc/PID/stat: another process of the same number is told apart
   Moment begin, latest;           // clocks when the record was opened, and now and then since
   alignas(64) Word written;       // entries that were begun
+  Word steps_written;
   alignas(64) Half asked;         // a tool increments it, wakes who sleeps on it, and waits for `answered`
   Half answered;
   Half answers;  // somebody does
@@ -119,6 +140,9 @@ struct Fixed {
 inline constexpr std::size_t entry_count_usual = 2048;
 constexpr std::size_t fixed_bytes() { return (sizeof(Fixed) + 4095) / 4096 * 4096; }
 constexpr std::size_t segment_bytes(std::size_t entries) { return fixed_bytes() + entries * sizeof(Entry); }
+constexpr std::size_t traced_bytes(std::size_t entries) {
+  return segment_bytes(entries) + entries * sizeof(StepEntry);
+}
 
 /// The name of a segment without a place in any file system, and the ending of one that has.
 inline constexpr const char* memory_name = "tutti-record";

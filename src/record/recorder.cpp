@@ -3,15 +3,12 @@
 #include "record/recorder.hpp"
 
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
-#include <climits>
 #include <cstring>
 #include <ctime>
 #include <new>
@@ -50,22 +47,18 @@ void take(Moment& moment) {
   moment.real_ns.store(clock_ns(CLOCK_REALTIME), std::memory_order_relaxed);
 }
 
-long futex(Half& word, int operation, std::uint32_t value) {
-  return syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, nullptr, nullptr, 0);
-}
-
 /// The file's bytes if it can hold a record: committed, because a page that is missing later would be a SIGBUS.
 std::size_t usable_bytes(int file) {
   struct stat status {};
   if (file < 0 || fstat(file, &status) != 0) return 0;
   const auto bytes = static_cast<std::size_t>(status.st_size);
-  if (bytes < segment_bytes(1) || posix_fallocate(file, 0, status.st_size) != 0) return 0;
-  return fixed_bytes() + std::bit_floor((bytes - fixed_bytes()) / sizeof(Entry)) * sizeof(Entry);
+  if (bytes < segment_bytes(2) || posix_fallocate(file, 0, status.st_size) != 0) return 0;
+  return segment_bytes(std::bit_floor((bytes - fixed_bytes()) / sizeof(Entry)));
 }
 
 }  // namespace
 
-Recorder::Recorder(UniqueFd file, const RankFacts& facts, Ends ends) : ends_(ends), file_(std::move(file)) {
+Recorder::Recorder(UniqueFd file, const RankFacts& facts, Detail detail) : file_(std::move(file)) {
   bytes_ = usable_bytes(file_.get());
   void* memory = MAP_FAILED;
   if (bytes_ > 0) memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
@@ -77,10 +70,16 @@ Recorder::Recorder(UniqueFd file, const RankFacts& facts, Ends ends) : ends_(end
   if (memory == MAP_FAILED) throw Error("there is no memory for the records of this rank's calls");
   std::memset(memory, 0, fixed_bytes());
   fixed_ = new (memory) Fixed{};
+  answers_.emplace(*fixed_);
   ring_ = reinterpret_cast<Entry*>(static_cast<std::byte*>(memory) + fixed_bytes());
-  const std::size_t entries = (bytes_ - fixed_bytes()) / sizeof(Entry);
+  const std::size_t all = (bytes_ - fixed_bytes()) / sizeof(Entry);
+  const std::size_t entries = detail == Detail::traced ? all / 2 : all;
   mask_ = entries - 1;
   fixed_->entry_count.store(entries);
+  if (detail == Detail::traced) {
+    fixed_->step_count.store(entries);
+    steps_.emplace(reinterpret_cast<StepEntry*>(ring_ + entries), entries, fixed_->steps_written);
+  }
   fixed_->fixed_bytes.store(fixed_bytes());
   fixed_->version.store(version);
   put(fixed_->job, facts.job);
@@ -182,6 +181,11 @@ void Recorder::note_site(std::uint64_t number, std::uint32_t site) {
     entry.site.store(site, std::memory_order_relaxed);
 }
 
+void Recorder::note_way(std::uint64_t number, std::uint16_t how) {
+  Entry& entry = ring_[number & mask_];
+  if (number != 0 && entry.number.load(std::memory_order_relaxed) == number) entry.shape.how = how;
+}
+
 void Recorder::note_peer(std::uint64_t number, int peer) {
   Entry& entry = ring_[number & mask_];
   if (entry.number.load(std::memory_order_relaxed) == number) entry.shape.peer = peer;
@@ -208,49 +212,6 @@ void Recorder::note_life(Life life) {
 }
 
 void Recorder::note_time() { take(fixed_->latest); }
-
-// Tools ask through a mapping of their own: the futex is one of the file, not of this process.
-bool Recorder::wait_until_asked() {
-  fixed_->answers.store(1);
-  while (true) {
-    const std::uint32_t asked = fixed_->asked.load();
-    {
-      const std::lock_guard guard(texts_);
-      if (stops_) return false;
-    }
-    if (asked != fixed_->answered.load()) return true;
-    futex(fixed_->asked, FUTEX_WAIT, asked);
-  }
-}
-
-void Recorder::answer(std::string_view stack) {
-  const std::uint32_t asked = fixed_->asked.load();
-  const std::size_t length = std::min(stack.size(), stack_bytes_max);
-  fixed_->stack_bytes.store(0);
-  std::memcpy(fixed_->stack.data(), stack.data(), length);
-  fixed_->stack_bytes.store(static_cast<std::uint32_t>(length));
-  fixed_->answered.store(asked);
-  futex(fixed_->answered, FUTEX_WAKE, INT_MAX);
-}
-
-void Recorder::stop_answering() {
-  {
-    const std::lock_guard guard(texts_);
-    stops_ = true;
-  }
-  fixed_->answers.store(0);
-  ask_self();
-}
-
-void Recorder::ask_self() {
-  fixed_->asked.fetch_add(1);
-  futex(fixed_->asked, FUTEX_WAKE, INT_MAX);
-}
-
-std::string Recorder::latest_stack() const {
-  const std::size_t length = std::min<std::size_t>(fixed_->stack_bytes.load(), stack_bytes_max);
-  return {fixed_->stack.data(), length};
-}
 
 // The memory is the parent's. Its place is kept, because handles of groups that lead here lie about in the child.
 void Recorder::abandon() {

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -17,7 +18,9 @@
 #include <tutti/clock.hpp>
 
 #include "base/unique_fd.hpp"
+#include "record/answers.hpp"
 #include "record/layout.hpp"
+#include "record/step_trace.hpp"
 #include "record/ticks.hpp"
 
 namespace tutti::record {
@@ -29,10 +32,10 @@ struct RankFacts {
 
 class Recorder {
  public:
-  /// Takes the file over; without one, or where it cannot be mapped, the records are this process's own. `exact`: the end of every call is
-  /// timed, also of those that are over at once: for traces.
-  enum class Ends : bool { timed_if_late, all_timed };
-  Recorder(UniqueFd file, const RankFacts& facts, Ends ends);
+  /// For traces the end of every call is timed, also of those that are over at once, and their steps are written down.
+  enum class Detail : bool { usual, traced };
+  /// Takes the file over; without one, or where it cannot be mapped, the records are this process's own.
+  Recorder(UniqueFd file, const RankFacts& facts, Detail detail);
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
@@ -40,6 +43,8 @@ class Recorder {
   [[nodiscard]] const Fixed& fixed() const { return *fixed_; }
   [[nodiscard]] const std::byte* memory() const { return reinterpret_cast<const std::byte*>(fixed_); }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
+  /// Null: steps are not written down.
+  [[nodiscard]] StepTrace* steps() { return steps_ ? &*steps_ : nullptr; }
   /// The descriptor by which others read the records; -1: they cannot.
   [[nodiscard]] int file() const { return file_.get(); }
 
@@ -73,7 +78,7 @@ class Recorder {
   /// It was over before anyone had to wait.
   void end_at_once(std::uint64_t number) {
     Entry& entry = ring_[number & mask_];
-    if (ends_ == Ends::all_timed) [[unlikely]]
+    if (steps_) [[unlikely]]
       entry.ended.store(ticks(), std::memory_order_relaxed);
     entry.state.store(static_cast<std::uint32_t>(State::at_once), std::memory_order_release);
   }
@@ -91,6 +96,8 @@ class Recorder {
   /// When the call of that number began; 0: it is long ago.
   [[nodiscard]] std::uint64_t started_at(std::uint64_t number) const;
   void note_site(std::uint64_t number, std::uint32_t site);
+  /// The way in which a call is carried out, where it was not known when the call began.
+  void note_way(std::uint64_t number, std::uint16_t how);
   /// The other end of a message that was received from anyone.
   void note_peer(std::uint64_t number, int peer);
   /// Without the lock.
@@ -105,14 +112,8 @@ class Recorder {
   /// Sets the clocks against each other anew; cheap, and of use about once a second.
   void note_time();
 
-  /// Answers to tools: sleeps until one asks, or stop_answering(). False: there is no more to answer.
-  bool wait_until_asked();
-  void answer(std::string_view stack);
-  void stop_answering();
-  /// Asks as a tool would: for this rank's own reports of stalls.
-  void ask_self();
-  /// The stack as it was answered last; empty: never.
-  [[nodiscard]] std::string latest_stack() const;
+  /// To tools that ask where the program is.
+  [[nodiscard]] Answers& answers() { return *answers_; }
 
   /// In a forked child: whatever is written from now on stays there.
   void abandon();
@@ -129,12 +130,12 @@ class Recorder {
   Fixed* fixed_ = nullptr;
   Entry* ring_ = nullptr;
   std::uint64_t mask_ = 0, written_ = 0;
-  Ends ends_;
+  std::optional<StepTrace> steps_;
   std::size_t bytes_ = 0;
   UniqueFd file_;
   std::mutex texts_;
   std::unordered_map<std::string, std::uint32_t> sites_, names_;
-  bool stops_ = false;  // guarded by texts_
+  std::optional<Answers> answers_;
 };
 
 /// For a thread of the program that waits: how long it did.

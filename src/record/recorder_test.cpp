@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <thread>
 
@@ -37,7 +38,7 @@ struct Written {
   Recorder recorder;
   explicit Written(std::size_t entries = 64, const std::string& job = "test")
       : recorder(make_segment(entries), {.rank = 1, .size = 4, .job = job, .host = "here"},
-                 Recorder::Ends::timed_if_late) {
+                 Recorder::Detail::usual) {
     file = recorder.file();
     recorder.add_group(7, 1, 4, "world");
   }
@@ -50,7 +51,11 @@ TEST(Recorder, WhatIsWrittenDownIsReadAgain) {
   CallShape shape = all_reduce_of_8;
   shape.how = recorder.name("ring over tcp");
   recorder.end_at_once(recorder.begin(shape, 5, recorder.site("train.py:41")));
-  recorder.end_waited(recorder.begin(shape, 6, 0), shape);
+  const std::uint64_t late = recorder.begin(shape, 6, 0);
+  for (const auto begun = std::chrono::steady_clock::now();
+       std::chrono::steady_clock::now() - begun < std::chrono::microseconds(50);) {
+  }
+  recorder.end_waited(late, shape);
   const std::uint64_t open = recorder.begin(shape, 7, 0);
   recorder.note_stall(open, "all_reduce #7 waits for rank 2", 1, 3);
   const Snapshot snapshot = written.read();
@@ -75,6 +80,40 @@ TEST(Recorder, WhatIsWrittenDownIsReadAgain) {
   EXPECT_EQ(snapshot.groups[0].counts[0].calls, 3u);
   EXPECT_EQ(snapshot.groups[0].counts[0].bytes, 24u);
   EXPECT_GT(snapshot.groups[0].counts[0].waited_ns, 0);
+}
+
+TEST(Recorder, WritesStepsDownWhereAllIsTraced) {
+  UniqueFd file(memfd_create("trace", MFD_CLOEXEC));
+  ASSERT_EQ(ftruncate(file.get(), static_cast<off_t>(traced_bytes(64))), 0);
+  const int number = file.get();
+  Recorder recorder(std::move(file), {.rank = 1, .size = 4, .job = "test", .host = "here"}, Recorder::Detail::traced);
+  const std::uint64_t call = recorder.begin(all_reduce_of_8, 5, 0);
+  ASSERT_NE(recorder.steps(), nullptr);
+  for (std::uint64_t i = 0; i < 70; ++i)
+    recorder.steps()->note({.group = 7, .sequence = i, .kind = StepKind::send, .bytes = 8, .peer = 3}, ticks());
+  recorder.end_at_once(call);
+  const Snapshot snapshot = read_snapshot(number, Alive::yes).value();
+  EXPECT_EQ(snapshot.calls.size(), 1u);
+  ASSERT_EQ(snapshot.steps.size(), 64u);  // the latest
+  EXPECT_EQ(snapshot.steps.back().sequence, 69u);
+  EXPECT_EQ(snapshot.steps.back().kind, StepKind::send);
+  EXPECT_EQ(snapshot.steps.back().peer, 3);
+  EXPECT_LE(snapshot.steps.back().started_ns, snapshot.steps.back().ended_ns);
+  EXPECT_EQ(Written().recorder.steps(), nullptr);
+}
+
+TEST(Recorder, NamesTheWayOfACallThatHasBegun) {
+  Written written;
+  const std::uint64_t call = written.recorder.begin(all_reduce_of_8, 5, 0);
+  written.recorder.note_way(call, written.recorder.name("ring over tcp"));
+  EXPECT_EQ(written.read().calls.at(0).how, "ring over tcp");
+}
+
+TEST(Recorder, TheTimeOfARankThatWasKilledReachesToItsLastCall) {
+  Written written;
+  written.recorder.end_waited(written.recorder.begin(all_reduce_of_8, 5, 0), all_reduce_of_8);
+  const Snapshot dead = read_snapshot(written.file, Alive::no).value();  // its clock was noted when it joined
+  EXPECT_GE(dead.read_ns, dead.calls.at(0).ended_ns);
 }
 
 TEST(Recorder, KeepsTheLatestCallsAndCountsAll) {
@@ -105,7 +144,7 @@ TEST(Recorder, RecordsOutliveARankThatIsKilled) {
   const pid_t child = fork();
   if (child == 0) {
     Recorder recorder(UniqueFd(dup(kept.get())), {.rank = 2, .size = 3, .job = "killed"},
-                      Recorder::Ends::timed_if_late);
+                      Recorder::Detail::usual);
     recorder.add_group(1, 2, 3, "world");
     recorder.begin(all_reduce_of_8, 41, recorder.site("train.py:9"));
     [[maybe_unused]] const ssize_t told = write(ready[1], "x", 1);
@@ -141,7 +180,7 @@ TEST(Recorder, AForkedChildWritesNothingIntoItsParents) {
 TEST(Recorder, AnswersThoseWhoAsk) {
   Written written(64, "asked");
   std::thread answering([&] {
-    while (written.recorder.wait_until_asked()) written.recorder.answer("train.py:88 in load");
+    while (written.recorder.answers().wait()) written.recorder.answers().give("train.py:88 in load");
   });
   while (written.recorder.fixed().answers.load() == 0) std::this_thread::yield();
   FoundRecord found;
@@ -150,7 +189,7 @@ TEST(Recorder, AnswersThoseWhoAsk) {
   found.is_alive = true;
   ask_for_stacks({&found}, std::chrono::seconds(20));
   EXPECT_EQ(found.snapshot.stack, "train.py:88 in load");
-  written.recorder.stop_answering();
+  written.recorder.answers().stop();
   answering.join();
 }
 

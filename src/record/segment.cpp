@@ -43,7 +43,7 @@ UniqueFd make_segment_file(const std::string& folder, int rank, std::size_t entr
   UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file) refuse("it cannot be made");
   // Committed: running out of room later would be a SIGBUS.
-  if (const int error = posix_fallocate(file.get(), 0, static_cast<off_t>(segment_bytes(entries))); error != 0) {
+  if (const int error = posix_fallocate(file.get(), 0, static_cast<off_t>(traced_bytes(entries))); error != 0) {
     errno = error;
     unlink(path.c_str());
     refuse("there is no room (TUTTI_TRACE_ENTRIES makes it smaller)");

@@ -20,13 +20,13 @@ inline constexpr const char* descriptor_variable = "TUTTI_RECORD_FD";
 
 /// A new one, of zeros, with room for so many entries; its size is sealed. Nothing, and errno, if there is none to be had.
 UniqueFd make_segment(std::size_t entries);
-/// A file for a rank's records in a folder, with room for so many entries. Throws Error: the folder is not this user's, there is no room.
+/// A file for a rank's records in a folder, with room for so many entries and as many steps. Throws Error: the folder is not this user's, there is no room.
 UniqueFd make_segment_file(const std::string& folder, int rank, std::size_t entries);
 /// What descriptor_variable says of it; empty: it cannot be said.
 std::string describe_descriptor(int file);
 /// The one that was inherited, if the descriptor is still that file.
 UniqueFd inherited_segment(const Environment& environment);
-/// How many entries a full trace keeps: TUTTI_TRACE_ENTRIES.
+/// How many calls, and steps, a full trace keeps: TUTTI_TRACE_ENTRIES.
 std::size_t traced_entries(const Environment& environment);
 
 }  // namespace tutti::record

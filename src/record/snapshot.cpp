@@ -144,6 +144,31 @@ void read_calls(const Source& source, const Fixed& fixed, const TickClock& clock
   std::ranges::sort(into.calls, {}, &CallRecord::number);
 }
 
+void read_steps(const Source& source, const Fixed& fixed, const TickClock& clock, Snapshot& into) {
+  const std::uint64_t count = fixed.step_count.load(), calls = fixed.entry_count.load();
+  const std::uint64_t written = fixed.steps_written.load();
+  if (!std::has_single_bit(count) || count != calls || traced_bytes(count) > source.bytes) return;
+  const auto ring = std::make_unique<StepEntry[]>(count);
+  if (!read_at(source, ring.get(), count * sizeof(StepEntry), segment_bytes(calls))) return;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const StepEntry& entry = ring[i];
+    const std::uint64_t number = entry.number.load();
+    if (number == 0 || number % count != i || number + count <= written || number > written + count ||
+        static_cast<std::uint8_t>(entry.kind) >= step_kind_count)
+      continue;
+    into.steps.push_back({.group = entry.group,
+                          .sequence = entry.sequence,
+                          .kind = entry.kind,
+                          .started_ns = clock.at_ns(entry.started.load()),
+                          .ended_ns = clock.at_ns(entry.ended.load()),
+                          .bytes = entry.bytes,
+                          .peer = entry.peer,
+                          .phase = entry.phase,
+                          .tag = entry.tag});
+  }
+  std::ranges::stable_sort(into.steps, {}, &StepRecord::ended_ns);
+}
+
 std::optional<Snapshot> read(const Source& source, Alive alive, bool with_calls) {
   const auto fixed = std::make_unique<Fixed>();
   if (!read_at(source, fixed.get(), sizeof(Fixed), 0)) return std::nullopt;
@@ -173,7 +198,12 @@ std::optional<Snapshot> read(const Source& source, Alive alive, bool with_calls)
     snapshot.stall.text = text_of(fixed->stall.text);
   }
   read_groups(*fixed, clock, snapshot);
-  if (with_calls) read_calls(source, *fixed, clock, snapshot);
+  if (with_calls) {
+    read_calls(source, *fixed, clock, snapshot);
+    for (const CallRecord& call : snapshot.calls)  // of a rank that was killed: its clock was noted before its last calls
+      snapshot.read_ns = std::max({snapshot.read_ns, call.started_ns, call.ended_ns});
+    read_steps(source, *fixed, clock, snapshot);
+  }
   return snapshot;
 }
 
@@ -215,6 +245,12 @@ std::string_view name_of(State state) {
     case State::failed: return "failed";
   }
   return "unknown";
+}
+
+std::string_view name_of(StepKind kind) {
+  static constexpr std::array<std::string_view, step_kind_count> names = {
+      "send", "recv", "reduce", "copy", "finish", "fill", "call", "addresses", "in place", "round"};
+  return names[static_cast<std::size_t>(kind)];
 }
 
 std::string describe(const CallRecord& call) {

@@ -34,6 +34,16 @@ struct CallRecord {
   [[nodiscard]] bool is_message() const { return tutti::is_message(verb); }
 };
 
+/// What a rank did within a collective.
+struct StepRecord {
+  std::uint64_t group = 0, sequence = 0;  // the id of the group, and the number of the call
+  StepKind kind = StepKind::copy;
+  std::int64_t started_ns = 0, ended_ns = 0;
+  std::uint64_t bytes = 0;
+  int peer = -1;                     // of a message: a rank in the world
+  std::uint32_t phase = 0, tag = 0;  // of a message: what tells it from the others of its call
+};
+
 struct VerbCount {
   Verb verb = Verb::barrier;
   std::uint64_t calls = 0, bytes = 0, failed = 0;
@@ -63,6 +73,7 @@ struct Snapshot {
                read_ns = 0;   // when the rank joined; when this was read, or for an old file, the last sign of life
   std::uint64_t written = 0;  // calls since the start
   std::vector<CallRecord> calls{};    // the latest, oldest first
+  std::vector<StepRecord> steps{};    // the latest, in the order in which they ended; traces only
   std::vector<GroupRecord> groups{};  // by place; without id: free
   StallRecord stall{};
   std::string error{}, stack{};
@@ -90,6 +101,7 @@ std::string to_json(const Snapshot& snapshot);
 /// "all_reduce #412 (float32 × 1024, sum)", "recv from rank 1 (float32 × 4, tag 3)"
 std::string describe(const CallRecord& call);
 std::string_view name_of(State state);
+std::string_view name_of(StepKind kind);
 std::string_view name_of_op(std::uint8_t kind);
 
 }  // namespace tutti::record

@@ -89,9 +89,10 @@ std::vector<Finding> gone_ranks(const Timeline& timeline) {
 }
 
 std::string where_missing(const RankView& rank) {
-  if (rank.seen == Seen::gone) return "it has ended";
-  if (rank.seen == Seen::left) return "it has left the job";
   const std::string line = innermost_line(rank.snapshot.stack);
+  if (rank.seen == Seen::gone)
+    return line.empty() ? "it has ended" : "it has ended; its program was at " + line + " when it was last asked";
+  if (rank.seen == Seen::left) return "it has left the job";
   const CallRecord* const other = rank.snapshot.oldest_under_way();
   if (other != nullptr) return fmt::format("it is in {}{}", describe(*other), at(*other));
   const std::string place = line.empty() ? "it is in no call" : "its program is at " + line;
@@ -166,10 +167,21 @@ std::vector<Finding> waits(const Timeline& timeline, const Calls& calls) {
   return findings;
 }
 
-std::vector<Finding> errors(const Timeline& timeline) {
+/// Whether the cause of a broken group has been found already: it is named there with the ranks' numbers in the world, and lines.
+bool is_explained(const std::string& error, const std::vector<Finding>& found) {
+  return std::ranges::any_of(found, [&](const Finding& finding) {
+    if (finding.kind == Finding::Kind::mismatch)
+      return error.find("every rank of a group must make the same calls") != std::string::npos;
+    if (finding.kind != Finding::Kind::gone) return false;
+    return error.find(fmt::format("rank {} is lost", finding.ranks.front())) != std::string::npos;
+  });
+}
+
+std::vector<Finding> errors(const Timeline& timeline, const std::vector<Finding>& found) {
   std::map<std::string, std::vector<int>> by_text;
   for (const RankView& rank : timeline.ranks()) {
-    if (!rank.snapshot.error.empty()) by_text[rank.snapshot.error].push_back(rank.snapshot.rank);
+    const std::string& error = rank.snapshot.error;
+    if (!error.empty() && !is_explained(error, found)) by_text[error].push_back(rank.snapshot.rank);
   }
   std::vector<Finding> findings;
   for (const auto& [text, ranks] : by_text) {
@@ -180,13 +192,24 @@ std::vector<Finding> errors(const Timeline& timeline) {
   return findings;
 }
 
+/// When the last call ended that waits for all. What comes after it, such as a rank that hangs, is not the fault of slow ones.
+std::int64_t end_of_common_calls(const Timeline& timeline) {
+  std::int64_t end = timeline.begin_ns();
+  for (const RankView& rank : timeline.ranks()) {
+    for (const CallRecord& call : rank.snapshot.calls) {
+      if (synchronises(call.verb) && !call.is_under_way()) end = std::max(end, call.ended_ns);
+    }
+  }
+  return end;
+}
+
 // One that is last nearly always, and makes the others wait for a good part of the time.
 std::vector<Finding> slow_ranks(const Timeline& timeline) {
   constexpr std::size_t calls_min = 8;
   const auto late = lateness_of(timeline);
   if (late.empty()) return {};
   const Lateness& worst = *std::ranges::max_element(late, {}, &Lateness::late_ns);
-  const std::int64_t span = timeline.end_ns() - timeline.begin_ns();
+  const std::int64_t span = end_of_common_calls(timeline) - timeline.begin_ns();
   if (worst.calls < calls_min || worst.times_last * 10 < worst.calls * 7 || worst.late_ns * 10 < span) return {};
   return {
       {.kind = Finding::Kind::slow,
@@ -259,7 +282,7 @@ std::vector<Finding> diagnose(const Timeline& timeline) {
   add(mismatches(calls));
   add(gone_ranks(timeline));
   add(waits(timeline, calls));
-  add(errors(timeline));
+  add(errors(timeline, all));
   add(slow_ranks(timeline));
   std::ranges::stable_sort(all, {}, &Finding::kind);
   return all;

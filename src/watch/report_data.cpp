@@ -111,7 +111,8 @@ RankTime time_of(const RankView& rank) {
       busy += count.busy_ns;
     }
   }
-  if (busy > time.waited_ns && busy > 0)
+  const bool is_worth_telling = busy * 100 > time.span_ns;  // less is the clock's noise
+  if (busy > time.waited_ns && is_worth_telling)
     time.overlap = 1 - static_cast<double>(time.waited_ns) / static_cast<double>(busy);
   return time;
 }
@@ -145,7 +146,10 @@ std::vector<std::string> advice_for(const ReportData& data) {
                       "or a dict, and they travel together.",
                       row.calls, say_bytes(double(row.bytes_max))));
   }
+  const bool one_is_slow =
+      std::ranges::any_of(data.findings, [](const Finding& finding) { return finding.kind == Finding::Kind::slow; });
   for (const RankTime& time : data.times) {
+    if (one_is_slow) break;  // then the others wait, whatever they do
     if (time.span_ns > 0 && time.waited_ns * 2 > time.span_ns && time.overlap < 0) {
       advice.push_back(fmt::format("Rank {} stood in calls for {} of {}. async_op=True lets it compute meanwhile.",
                                    time.rank, say_time(time.waited_ns), say_time(time.span_ns)));

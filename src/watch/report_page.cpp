@@ -19,7 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using record::CallRecord;
 
-constexpr std::size_t drawn_calls_max = 4000;  // of a rank: the latest
+constexpr std::size_t drawn_calls_max = 40'000;  // a browser draws them within a second
 
 std::string escaped(std::string_view text) {
   std::string result;
@@ -101,6 +101,8 @@ std::string traffic_of(const ReportData& data) {
   return text + "</tbody></table></div>\n";
 }
 
+std::string say_duration(std::int64_t ns) { return ns == 0 ? "at once" : say_time(ns); }
+
 std::string sizes_of(const ReportData& data) {
   std::string text =
       "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Times\"><table><thead><tr><th>verb</th><th "
@@ -113,8 +115,10 @@ std::string sizes_of(const ReportData& data) {
         "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
         "<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td></tr>\n",
         tutti::name_of(row.verb), say_bytes(double(row.bytes_max)), row.calls, say_bytes(double(row.bytes)),
-        say_time(row.median_ns), say_time(row.worst_ns), say_time(row.total_ns), escaped(row.how));
-  return text + "</tbody></table></div>\n";
+        say_duration(row.median_ns), say_duration(row.worst_ns), say_duration(row.total_ns), escaped(row.how));
+  return text +
+         "</tbody></table></div>\n<p class=\"soft\">At once: over before anyone had to wait; only traces (tuttirun --trace) "
+         "time these.</p>\n";
 }
 
 std::string ranks_of(const ReportData& data) {
@@ -166,10 +170,11 @@ std::string drawing_of(const Timeline& timeline) {
   std::map<Verb, int> verbs;
   Json names = Json::array(), ranks = Json::array(), arrows = Json::array();
   std::map<int, int> row_of;
+  const std::size_t of_a_rank = std::max<std::size_t>(drawn_calls_max / timeline.ranks().size(), 1);  // the latest
   for (const RankView& rank : timeline.ranks()) {
     Json calls = Json::array();
     const auto& all = rank.snapshot.calls;
-    for (std::size_t i = all.size() > drawn_calls_max ? all.size() - drawn_calls_max : 0; i < all.size(); ++i) {
+    for (std::size_t i = all.size() > of_a_rank ? all.size() - of_a_rank : 0; i < all.size(); ++i) {
       const CallRecord& call = all[i];
       const auto [verb, is_new] = verbs.try_emplace(call.verb, static_cast<int>(verbs.size()));
       if (is_new) names.push_back(tutti::name_of(call.verb));

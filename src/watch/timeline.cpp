@@ -39,6 +39,10 @@ void shift(record::Snapshot& snapshot, std::int64_t ns) {
     call.started_ns += ns;
     if (!call.is_under_way()) call.ended_ns += ns;
   }
+  for (record::StepRecord& step : snapshot.steps) {
+    step.started_ns += ns;
+    step.ended_ns += ns;
+  }
 }
 
 }  // namespace
@@ -156,6 +160,30 @@ std::vector<Arrow> Timeline::arrows() const {
     for (std::size_t i = 0; i < received.size() && i + open < sent.size(); ++i)
       arrows.push_back(
           {.from = std::get<1>(way), .to = std::get<2>(way), .sent = sent[i + open], .received = received[i]});
+  }
+  return arrows;
+}
+
+std::vector<StepArrow> Timeline::step_arrows() const {
+  using record::StepKind;
+  using Message = std::tuple<std::uint64_t, std::uint64_t, std::uint32_t, int, int, std::uint32_t>;
+  const auto message = [](const record::StepRecord& step, int from, int to) {
+    return Message{step.group, step.sequence, step.phase, from, to, step.tag};
+  };
+  std::map<Message, const record::StepRecord*> sent;
+  for (const RankView& rank : ranks_) {
+    for (const record::StepRecord& step : rank.snapshot.steps) {
+      if (step.kind == StepKind::send) sent[message(step, rank.snapshot.rank, step.peer)] = &step;
+    }
+  }
+  std::vector<StepArrow> arrows;
+  for (const RankView& rank : ranks_) {
+    for (const record::StepRecord& step : rank.snapshot.steps) {
+      if (step.kind != StepKind::recv) continue;
+      const auto found = sent.find(message(step, step.peer, rank.snapshot.rank));
+      if (found != sent.end())
+        arrows.push_back({.from = step.peer, .to = rank.snapshot.rank, .sent = found->second, .received = &step});
+    }
   }
   return arrows;
 }

@@ -33,6 +33,13 @@ struct Arrow {
   const record::CallRecord* received = nullptr;
 };
 
+/// A message of a collective, both ends found.
+struct StepArrow {
+  int from = 0, to = 0;  // ranks in the world
+  const record::StepRecord* sent = nullptr;
+  const record::StepRecord* received = nullptr;
+};
+
 class Timeline {
  public:
   /// The ranks' clocks are aligned, host by host.
@@ -50,6 +57,7 @@ class Timeline {
   [[nodiscard]] std::optional<int> world_rank(std::uint64_t group, int member) const;
   /// Messages whose both ends are on record.
   [[nodiscard]] std::vector<Arrow> arrows() const;
+  [[nodiscard]] std::vector<StepArrow> step_arrows() const;
   /// When a call that is under way ended as far as is known: when its rank was looked at.
   [[nodiscard]] static std::int64_t end_of(const RankView& rank, const record::CallRecord& call) {
     return call.is_under_way() ? rank.snapshot.read_ns : call.ended_ns;

@@ -22,6 +22,7 @@ write_reference() {
   python3 tools/docs_pages.py
   python3 tools/docs_reference.py docs/reference --build build/release
   python3 tools/docs_figures.py --build build/release
+  python3 tools/docs_plots.py
 }
 
 # Strict: a page that is in no menu and a link or an anchor that leads nowhere are errors. Needs no network.

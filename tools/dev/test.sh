@@ -164,7 +164,7 @@ pieces_of() {
     cpp) echo eigen openmpi mpich ucx python torch ;;  # to be measured beside
     launchers) echo openmpi mpich impi ucx pmix slurm python torch ray dask cluster ;;
     hosts) echo iproute2 iperf3 sshd ;;
-    python) echo openmpi "${python_pieces[@]}" ;;
+    python) echo openmpi chromium "${python_pieces[@]}" ;;  # chromium: pages are looked at in it
     torch-suite) echo python torch ;;
   esac
 }

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _native
 from .._errors import InvalidArgument
+from . import ranges as _ranges
 from . import watch as _watch
 
 Value = TypeVar("Value")
@@ -33,7 +34,7 @@ def init(
     """Joins the job this process was started in and gives its world: the group of all ranks.
 
     What is left out comes from the launcher: tuttirun, torchrun, mpirun, srun, or RANK and WORLD_SIZE set by
-    hand; alone, the world has one rank and every verb still works. ``init_method`` is "env://", "tcp://host:port" or
+    hand; then from torch.distributed, if that was initialized. Alone, the world has one rank and every verb still works. ``init_method`` is "env://", "tcp://host:port" or
     "file:///path". ``timeout`` (seconds or a timedelta, 300 s if not given) is for meeting, and the deadline of every call
     that has none of its own. ``comm`` is a communicator of mpi4py: its ranks are the job's, and they meet on it, whatever
     started them; with ``backend="mpi"`` collectives go through MPI, too.
@@ -57,11 +58,27 @@ def init(
         from . import log
 
         log.connect()
-    world = _native.init(backend, init_method, rank, size, timeout, None if comm is None else _handle_of(comm))
+    says_who = any(value is not None for value in (init_method, rank, size, comm))
+    if not says_who and _follows_torch():
+        from ..torch.process_group.rendezvous import init_world
+
+        world = init_world(backend, timeout)
+    else:
+        world = _native.init(backend, init_method, rank, size, timeout, None if comm is None else _handle_of(comm))
     if _context is None:
         _context, _joined_with = Context(world), given
         _watch.start_answering()
+        _ranges.watch_nvtx()
     return world
+
+
+def _follows_torch() -> bool:
+    """Whether torch.distributed was told by hand which rank this is, and nothing in the environment tells Tutti: alone, each of
+    its processes would take itself for the whole job."""
+    dist = sys.modules.get("torch.distributed")
+    if dist is None or _native.has_world() or not dist.is_available() or not dist.is_initialized():
+        return False
+    return dist.get_world_size() > 1 and _native.launched_size() == 1
 
 
 def _handle_of(comm: Any) -> int:

@@ -9,12 +9,14 @@ import torch
 
 from .. import _native
 from .._errors import InvalidArgument, Unsupported
+from .._process import ranges
 from ..torch.autograd import tie  # noqa: F401
 from ..torch.gpu import is_on_gpu
 from ..torch.memory import NAMES, TYPES, refusal, resolved
 from ..torch.memory import from_array as _tensor_over
 from ..torch.verbs import apply, refuse_gradients  # noqa: F401
 
+ranges.watch_torch()
 for _type in (torch.Tensor, torch.nn.Parameter):
     _native.serve(_type, apply)
 # "Unsafe": the parts are no views of each other to autograd. Nor are they here: nobody else has the whole.

@@ -1,12 +1,15 @@
 # conftest.py: for tests with a process tree of their own, run once: the launcher, and programs started with it.
 # SPDX-License-Identifier: Apache-2.0
+import contextlib
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
 
 import pytest
+from chromium import Browser
 
 # Started in the background by a shell, these tests would have Ctrl-C ignored; programs that they start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -44,6 +47,55 @@ def run_ranks(tuttirun, tmp_path):
                               capture_output=True, text=True, timeout=timeout + 30)
 
     return run
+
+
+@pytest.fixture
+def tutti_program(repository):
+    """tutti_program("where", JOB) runs the tool, and gives the finished process."""
+    path = pathlib.Path(os.environ.get("TUTTI_PROGRAM", repository / "build/release/src/cli/tutti"))
+    assert path.exists(), f"{path} is missing: ./dev build"
+
+    def run(*words, check=True):
+        done = subprocess.run([str(path), *map(str, words)], capture_output=True, text=True, timeout=60)
+        assert not check or done.returncode == 0, done.stderr
+        return done
+
+    run.path = path
+    return run
+
+
+@pytest.fixture
+def job(tuttirun, tmp_path, repository):
+    """Starts jobs, and ends what is left of them."""
+    started = []
+
+    def start(program, *arguments, options=(), ranks=4, name="program.py", folder=tmp_path):
+        (folder / name).write_text(program)
+        environment = {**os.environ, "PYTHONPATH": str(repository / "python"), "OMP_NUM_THREADS": "1"}
+        words = [tuttirun, "-n", ranks, "--timeout", "100s", *options, sys.executable, name, *arguments]
+        process = subprocess.Popen(list(map(str, words)), env=environment, cwd=folder, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=30)
+
+
+@pytest.fixture
+def browser(tmp_path):
+    """Chromium, on a page that is still empty."""
+    if reason := os.environ.get("TUTTI_SKIP_CHROMIUM"):
+        pytest.skip(reason)
+    if shutil.which("chromium") is None:
+        pytest.skip("chromium is not installed")
+    one = Browser(tmp_path / "chromium")
+    yield one
+    one.close()
 
 
 LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_", "GROUP_", "NODE_", "MASTER_", "TUTTI_", "OMPI_", "PMI", "SLURM_", "TORCHELASTIC_")

@@ -11,6 +11,7 @@ MPI = ("from mpi4py import MPI", "from tutti.compat.mpi4jax import MPI")
 # By program: the packages that it needs, and its import lines, as they are and as they become.
 IMPORTS = {
     "torchshard": ("torch", ("import torchshard as ts", "import tutti.compat.torchshard as ts")),
+    "torchshard_spawn": ("torch", ("import torchshard as ts", "import tutti.compat.torchshard as ts")),
     "mpi4jax": ("jax", MPI, ("import mpi4jax", "import tutti.compat.mpi4jax as mpi4jax")),
     "mpi4jax_tokens": ("jax", MPI, ("import mpi4jax", "from tutti.compat.mpi4jax import tokens as mpi4jax")),
     "horovod": ("torch", ("import horovod.torch as hvd", "import tutti.compat.horovod.torch as hvd")),
@@ -21,7 +22,7 @@ IMPORTS = {
 
 
 SLOW = {"ivy"}  # to import
-STARTS_ITS_OWN = {"horovod_run"}
+STARTS_ITS_OWN = {"horovod_run", "torchshard_spawn"}
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.soak, pytest.mark.deadline(400)] * (name in SLOW)) for name in IMPORTS])

@@ -1,24 +1,19 @@
-# test_watch.py: jobs in trouble, looked at from outside: tutti where, top, trace and report, metrics, and the report in a real browser.
+# test_watch.py: jobs in trouble, looked at from outside: tutti where, top, trace and report, and metrics.
 # SPDX-License-Identifier: Apache-2.0
-import base64
-import contextlib
 import fcntl
 import json
 import os
-import pathlib
 import pty
 import re
 import select
-import shutil
 import signal
 import struct
-import subprocess
-import sys
 import termios
 import time
 import urllib.request
 
 import pytest
+from chromium import until
 
 START = """
 import os, signal, sys, time
@@ -67,60 +62,13 @@ except tutti.PeerLost:
 """
 
 BUSY = START + """
-while not os.path.exists(sys.argv[1]):
+while True:
     more = tutti.all_reduce(np.ones(256))
     tutti.sendrecv(x, dst=(rank + 1) % tutti.size(), src=(rank - 1) % tutti.size())
     go_on = tutti.broadcast(np.array([os.path.exists(sys.argv[1])]), root=0)
     if go_on[0]:
         break
 """
-
-
-@pytest.fixture
-def tutti_program(repository):
-    path = pathlib.Path(os.environ.get("TUTTI_PROGRAM", repository / "build/release/src/cli/tutti"))
-    assert path.exists(), f"{path} is missing: ./dev build"
-
-    def run(*words, check=True):
-        done = subprocess.run([str(path), *map(str, words)], capture_output=True, text=True, timeout=60)
-        assert not check or done.returncode == 0, done.stderr
-        return done
-
-    run.path = path
-    return run
-
-
-@pytest.fixture
-def job(tuttirun, tmp_path, repository):
-    """Starts jobs, and ends what is left of them."""
-    started = []
-
-    def start(program, *arguments, options=(), ranks=4):
-        path = tmp_path / "program.py"
-        path.write_text(program)
-        environment = {**os.environ, "PYTHONPATH": str(repository / "python"), "OMP_NUM_THREADS": "1"}
-        words = [tuttirun, "-n", ranks, "--timeout", "100s", *options, sys.executable, path, *arguments]
-        process = subprocess.Popen(list(map(str, words)), env=environment, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        if process.poll() is None:
-            process.send_signal(signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.communicate(timeout=30)
-
-
-def until(what, seconds=90):
-    """What `what` gives once it is something."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if found := what():
-            return found
-        time.sleep(0.1)
-    raise AssertionError("it did not happen in time")
 
 
 def finding(tutti_program, process, kind):
@@ -192,6 +140,38 @@ def test_a_trace_is_a_timeline_for_perfetto(job, tutti_program, tmp_path):
         assert all(e["ts"] + e["dur"] >= by_call[e["args"]["call"]]["ts"] - 50 for e in mine if e["args"]["call"] in by_call)
 
 
+STEPS = START + """
+for count in (10, 5000, 300_000):
+    tutti.all_reduce(np.ones(count, np.float32))
+"""
+
+
+@pytest.mark.parametrize("backend, kinds", [("native", {"send", "recv", "reduce"}), ("shm", {"round", "addresses"})])
+def test_a_trace_has_the_steps_of_calls_and_their_messages(run_ranks, tutti_program, tmp_path, backend, kinds):
+    done = run_ranks(3, STEPS, options=["--trace", tmp_path / "calls"], env={"TUTTI_BACKEND": backend})
+    assert done.returncode == 0, done.stderr
+    tutti_program("trace", tmp_path / "calls", "-o", tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    slices = [e for e in events if e["ph"] == "X"]
+    steps = [e for e in slices if e["cat"] == "step"]
+    assert kinds <= {e["name"].split()[0] for e in steps}
+    calls = {(e["pid"], int(e["args"]["call"].split("#")[1].split()[0])): e for e in slices if e["cat"] == "world" and "#" in e["args"]["call"]}
+    for step in steps:  # within its call, by the precision of microseconds
+        call = calls[step["pid"], step["args"]["call"]]
+        assert call["ts"] - 1 <= step["ts"] and step["ts"] + step["dur"] <= call["ts"] + call["dur"] + 1
+    by_line = {}
+    for e in slices:
+        by_line.setdefault((e["pid"], e["tid"]), []).append((e["ts"], e["ts"] + e["dur"]))
+    for line in by_line.values():  # slices of one line do not overlap
+        line.sort()
+        assert all(b[0] >= a[1] - 0.002 for a, b in zip(line, line[1:]))
+    sent, received = ({e["id"]: e for e in events if e["ph"] == phase} for phase in "sf")
+    assert sent.keys() == received.keys()
+    assert all(sent[i]["ts"] <= received[i]["ts"] and sent[i]["pid"] != received[i]["pid"] for i in sent)
+    if backend == "native":
+        assert len(sent) == len([e for e in steps if e["name"].startswith("send")])
+
+
 def test_metrics_are_served_on_this_machine_only(job, tutti_program, tmp_path):
     stop = tmp_path / "stop"
     process = job(BUSY, stop, options=["--metrics", "0"], ranks=2)
@@ -242,6 +222,49 @@ def test_top_is_a_program_of_a_terminal(job, tutti_program, tmp_path):
     process.communicate(timeout=100)
 
 
+EVERY_ENDING = START + """
+def late(seconds):  # without a pause: the others look for a while before they sleep
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+
+y = np.zeros(7)
+for seconds in (0, 0.0005, 0.1):
+    for count in (3, 5):  # two shapes, each of which is new once
+        if rank == 1:
+            late(seconds)
+        tutti.all_reduce(np.ones(count + int(1e4 * seconds)))
+        tutti.all_gather(np.ones(rank + 1), uneven=True)
+        works = [tutti.all_reduce(np.ones(9 + count), async_op=True) for _ in range(3)]
+        tutti.wait_all(works)
+        tutti.sendrecv(x, dst=1 - rank, src=1 - rank)
+        if rank == 0:
+            tutti.send(x, 1)
+            tutti.isend(x, 1).wait()
+        else:
+            late(seconds)
+            tutti.recv(None)
+            tutti.irecv(0, out=np.empty(64)).wait()
+        tutti.barrier()
+tutti.dump_calls(sys.argv[1] + f"/rank-{rank}.json")
+"""
+
+
+@pytest.mark.parametrize("backend", ["shm", "native"])
+def test_every_call_that_has_ended_tells_its_algorithm(run_ranks, tmp_path, backend):
+    done = run_ranks(2, EVERY_ENDING, tmp_path, env={"TUTTI_BACKEND": backend})
+    assert done.returncode == 0, done.stderr
+    states = set()
+    for rank in (0, 1):
+        dumped = json.loads((tmp_path / f"rank-{rank}.json").read_text())
+        ended = [c for c in dumped["calls"] if c["state"] != "under way"]
+        assert len(ended) > 40
+        assert not [c for c in ended if not c["algorithm"] or "size exchange" in c["algorithm"]]
+        assert {c["algorithm"] for c in ended if c["verb"] in ("send", "recv")} == {"shm" if backend == "shm" else "tcp"}
+        states |= {c["state"] for c in ended}
+    assert states == {"ended at once", "ended"}
+
+
 def test_calls_are_dumped_on_demand_and_counted(run_ranks, tmp_path):
     done = run_ranks(2, START + f"""
 counts = tutti.stats()["world"]["all_reduce"]
@@ -254,7 +277,7 @@ tutti.dump_calls({str(tmp_path)!r} + f"/rank-{{rank}}.json")
         dumped = json.loads((tmp_path / f"rank-{rank}.json").read_text())
         calls = [c for c in dumped["calls"] if c["verb"] == "all_reduce" and "program.py" in c["site"]]
         assert len(calls) == 5 and dumped["rank"] == rank
-        assert all(c["bytes"] == 512 and c["op"] == "sum" and c["algorithm"] for c in calls[1:])
+        assert all(c["bytes"] == 512 and c["op"] == "sum" and c["algorithm"] for c in calls)
 
 
 def test_a_forked_child_leaves_the_parents_records_alone(run_ranks):
@@ -282,104 +305,23 @@ def test_a_job_leaves_nothing_behind(run_ranks, tutti_program):
     assert set(os.listdir("/dev/shm")) == before
 
 
-class Browser:
-    """Chromium without a window, driven over its pipe."""
-
-    def __init__(self, folder):
-        self._to, ours = os.pipe()
-        theirs, self._from = os.pipe()
-        words = ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe",
-                 f"--user-data-dir={folder}", "--window-size=1200,1600", "about:blank"]
-
-        def pass_pipes():
-            a, b = os.dup(self._to), os.dup(self._from)
-            os.dup2(a, 3)
-            os.dup2(b, 4)
-
-        self._process = subprocess.Popen(words, preexec_fn=pass_pipes, close_fds=False, start_new_session=True,
-                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        os.close(self._to)
-        os.close(self._from)
-        self._write, self._read, self._number, self._text = ours, theirs, 0, b""
-        target = self._ask("Target.getTargets")["targetInfos"][0]["targetId"]
-        self._session = self._ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-
-    def _ask(self, method, session=None, **parameters):
-        self._number += 1
-        message = {"id": self._number, "method": method, "params": parameters, **({"sessionId": session} if session else {})}
-        os.write(self._write, json.dumps(message).encode() + b"\0")
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            while b"\0" in self._text:
-                one, self._text = self._text.split(b"\0", 1)
-                answer = json.loads(one)
-                if answer.get("id") == self._number:
-                    assert "error" not in answer, answer
-                    return answer["result"]
-            if select.select([self._read], [], [], 1)[0]:
-                self._text += os.read(self._read, 1 << 20)
-        raise AssertionError(f"chromium did not answer {method}")
-
-    def ask(self, method, **parameters):
-        return self._ask(method, self._session, **parameters)
-
-    def value(self, expression):
-        answer = self.ask("Runtime.evaluate", expression=expression, returnByValue=True)
-        assert "exceptionDetails" not in answer, answer
-        return answer["result"].get("value")
-
-    def press(self, key):
-        for kind in ("keyDown", "keyUp"):
-            self.ask("Input.dispatchKeyEvent", type=kind, key=key)
-
-    def close(self):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait(30)
-        os.close(self._write)
-        os.close(self._read)
+NVTX = """
+import os, sys, types
+seen = []
+sys.modules["nvtx"] = types.SimpleNamespace(push_range=seen.append, pop_range=lambda: seen.append("end"))
+import numpy as np
+import tutti
+world = tutti.init()
+tutti.all_reduce(np.ones(3))
+if world.rank == 0:
+    tutti.send(np.ones(3), 1)
+else:
+    tutti.recv(0)
+assert seen == (["tutti.all_reduce", "end", "tutti.send" if world.rank == 0 else "tutti.recv", "end"] if len(sys.argv) > 1 else []), seen
+"""
 
 
-@pytest.fixture
-def browser(tmp_path):
-    if reason := os.environ.get("TUTTI_SKIP_CHROMIUM"):
-        pytest.skip(reason)
-    if shutil.which("chromium") is None:
-        pytest.skip("chromium is not installed")
-    one = Browser(tmp_path / "chromium")
-    yield one
-    one.close()
-
-
-def test_the_report_names_the_slow_rank_in_a_browser(job, tutti_program, tmp_path, browser):
-    process = job(SLOW, options=["--trace", tmp_path / "calls"])
-    process.communicate(timeout=100)
-    assert process.returncode == 0
-    page = tmp_path / "report.html"
-    assert "slow: Rank 2 is slow" in tutti_program("report", tmp_path / "calls", "-o", page).stdout
-    assert not re.search(r"(src|href)=\"(?!#)", page.read_text())  # nothing comes from elsewhere
-    browser.ask("Page.enable")
-    browser.ask("Emulation.setFocusEmulationEnabled", enabled=True)
-    browser.ask("Emulation.setDeviceMetricsOverride", width=1200, height=1500, deviceScaleFactor=1, mobile=False)
-    browser.ask("Page.navigate", url=page.as_uri())
-    until(lambda: browser.value("document.readyState") == "complete" and browser.value("document.querySelectorAll('#timeline rect.call').length"))
-    findings = browser.value("document.querySelector('.findings').innerText")
-    assert "SLOW" in findings.upper() and "Rank 2 is slow" in findings
-    assert browser.value("document.querySelectorAll('#timeline rect.call').length") >= 4 * 30
-    assert "B" in browser.value("document.querySelector('.heat tbody td:nth-child(3)').innerText")
-    # By keyboard: along the calls of a rank, and to the next rank.
-    browser.value("document.getElementById('timeline').focus()")
-    assert browser.value("document.getElementById('picked').innerText").startswith("rank 0: ")
-    for key in ("ArrowDown", "End"):
-        browser.press(key)
-    picked = until(lambda: (p := browser.value("document.getElementById('picked').innerText")).startswith("rank 1: ") and "program.py:" in p and p)
-    assert " at " in picked
-    colours = set()
-    for scheme in ("light", "dark"):
-        browser.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-        colours.add(browser.value("getComputedStyle(document.body).backgroundColor"))
-        picture = base64.b64decode(browser.ask("Page.captureScreenshot")["data"])
-        folder = pathlib.Path(os.environ.get("TUTTI_SCREENSHOTS", tmp_path))
-        (folder / f"report_{scheme}.png").write_bytes(picture)
-        assert len(picture) > 10_000
-    assert len(colours) == 2
+@pytest.mark.parametrize("asked", [True, False])
+def test_calls_are_nvtx_ranges_where_that_is_asked_for(run_ranks, asked):
+    done = run_ranks(2, NVTX, *["asked"] * asked, env={"TUTTI_NVTX": "1" if asked else ""})
+    assert done.returncode == 0, done.stderr

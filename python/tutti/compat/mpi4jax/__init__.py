@@ -13,14 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import io_callback
 
-from ... import adapters, model_parallel
+from ... import adapters
 from ..._calls import verbs
-from ..._errors import Unsupported
+from ..._errors import InvalidArgument, Unsupported
 from ..._messages.messages import nobody
-from ._mpi import MPI, group_of, op_of, rank_of
+from ._mpi import MPI, Status, group_of, note_status, op_of, rank_of
+from ._sum import sum_over
 
 __all__ = [
-    "MPI", "allgather", "allreduce", "alltoall", "barrier", "bcast", "gather", "has_cuda_support", "has_sycl_support", "recv",
+    "MPI", "Status", "allgather", "allreduce", "alltoall", "barrier", "bcast", "gather", "has_cuda_support", "has_sycl_support", "recv",
     "reduce", "scan", "scatter", "send", "sendrecv",
 ]
 
@@ -32,17 +33,20 @@ def has_cuda_support() -> bool:
 has_sycl_support = has_cuda_support
 
 
+def _check_rows(verb: str, x: Any, group: Any) -> None:
+    if x.ndim == 0 or x.shape[0] != group.size:
+        raise InvalidArgument(f"mpi4jax: {verb} input must have shape (nproc, ...): one row for each of {group.size} ranks, not {x.shape}")
+
+
 def _as_array(x: Any) -> Any:
     return x if adapters.is_traced(jnp.asarray(x)) else jnp.asarray(x)
 
 
 def allreduce(x: Any, op: Any, *, comm: Any = None) -> Any:
     """The reduction over all ranks, on every rank. As in mpi4jax, the gradient of a sum goes back as it is: all ranks have the
-    same loss, and it counts once. (tutti.all_reduce differentiates the sum of all ranks' losses.) Reverse mode only."""
+    same loss, and it counts once. (tutti.all_reduce differentiates the sum of all ranks' losses.)"""
     group, name = group_of(comm), op_of(op)
-    if name != "sum":
-        return verbs.all_reduce(_as_array(x), op=name, group=group)
-    return model_parallel.reduce(_as_array(x), group=group)
+    return sum_over(_as_array(x), group) if name == "sum" else verbs.all_reduce(_as_array(x), op=name, group=group)
 
 
 def allgather(x: Any, *, comm: Any = None) -> Any:
@@ -52,7 +56,9 @@ def allgather(x: Any, *, comm: Any = None) -> Any:
 
 def alltoall(x: Any, *, comm: Any = None) -> Any:
     """Row i goes to rank i; row j of the result came from rank j."""
-    return verbs.all_to_all(_as_array(x), group=group_of(comm))
+    group, x = group_of(comm), _as_array(x)
+    _check_rows("Alltoall", x, group)
+    return verbs.all_to_all(x, group=group)
 
 
 def barrier(*, comm: Any = None) -> None:
@@ -83,7 +89,9 @@ def scan(x: Any, op: Any, *, comm: Any = None) -> Any:
 def scatter(x: Any, root: int, *, comm: Any = None) -> Any:
     """Row i of the root's array, on rank i. The others' array tells the shape of the result only."""
     group, x = group_of(comm), _as_array(x)
-    if group.rank != root:
+    if group.rank == root:
+        _check_rows("Scatter", x, group)
+    else:
         x = jnp.zeros((group.size, *x.shape), x.dtype)
     return verbs.scatter(x, root=root, axis=None, group=group)
 
@@ -103,13 +111,15 @@ def send(x: Any, dest: int, *, tag: int = 0, comm: Any = None) -> None:
 
 def recv(x: Any, source: int = -1, *, tag: int = -1, comm: Any = None, status: Any = None) -> Any:
     """The array that a rank sent; `x` tells its shape and dtype and stays as it is. Any source and any tag unless given."""
-    _no_status(status)
     group = group_of(comm)
     shape = jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x))
 
     def now() -> Any:
         out = np.empty(shape.shape, shape.dtype)
-        return verbs.recv(None if source < 0 else source, None if tag < 0 else tag, out=out, group=group)
+        work = verbs.recv(None if source < 0 else source, None if tag < 0 else tag, out=out, group=group, async_op=True)
+        work.wait()
+        note_status(status, work.source, work.tag, out.nbytes)
+        return out
 
     if adapters.is_traced(jnp.asarray(x)) or isinstance(jnp.zeros(()), jax.core.Tracer):
         return io_callback(now, shape, ordered=True)
@@ -121,14 +131,9 @@ def sendrecv(
 ) -> Any:
     """Sends one array and receives another; with gradients, which go the other way. Where source is MPI's PROC_NULL, the result
     is `recvbuf`."""
-    _no_status(status)
     if recvtag not in (-1, sendtag):
         raise Unsupported(f"mpi4jax: sendrecv with sendtag={sendtag} and recvtag={recvtag}; give both messages one tag")
     group, out = group_of(comm), _as_array(recvbuf)
     got = verbs.sendrecv(_as_array(sendbuf), rank_of(dest), rank_of(source), tag=sendtag, group=group)
+    note_status(status, source, sendtag, out.nbytes)
     return out if rank_of(source) is nobody else got.reshape(out.shape)
-
-
-def _no_status(status: Any) -> None:
-    if status is not None:
-        raise Unsupported("mpi4jax: status= is not there; tutti.recv(async_op=True) tells source, tag and count")

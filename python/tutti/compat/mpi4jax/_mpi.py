@@ -60,7 +60,35 @@ class Comm:
         self.group.abort(f"Abort({errorcode})")
 
 
-MPI = SimpleNamespace(COMM_WORLD=Comm(), Comm=Comm, ANY_SOURCE=-1, ANY_TAG=-1, PROC_NULL=-2, **_OPS)
+class Status:
+    """What is known of a message that was received."""
+
+    def __init__(self) -> None:
+        self.source, self.tag, self.bytes = -1, -1, 0
+
+    def Get_source(self) -> int:
+        return self.source
+
+    def Get_tag(self) -> int:
+        return self.tag
+
+    def Get_error(self) -> int:
+        return 0
+
+    def Get_elements_bytes(self) -> int:
+        return self.bytes
+
+
+def note_status(status: Any, source: int, tag: int, size: int) -> None:
+    """Into a status of ours, or of mpi4py; None: nobody asked."""
+    if isinstance(status, Status):
+        status.source, status.tag, status.bytes = source, tag, size
+    elif status is not None:
+        status.Set_source(source)
+        status.Set_tag(tag)
+
+
+MPI = SimpleNamespace(COMM_WORLD=Comm(), Comm=Comm, Status=Status, ANY_SOURCE=-1, ANY_TAG=-1, PROC_NULL=-2, **_OPS)
 _of_mpi4py: dict[int, _native.Group] = {}  # by MPI's number of the communicator
 
 

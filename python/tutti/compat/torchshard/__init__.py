@@ -10,7 +10,9 @@ from typing import Any
 import torch
 
 from . import distributed, nn
-from ._marks import get_parallel_dim, mark, split_axis
+from ._marks import get_parallel_dim, ignore_split_parameters, mark, split_axis
+
+_PARALLEL_DIM, _ORDER_ATTR = "parallel_dim", "order_type"  # the names of a tensor's marks, which programs look up
 
 __all__ = [
     "collect_state_dict", "distributed", "get_parallel_dim", "nn", "register_ddp_parameters_to_ignore",
@@ -41,9 +43,7 @@ def register_parallel_dim(tensor: torch.Tensor, value: int | None = None) -> Non
 
 def register_ddp_parameters_to_ignore(module: torch.nn.Module) -> list[str]:
     """Tells DistributedDataParallel which parameters are split, so that it does not average them."""
-    names = [name for name, parameter in module.named_parameters() if get_parallel_dim(parameter) is not None]
-    module._ddp_params_and_buffers_to_ignore = names
-    return names
+    return ignore_split_parameters(module)
 
 
 def _split_axes(model: torch.nn.Module) -> dict[str, int]:

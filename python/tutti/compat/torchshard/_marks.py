@@ -19,6 +19,13 @@ def get_parallel_dim(tensor: torch.Tensor) -> int | None:
     return getattr(tensor, "parallel_dim", None)
 
 
+def ignore_split_parameters(module: torch.nn.Module) -> list[str]:
+    """DistributedDataParallel would give every rank the parts of rank 0, and average them."""
+    names = [name for name, parameter in module.named_parameters() if get_parallel_dim(parameter) is not None]
+    module._ddp_params_and_buffers_to_ignore = names  # type: ignore[assignment]
+    return names
+
+
 def is_split_by_columns(tensor: torch.Tensor) -> bool:
     return get_parallel_dim(tensor) in (1, -1)
 

@@ -28,9 +28,12 @@ def init_process_group(group_size: int = -1) -> None:
     """Cuts the ranks of torch.distributed into groups of `group_size` (−1: one of all). Collective."""
     if not torch.distributed.is_initialized():
         raise InvalidArgument("torchshard: call torch.distributed.init_process_group() first")
-    if not lifecycle.is_initialized():  # torch.distributed runs on another backend
-        lifecycle.init()
+    lifecycle.init()
     size = lifecycle.size()
+    if size != torch.distributed.get_world_size():
+        raise InvalidArgument(
+            f"torchshard: torch.distributed has {torch.distributed.get_world_size()} ranks, and Tutti {size}; let one launcher start both"
+        )
     model_parallel.init(min(group_size, size))
 
 

@@ -75,6 +75,23 @@ def join(store: dist.Store, rank: int, size: int, timeout: timedelta) -> _native
     return world
 
 
+def init_world(backend: str, timeout: _native.Timeout) -> _native.Group:
+    """The world of tutti.init(), of the ranks of torch.distributed."""
+    store = dist.distributed_c10d._get_default_store()
+    rank, size = dist.get_rank(), dist.get_world_size()
+    meeting = store.add(f"tutti/worlds/{rank}", 1)
+    place = dist.PrefixStore(f"tutti/world/{meeting}", store)
+    world = _native.init_through(RendezvousStore(place), rank, size, timeout, _host_of(store), backend)
+    multiprocessing.util.Finalize(None, _finalize, exitpriority=0)  # a process that multiprocessing forked ends without atexit
+    return world
+
+
+def _finalize() -> None:
+    from ..._process import lifecycle
+
+    lifecycle._finalize_at_exit()
+
+
 def _prepare_farewell() -> None:
     """Once per process, whichever way it ends: one that multiprocessing forked ends without atexit."""
     global _owner, _worlds

@@ -67,5 +67,35 @@ fresh.load_state_dict(ts.relocate_state_dict(fresh, state))
 assert torch.equal(fresh(tokens), split(tokens))
 ts.nn.init.shard_init_helper_(torch.nn.init.constant_, fresh.up.weight, val=0.5)
 assert (fresh.up.weight == 0.5).all()
+torch.manual_seed(rank)  # what rank 0 makes counts, also for a layer that is not split
+for dim in (None, 0, 1):
+    layer = ts.nn.ParallelLinear(4, 6, dim=dim)
+    ts.nn.init.shard_init_helper_(torch.nn.init.normal_, layer.weight)
+    made = ts.distributed.gather(layer.weight.detach(), 1 - dim) if dim is not None else layer.weight.detach()
+    assert torch.equal(made, ts.distributed.gather(made, 0)[:6]), dim
+
+# What was converted stays split under DistributedDataParallel, which would make all parts those of rank 0.
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = torch.nn.Linear(4, 6), torch.nn.Linear(6, 10)
+
+    def forward(self, x):
+        return self.head(torch.relu(self.body(ts.distributed.gather(x, dim=0))))
+
+
+torch.manual_seed(0)
+net = Net()
+ts.nn.ParallelLinear.convert_parallel_linear(net, dim=-1)
+net.body = torch.nn.Linear(4, 6)
+ts.register_ddp_parameters_to_ignore(net)
+before = net.head.weight.detach().clone()
+net = torch.nn.parallel.DistributedDataParallel(net)
+assert torch.equal(net.module.head.weight, before)
+assert not torch.equal(before, ts.distributed.gather(before, 0)[:5] if rank else ts.distributed.gather(before, 0)[5:])
+ParallelBefore = ts.nn.ParallelLinear.convert_parallel_linear(torch.nn.Sequential(torch.nn.Linear(2, 4)), dim=0)
+assert ParallelBefore._ddp_params_and_buffers_to_ignore == ["0.weight", "0.bias"]
+assert getattr(ParallelBefore[0].weight, ts._PARALLEL_DIM) == 0
+criterion(net(torch.ones(3, 4)), torch.randint(10, (6,))).backward()
 ts.distributed.destroy_process_group()
 print("torchshard: loss", round(losses[1].item(), 4))

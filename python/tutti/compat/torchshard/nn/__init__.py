@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from .. import distributed
-from .._marks import mark
+from .._marks import ignore_split_parameters, mark
 from . import functional, init
 
 __all__ = ["ParallelCrossEntropyLoss", "ParallelEmbedding", "ParallelLinear", "RegisterParallelDim", "functional", "init"]
@@ -24,10 +24,16 @@ def _part(whole: torch.Tensor | None, axis: int | None, dim: int | None, order_t
 
 
 def _converted(module: nn.Module, kind: type[nn.Module], convert: Callable[[Any], nn.Module]) -> nn.Module:
+    made = _replaced(module, kind, convert)
+    ignore_split_parameters(made)
+    return made
+
+
+def _replaced(module: nn.Module, kind: type[nn.Module], convert: Callable[[Any], nn.Module]) -> nn.Module:
     if type(module) is kind:
         return convert(module)
     for name, child in module.named_children():
-        setattr(module, name, _converted(child, kind, convert))
+        setattr(module, name, _replaced(child, kind, convert))
     return module
 
 

@@ -13,15 +13,17 @@ from .._marks import split_axis
 
 
 def shard_init_helper_(init_method: Callable[..., Any], tensor: torch.Tensor, **kwargs: Any) -> None:
-    """Fills a split parameter with this rank's part of what `init_method` makes of the whole one."""
-    axis = split_axis(tensor)
-    if axis is None:
+    """Fills a parameter of a parallel layer with what `init_method` makes on rank 0: with this rank's part, if it is split. Other
+    tensors are filled by each rank for itself."""
+    if not hasattr(tensor, "parallel_dim"):
         init_method(tensor, **kwargs)
         return
+    axis = split_axis(tensor)
     shape = list(tensor.shape)
-    shape[axis] *= distributed.get_group_size()
+    if axis is not None:
+        shape[axis] *= distributed.get_group_size()
     with torch.no_grad():
         whole = torch.empty(shape, dtype=tensor.dtype)
         init_method(whole, **kwargs)
-        whole = verbs.broadcast(whole, root=0, group=distributed.get_group())
-        tensor.copy_(distributed.scatter(whole, axis))
+        whole = verbs.broadcast(whole, root=0)
+        tensor.copy_(whole if axis is None else distributed.scatter(whole, axis))
