@@ -148,7 +148,7 @@ TEST_F(Trouble, AHostThatDoesNotResolveIsNamed) {
 }
 
 TEST_F(Trouble, APortHeldByAnotherProgramIsNamedWithWhatToDo) {
-  const ServedStore other_program = serve_store(wire::Address::loopback(port_), wire::make_secret(), soon());
+  const ServedStore other_program = serve_store(wire::Address::loopback(port_), {wire::make_secret()}, soon());
   EXPECT_THAT(connect_as(by_hand(0, 2, 1s)).error, AllOf(StartsWith("RendezvousError: rank 0 of 2: "),
                                                          HasSubstr("not of this job"), HasSubstr("MASTER_PORT")));
   EXPECT_THAT(connect_as(by_hand(1, 2, 1s)).error, StartsWith("AuthenticationError: rank 1 of 2: "));

@@ -59,7 +59,7 @@ do_busy() {
   for id in "${busy[@]}"; do wait "$id" 2>/dev/null || true; done
   busy=()
 }
-# One connection between two ranks is torn down under them.
+# All connections of a host's ranks are torn down under them: they are in the minority, and go no further.
 do_reset() {
   ip netns exec "$net-$victim" ss -K -t state established dst 10.213.9.0/24 dport gt 1024 sport ne "$port" >/dev/null 2>&1 || return 0
   ends="without 4"
