@@ -77,8 +77,8 @@ wire::Encryption encryption_of_ranks(const RunOptions& options, const Environmen
 
 void serve_store(Meeting& meeting, wire::Encryption encryption, std::string_view name) {
   wire::require_loopback();
-  meeting.store = std::make_unique<TcpStoreServer>(TcpStoreServer::Options{
-      .secret = meeting.secret, .encryption = encryption, .on_trouble = tell_troubles(name)});
+  meeting.store = std::make_unique<TcpStoreServer>(
+      TcpStoreServer::Options{.secret = meeting.secret, .encryption = encryption, .on_trouble = tell_troubles(name)});
 }
 
 int run_attempts(std::string_view name, int restarts, const std::function<JobEnd(int restart)>& run_once) {

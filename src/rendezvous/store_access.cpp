@@ -32,11 +32,11 @@ std::string StoreTroubles::all() const {
 
 ServedStore serve_store(const wire::Address& address, const StoreGuard& guard, TimePoint deadline) {
   auto troubles = std::make_shared<StoreTroubles>();
-  auto server = std::make_shared<TcpStoreServer>(TcpStoreServer::Options{
-      .address = address,
-      .secret = guard.secret,
-      .encryption = guard.encryption,
-      .on_trouble = [troubles](const std::string& sentence) { troubles->add(sentence); }});
+  auto server = std::make_shared<TcpStoreServer>(
+      TcpStoreServer::Options{.address = address,
+                              .secret = guard.secret,
+                              .encryption = guard.encryption,
+                              .on_trouble = [troubles](const std::string& sentence) { troubles->add(sentence); }});
   const wire::Address served_at = server->address();
   return {.host = std::move(server),
           .address = served_at,
@@ -45,8 +45,7 @@ ServedStore serve_store(const wire::Address& address, const StoreGuard& guard, T
 }
 
 std::shared_ptr<Store> join_store(const wire::HostPort& where, const StoreGuard& guard, TimePoint deadline) {
-  return tcp_store(
-      {.server = where, .secret = guard.secret, .encryption = guard.encryption, .deadline = deadline});
+  return tcp_store({.server = where, .secret = guard.secret, .encryption = guard.encryption, .deadline = deadline});
 }
 
 std::shared_ptr<Store> join_store(const wire::Address& address, const StoreGuard& guard, TimePoint deadline) {

@@ -95,7 +95,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Kind{"file", [] { return std::make_unique<FilePlace>(); }},
                     Kind{"tcp", [] { return std::make_unique<TcpPlace>(wire::Address::loopback()); }},
                     Kind{"tcp_v6", [] { return std::make_unique<TcpPlace>(wire::Address::loopback_v6()); }},
-                    Kind{"tls", [] { return std::make_unique<TcpPlace>(wire::Address::loopback(), wire::Encryption::tls); }},
+                    Kind{"tls",
+                         [] { return std::make_unique<TcpPlace>(wire::Address::loopback(), wire::Encryption::tls); }},
                     Kind{"prefix", [] { return std::make_unique<PrefixPlace>(); }}),
     [](const auto& row) { return row.param.name; });
 

@@ -5,17 +5,15 @@
 #include <algorithm>
 #include <array>
 
-
 namespace tutti::store {
 
 using wire::Channel;
 using wire::Transfer;
 
 TcpConnection::TcpConnection(UniqueFd socket, const wire::Secret& secret, wire::Encryption encryption)
-    : channel_(std::move(socket), {.role = wire::Handshake::Role::acceptor,
-                                   .secret = secret,
-                                   .encryption = encryption,
-                                   .purpose = "store"}) {}
+    : channel_(
+          std::move(socket),
+          {.role = wire::Handshake::Role::acceptor, .secret = secret, .encryption = encryption, .purpose = "store"}) {}
 
 TcpConnection::Outcome TcpConnection::receive(std::span<std::byte> buffer, std::vector<Request>& requests) {
   if (go_on_opening() == Outcome::finished) return Outcome::finished;

@@ -210,8 +210,8 @@ class Loop {
   std::unordered_map<std::uint64_t, Client> clients_;
   UnauthenticatedList unauthenticated_;
   std::uint64_t next_id_ = listener_id + 1;
-  bool accepting_stopped_ = false;  // too many unauthenticated connections, and others wait to be accepted
-  std::size_t dropped_ = 0;         // connections, for want of descriptors
+  bool accepting_stopped_ = false;      // too many unauthenticated connections, and others wait to be accepted
+  std::size_t dropped_ = 0;             // connections, for want of descriptors
   std::vector<std::uint64_t> holding_;  // clients to be served again
   std::vector<std::byte> buffer_;
   std::vector<Request> requests_;

@@ -194,8 +194,8 @@ std::shared_ptr<Store> tcp_store(const TcpStoreOptions& options) {
     } catch (const AuthenticationError&) {
       // A server turns away a client that takes long, as one does on a busy machine.
       const TimePoint now = clock.now();
-      const bool was_late = channel.was_too_late() ||
-                            (!channel.peer_sent_anything() && now - begin >= wire::unauthenticated_time_min);
+      const bool was_late =
+          channel.was_too_late() || (!channel.peer_sent_anything() && now - begin >= wire::unauthenticated_time_min);
       if (!was_late || now >= *latest) throw;
     }
   }

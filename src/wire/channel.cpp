@@ -46,8 +46,9 @@ Transfer Channel::prove() {
   for (;;) {
     const bool writes = !handshake_->output().empty();
     if (!writes && handshake_->state() != Handshake::State::running) break;
-    const Transfer moved = writes ? write_some(fd(), handshake_->output())
-                                  : read_some(fd(), std::span(buffer).first(std::min(handshake_->wanted(), buffer.size())));
+    const Transfer moved =
+        writes ? write_some(fd(), handshake_->output())
+               : read_some(fd(), std::span(buffer).first(std::min(handshake_->wanted(), buffer.size())));
     if (moved.closed()) {
       give_up_opening(moved.error == 0 ? "closed the connection" : "reset the connection");
       return moved;

@@ -39,9 +39,7 @@ Bytes bytes_of(std::string_view text) {
   return {bytes.begin(), bytes.end()};
 }
 
-bool contains(const Bytes& bytes, std::string_view text) {
-  return !std::ranges::search(bytes, bytes_of(text)).empty();
-}
+bool contains(const Bytes& bytes, std::string_view text) { return !std::ranges::search(bytes, bytes_of(text)).empty(); }
 
 Bytes random_bytes(std::size_t count) {
   Bytes bytes(count);
@@ -69,7 +67,8 @@ class Between {
     auto [b, near_b] = socket_pair();
     near_a_ = std::move(near_a);
     near_b_ = std::move(near_b);
-    initiator = Channel(std::move(a), {.role = Role::initiator, .secret = secret, .encryption = of_a, .purpose = "who"});
+    initiator =
+        Channel(std::move(a), {.role = Role::initiator, .secret = secret, .encryption = of_a, .purpose = "who"});
     acceptor = Channel(std::move(b), {.role = Role::acceptor, .secret = secret, .encryption = of_b, .purpose = "whom"});
   }
   Between(const Secret& secret, Encryption both) : Between(secret, both, both) {}
@@ -132,7 +131,8 @@ TEST_P(ChannelTest, CarriesEverythingBothWaysWhateverThePieces) {
       std::array<iovec, 3> pieces;
       std::size_t at = written[side];
       for (iovec& piece : pieces) {
-        const std::size_t bytes = std::min<std::size_t>(random.below(round % 2 == 0 ? 60'000 : 100), sent[side].size() - at);
+        const std::size_t bytes =
+            std::min<std::size_t>(random.below(round % 2 == 0 ? 60'000 : 100), sent[side].size() - at);
         piece = {.iov_base = const_cast<std::byte*>(sent[side].data()) + at, .iov_len = bytes};
         at += bytes;
       }
@@ -251,9 +251,8 @@ TEST_F(Tls, RecordsThatAreLeftOutRepeatedOrSwappedAreRefused) {
                  }));
   between_ = Between(secret_, Encryption::tls);
   open();
-  expect_refused("swapped", random_bytes(60'000), only_once([&](Bytes& bytes) {
-                   std::rotate(record(bytes, 0), record(bytes, 1), record(bytes, 2));
-                 }));
+  expect_refused("swapped", random_bytes(60'000),
+                 only_once([&](Bytes& bytes) { std::rotate(record(bytes, 0), record(bytes, 1), record(bytes, 2)); }));
 }
 
 TEST_F(Tls, ARecordOfAnotherConnectionOfTheSameJobIsRefused) {
@@ -263,12 +262,16 @@ TEST_F(Tls, ARecordOfAnotherConnectionOfTheSameJobIsRefused) {
   ASSERT_EQ(other.initiator.write(bytes_of("pay the other one")).bytes, 17u);
   other.relay();
   open();
-  expect_refused("spliced", bytes_of("pay this one"), [&](Bytes& bytes) { if (!bytes.empty()) bytes = other.seen; });
+  expect_refused("spliced", bytes_of("pay this one"), [&](Bytes& bytes) {
+    if (!bytes.empty()) bytes = other.seen;
+  });
 }
 
 TEST_F(Tls, BytesThatWereNotSealedAreRefused) {
   open();
-  expect_refused("plaintext", bytes_of("sealed"), [](Bytes& bytes) { if (!bytes.empty()) bytes = bytes_of("this is not sealed at all"); });
+  expect_refused("plaintext", bytes_of("sealed"), [](Bytes& bytes) {
+    if (!bytes.empty()) bytes = bytes_of("this is not sealed at all");
+  });
 }
 
 // The conversation says whether it was over; what is cut off in the middle of a record is not delivered.
@@ -330,7 +333,8 @@ struct Sessions {
       : sockets(socket_pair()),
         client(sockets.first.get(), TlsSession::Role::client, of_client, records_per_key),
         server(sockets.second.get(), TlsSession::Role::server, of_server, records_per_key) {
-    for (int round = 0; round < 5; ++round) last_of_client = client.shake_hands(), last_of_server = server.shake_hands();
+    for (int round = 0; round < 5; ++round)
+      last_of_client = client.shake_hands(), last_of_server = server.shake_hands();
   }
 
   std::pair<UniqueFd, UniqueFd> sockets;
@@ -349,7 +353,8 @@ TEST(TlsSession, KeysAreRenewedWithoutALoss) {
   ASSERT_TRUE(sessions.last_of_client.moved() && sessions.last_of_server.moved());
   for (int round = 0; round < 50; ++round) {
     Bytes sent = random_bytes(40'000), got(sent.size());
-    const iovec from{.iov_base = sent.data(), .iov_len = sent.size()}, into{.iov_base = got.data(), .iov_len = got.size()};
+    const iovec from{.iov_base = sent.data(), .iov_len = sent.size()},
+        into{.iov_base = got.data(), .iov_len = got.size()};
     ASSERT_EQ(sessions.client.write(std::span(&from, 1)).bytes, sent.size());
     const Transfer moved = sessions.server.read(std::span(&into, 1));
     ASSERT_EQ(moved.bytes, sent.size()) << moved.reason();

@@ -217,7 +217,8 @@ Transfer TlsSession::write(std::span<const iovec> from) {
 
 void TlsSession::seal(const std::byte* bytes, std::size_t count) {
   ERR_clear_error();
-  if (++records_ % records_per_key_ == 0) require(SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED) == 1, "renew a key");
+  if (++records_ % records_per_key_ == 0)
+    require(SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED) == 1, "renew a key");
   std::size_t taken = 0;
   require(SSL_write_ex(ssl_.get(), bytes, count, &taken) == 1 && taken == count, "encrypt");
 }

@@ -65,7 +65,7 @@ class TlsSession {
   std::uint64_t records_per_key_, records_ = 0;
   std::vector<std::byte> sealed_;  // records that wait for the socket, from sent_ on
   std::size_t sent_ = 0;
-  std::optional<Transfer> ended_;   // how the socket ended, or what was wrong with what came from it
+  std::optional<Transfer> ended_;  // how the socket ended, or what was wrong with what came from it
   std::unique_ptr<ssl_st, Free> ssl_;
 };
 
