@@ -20,7 +20,6 @@ python=$(realpath "$(command -v python3)")
 make_hosts a b c
 export STEP_MS=10
 steps=150
-silence=5s
 read -ra faults <<<"${FAULTS:-rank stopped_rank agent guard tuttirun session host blink silent slow flips one_bit half_closed full_shm clock busy reset}"
 
 # draw N: a number below N, in $value.
@@ -166,7 +165,7 @@ for ((run = first; run < first + runs; ++run)); do
   echo "run $run: $fault on $victim after $delay ms" >"$folder/which.err"
   echo "again: bash $again" >>"$folder/which.err"
   ends=well
-  on_hosts_in_background chaos -x LD_PRELOAD="$clock_jump" --silence $silence --keep-going --timeout 60s -H a:2,b:2,c:2 "$program" $steps
+  on_hosts_in_background chaos -x LD_PRELOAD="$clock_jump" --keep-going --timeout 60s -H a:2,b:2,c:2 "$program" $steps
   wait_for_lines chaos 1 'under way$'
   sleep_ms "$delay"
   hurt_ms=$(monotonic_ms)
