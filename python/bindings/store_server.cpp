@@ -15,7 +15,9 @@ void bind_store_server(nb::module_& m) {
       .def(
           "__init__",
           [](TcpStoreServer* self, std::string_view secret) {
-            new (self) TcpStoreServer(TcpStoreServer::Options{.secret = wire::Secret::from_hex(secret)});
+            new (self)
+                TcpStoreServer(TcpStoreServer::Options{.secret = wire::Secret::from_hex(secret),
+                                                       .encryption = wire::encryption_from(Environment::of_process())});
           },
           nb::arg("secret"))
       .def_prop_ro("address", [](const TcpStoreServer& server) { return server.address().text(); });

@@ -42,18 +42,41 @@ std::string random_secret() {
   return text;
 }
 
+int per_host(const BenchHosts& hosts, int ranks) {
+  return hosts.names.empty() ? ranks : ranks / static_cast<int>(hosts.names.size());
+}
+
+// The process starts on that host.
+ProcessStart placed(ProcessStart process, const BenchHosts& hosts, std::size_t host) {
+  if (!hosts.names.empty()) process.arguments.insert(process.arguments.begin(), {hosts.agent, hosts.names.at(host)});
+  return process;
+}
+
 // One process for each rank, told apart by the variables that torchrun made common.
-JobStart process_per_rank(const std::string& library, int ranks, const ProcessStart& process) {
+JobStart process_per_rank(const std::string& library, int ranks, const BenchHosts& hosts, const ProcessStart& process) {
   JobStart start{.library = library, .ranks = ranks};
+  const int local = per_host(hosts, ranks);
   for (int rank = 0; rank < ranks; ++rank) {
-    ProcessStart one = process;
-    for (const char* name : {"RANK", "LOCAL_RANK"}) one.environment.emplace_back(name, std::to_string(rank));
-    for (const char* name : {"WORLD_SIZE", "LOCAL_WORLD_SIZE"}) {
-      one.environment.emplace_back(name, std::to_string(ranks));
+    ProcessStart one = placed(process, hosts, static_cast<std::size_t>(rank / local));
+    for (const auto& [name, number] : {std::pair("RANK", rank), std::pair("LOCAL_RANK", rank % local),
+                                       std::pair("WORLD_SIZE", ranks), std::pair("LOCAL_WORLD_SIZE", local)}) {
+      one.environment.emplace_back(name, std::to_string(number));
+    }
+    if (!hosts.names.empty()) {
+      one.environment.emplace_back("TUTTI_HOST_ID", hosts.names[static_cast<std::size_t>(rank / local)]);
+      one.environment.emplace_back("TUTTI_INTERFACE", hosts.interface);
+      one.environment.emplace_back("GLOO_SOCKET_IFNAME", hosts.interface);
     }
     start.processes.push_back(std::move(one));
   }
   return start;
+}
+
+// "a:2,b:2", as Open MPI takes it.
+std::string slots_of(const BenchHosts& hosts, int ranks) {
+  std::vector<std::string> slots;
+  for (const std::string& name : hosts.names) slots.push_back(fmt::format("{}:{}", name, per_host(hosts, ranks)));
+  return fmt::format("{}", fmt::join(slots, ","));
 }
 
 // The folder of an MPI that was installed for this program, beside its rank program; empty if the system's is used.
@@ -62,7 +85,22 @@ std::string own_copy(const std::string& mpi) {
   return fs::exists(folder / "bin") ? fs::canonical(folder).string() : "";
 }
 
-JobStart open_mpi_job(const Coordinator& coordinator, int ranks, const std::string& collectives) {
+// Version 5 has another launcher than version 4; each passes over the other's variables.
+void spread_open_mpi(ProcessStart& process, const BenchHosts& hosts, int ranks) {
+  if (hosts.names.empty()) return;
+  process.arguments.insert(process.arguments.begin() + 1, {"--host", slots_of(hosts, ranks)});
+  for (const auto& [name, value] :
+       {std::pair("PRTE_MCA_plm_ssh_agent", hosts.agent), std::pair("OMPI_MCA_plm_rsh_agent", hosts.agent),
+        std::pair("PRTE_MCA_prte_if_include", hosts.interface),
+        std::pair("OMPI_MCA_oob_tcp_if_include", hosts.interface),
+        std::pair("OMPI_MCA_btl_tcp_if_include", hosts.interface), std::pair("OMPI_MCA_pml", std::string("ob1"))}) {
+    process.environment.emplace_back(name, value);
+  }
+  process = placed(std::move(process), hosts, 0);
+}
+
+JobStart open_mpi_job(const Coordinator& coordinator, int ranks, const std::string& collectives,
+                      const BenchHosts& hosts) {
   constexpr std::string_view remedy = "install openmpi-bin and libopenmpi-dev, and build again";
   const std::string library = collectives.empty() ? "openmpi" : "openmpi-" + collectives;
   const std::string root = own_copy("openmpi");
@@ -80,30 +118,43 @@ JobStart open_mpi_job(const Coordinator& coordinator, int ranks, const std::stri
   }
   ProcessStart process{.arguments = std::move(arguments)};
   if (!root.empty()) process.environment.emplace_back("OPAL_PREFIX", root);
+  spread_open_mpi(process, hosts, ranks);
   return {.library = library, .ranks = ranks, .processes = {std::move(process)}};
 }
 
-JobStart mpich_job(const Coordinator& coordinator, int ranks) {
+// Hydra is the launcher of MPICH and of Intel MPI.
+void spread_hydra(ProcessStart& process, const BenchHosts& hosts, int ranks) {
+  if (hosts.names.empty()) return;
+  process.arguments.insert(
+      process.arguments.begin() + 1,
+      {"-hosts", fmt::format("{}", fmt::join(hosts.names, ",")), "-ppn", std::to_string(per_host(hosts, ranks)),
+       "-launcher", "ssh", "-launcher-exec", hosts.agent, "-iface", hosts.interface});
+  process.environment.emplace_back("FI_TCP_IFACE", hosts.interface);
+  process = placed(std::move(process), hosts, 0);
+}
+
+JobStart mpich_job(const Coordinator& coordinator, int ranks, const BenchHosts& hosts) {
   constexpr std::string_view remedy = "install mpich and libmpich-dev, and build again";
   const std::string root = own_copy("mpich");
   const std::string launcher =
       root.empty() ? first_program({"mpirun.mpich", "mpiexec.hydra"}, remedy) : root + "/bin/mpiexec.hydra";
-  return {.library = "mpich",
-          .ranks = ranks,
-          .processes = {{.arguments = {launcher, "-n", std::to_string(ranks), peer_file("mpi_peer_mpich", remedy),
-                                       coordinator.socket_path(), "mpich"}}}};
+  ProcessStart process{.arguments = {launcher, "-n", std::to_string(ranks), peer_file("mpi_peer_mpich", remedy),
+                                     coordinator.socket_path(), "mpich"}};
+  spread_hydra(process, hosts, ranks);
+  return {.library = "mpich", .ranks = ranks, .processes = {std::move(process)}};
 }
 
-// Inside a host it needs no libfabric.
-JobStart intel_mpi_job(const Coordinator& coordinator, int ranks) {
+// Inside a host it needs no libfabric; between hosts, one with the provider tcp.
+JobStart intel_mpi_job(const Coordinator& coordinator, int ranks, const BenchHosts& hosts) {
   constexpr std::string_view remedy = "./dev bench installs Intel MPI into build/impi: run it, or build again";
   const std::string root = own_copy("impi");
-  return {
-      .library = "impi",
-      .ranks = ranks,
-      .processes = {{.arguments = {first_program({root + "/bin/mpiexec.hydra"}, remedy), "-n", std::to_string(ranks),
-                                   peer_file("mpi_peer_impi", remedy), coordinator.socket_path(), "impi"},
-                     .environment = {{"I_MPI_ROOT", root}, {"I_MPI_FABRICS", "shm"}}}}};
+  const bool is_here = hosts.names.empty();
+  ProcessStart process{.arguments = {first_program({root + "/bin/mpiexec.hydra"}, remedy), "-n", std::to_string(ranks),
+                                     peer_file("mpi_peer_impi", remedy), coordinator.socket_path(), "impi"},
+                       .environment = {{"I_MPI_ROOT", root}, {"I_MPI_FABRICS", is_here ? "shm" : "shm:ofi"}}};
+  if (!is_here) process.environment.emplace_back("FI_PROVIDER", "tcp");
+  spread_hydra(process, hosts, ranks);
+  return {.library = "impi", .ranks = ranks, .processes = {std::move(process)}};
 }
 
 // The ranks of the backend mpi are started by the launcher of an MPI, and find their numbers through it.
@@ -123,10 +174,10 @@ JobStart through_mpi(JobStart job, const ProcessStart& process) {
 }
 
 // ./dev names the Python that has torch; otherwise the one of the active environment.
-JobStart gloo_job(const Coordinator& coordinator, int ranks) {
+JobStart gloo_job(const Coordinator& coordinator, int ranks, const BenchHosts& hosts) {
   const std::string python = Environment::of_process().get("TUTTI_PYTHON").value_or("python3");
   constexpr std::string_view remedy = "activate an environment that has torch, or name its Python in TUTTI_PYTHON";
-  return process_per_rank("gloo", ranks,
+  return process_per_rank("gloo", ranks, hosts,
                           {.arguments = {first_program({python}, remedy), peer_file("gloo_peer.py", "build again"),
                                          coordinator.socket_path(), "gloo", coordinator.folder() + "/gloo-meeting"}});
 }
@@ -142,17 +193,18 @@ JobStart tutti_job(const Coordinator& coordinator, const TuttiStart& start) {
                        .environment = {{"TUTTI_SECRET", random_secret()}}};
   if (!start.table_path.empty()) process.environment.emplace_back("TUTTI_TABLE", start.table_path);
   if (start.backend == "mpi") return through_mpi({.library = start.library, .ranks = start.ranks}, process);
-  return process_per_rank(start.library, start.ranks, process);
+  return process_per_rank(start.library, start.ranks, start.hosts, process);
 }
 
-std::vector<JobStart> peer_jobs(const Coordinator& coordinator, std::string_view peer, int ranks) {
+std::vector<JobStart> peer_jobs(const Coordinator& coordinator, std::string_view peer, int ranks,
+                                const BenchHosts& hosts) {
   if (peer == "openmpi") {
-    return {open_mpi_job(coordinator, ranks, ""), open_mpi_job(coordinator, ranks, "sm"),
-            open_mpi_job(coordinator, ranks, "han")};
+    return {open_mpi_job(coordinator, ranks, "", hosts), open_mpi_job(coordinator, ranks, "sm", hosts),
+            open_mpi_job(coordinator, ranks, "han", hosts)};
   }
-  if (peer == "mpich") return {mpich_job(coordinator, ranks)};
-  if (peer == "impi") return {intel_mpi_job(coordinator, ranks)};
-  if (peer == "gloo") return {gloo_job(coordinator, ranks)};
+  if (peer == "mpich") return {mpich_job(coordinator, ranks, hosts)};
+  if (peer == "impi") return {intel_mpi_job(coordinator, ranks, hosts)};
+  if (peer == "gloo") return {gloo_job(coordinator, ranks, hosts)};
   throw InvalidArgument(fmt::format("--against {}: not a peer; there are {}", peer, fmt::join(peer_names, ", ")));
 }
 

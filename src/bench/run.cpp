@@ -33,6 +33,11 @@ void check(const BenchOptions& options) {
       std::find(options.forms.begin(), options.forms.end(), Form::in_place) != options.forms.end()) {
     throw InvalidArgument("--stale: a call in place changes its array; add --out-of-place and leave out --in-place");
   }
+  if (const auto hosts = static_cast<int>(options.hosts.names.size()); hosts > 0 && options.ranks % hosts != 0) {
+    throw InvalidArgument(fmt::format("--hosts: {} ranks do not fit {} hosts evenly", options.ranks, hosts));
+  }
+  if (options.hosts.names.empty() != options.hosts.agent.empty())
+    throw InvalidArgument("--hosts and --agent go together: a rank is started by AGENT HOST COMMAND…");
   if (options.repeats < 1) throw InvalidArgument("--repeats must be at least 1");
   if (const int processors = launch::usable_processors(); options.bound && options.ranks > processors) {
     throw InvalidArgument(
@@ -58,12 +63,13 @@ void add_libraries(Comparison& comparison, const Coordinator& coordinator, const
     const TuttiStart start{.program = own_program(),
                            .backend = backend,
                            .ranks = options.ranks,
-                           .library = backend == "auto" ? "tutti" : "tutti-" + backend};
+                           .library = backend == "auto" ? "tutti" : "tutti-" + backend,
+                           .hosts = options.hosts};
     comparison.add_tutti(bound_if_asked(tutti_job(coordinator, start), options));
   }
   for (const std::string& peer : options.against) {
     try {
-      for (JobStart& start : peer_jobs(coordinator, peer, options.ranks))
+      for (JobStart& start : peer_jobs(coordinator, peer, options.ranks, options.hosts))
         comparison.add_peer(bound_if_asked(std::move(start), options));
     } catch (const InvalidArgument&) {
       throw;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/bench_case.hpp"
+#include "bench/libraries.hpp"
 
 namespace tutti::bench {
 
@@ -25,6 +26,7 @@ struct BenchOptions {
   bool limits = false;
   int repeats = 7;
   bool bound = false;  // each rank to one processor, those of all libraries alike
+  BenchHosts hosts{};
   std::string json_path{}, plot_path{};
 };
 

@@ -12,6 +12,8 @@
 
 #include <tutti/error.hpp>
 
+#include "wire/handshake.hpp"
+
 namespace tutti {
 namespace {
 
@@ -43,8 +45,9 @@ void check(const std::vector<std::string>& records) {
 }
 
 /// Why a rank did not open UCX.
-std::string why_not(const UcxJoining::Peers& peers, std::size_t rank) {
+std::string why_not(const UcxJoining::Peers& peers, std::size_t rank, bool encrypts) {
   if (peers.records[0][0] == asked_tcp) return "TUTTI_LINK=tcp asks for that";
+  if (encrypts) return "TUTTI_TLS=1 asks for encryption, which UCX does not have";
   if (std::ranges::count(peers.nodes, peers.nodes[0]) == std::ssize(peers.nodes)) return "there is one host only";
   return fmt::format("rank {} has no fabric that UCX knows (tutti doctor)", rank);
 }
@@ -52,9 +55,14 @@ std::string why_not(const UcxJoining::Peers& peers, std::size_t rank) {
 }  // namespace
 
 UcxJoining::UcxJoining(const std::string& backend, const Place& place, const Environment& environment)
-    : rank_(place.rank) {
+    : rank_(place.rank), encrypts_(wire::encryption_from(environment) == wire::Encryption::tls) {
   const char asked = asked_for(backend, environment);
   record_ = {asked, has_nothing};
+  if (encrypts_) {
+    if (asked == asked_ucx)
+      record_ = std::string{asked, has_problem} + "TUTTI_TLS=1 asks for encryption, which UCX does not have; use tcp";
+    return;
+  }
   const bool may_use =
       asked == asked_ucx || (asked == asked_nothing && place.node_count > 1 && !link::find_ucx().fabrics.empty());
   if (!may_use) return;
@@ -72,7 +80,7 @@ std::unique_ptr<Link> UcxJoining::make_link(const Peers& peers, const Log& log) 
   const int own_node = peers.nodes[static_cast<std::size_t>(rank_)];
   for (std::size_t rank = 0; rank < peers.records.size(); ++rank) {
     if (peers.records[rank][1] != has_address) {
-      log.info("messages do not go over ucx, because {}", why_not(peers, rank));
+      log.info("messages do not go over ucx, because {}", why_not(peers, rank, encrypts_));
       return nullptr;
     }
     setup.addresses.push_back(peers.records[rank].substr(2));

@@ -36,6 +36,7 @@ class UcxJoining {
 
  private:
   int rank_;
+  bool encrypts_;
   std::string record_;
   std::unique_ptr<link::UcxWorker> worker_;
 };

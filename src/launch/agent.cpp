@@ -20,6 +20,7 @@
 
 #include "base/made_fd.hpp"
 #include "launch/agent_links.hpp"
+#include "launch/attempt.hpp"
 #include "launch/cores.hpp"
 #include "launch/local_crew.hpp"
 #include "launch/master_port.hpp"
@@ -245,6 +246,7 @@ class Agent final : private CrewListener {
     master_port_ = asked == 0 ? free_master_port() : given_master_port(asked);
     store_.emplace(TcpStoreServer::Options{.address = address,
                                            .secret = wire::Secret::from_hex(order_->secret),
+                                           .encryption = encryption_of_ranks(order_->options, environment_),
                                            .on_trouble = [this](const std::string& text) { troubles_.add(text); }});
     is_store_needed_ = true;
     report(FrameKind::serving, numbers({store_->address().port(), master_port_.port}));

@@ -69,10 +69,16 @@ void Meeting::describe_in(Placement& placement) const {
   if (store) placement.store = store->address().text();
 }
 
-void serve_store(Meeting& meeting, std::string_view name) {
+wire::Encryption encryption_of_ranks(const RunOptions& options, const Environment& environment) {
+  Environment of_ranks = environment;
+  for (const auto& [name, value] : options.variables) of_ranks.set(name, value);
+  return wire::encryption_from(of_ranks);
+}
+
+void serve_store(Meeting& meeting, wire::Encryption encryption, std::string_view name) {
   wire::require_loopback();
   meeting.store = std::make_unique<TcpStoreServer>(
-      TcpStoreServer::Options{.secret = meeting.secret, .on_trouble = tell_troubles(name)});
+      TcpStoreServer::Options{.secret = meeting.secret, .encryption = encryption, .on_trouble = tell_troubles(name)});
 }
 
 int run_attempts(std::string_view name, int restarts, const std::function<JobEnd(int restart)>& run_once) {

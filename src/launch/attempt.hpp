@@ -13,6 +13,7 @@
 #include "launch/options.hpp"
 #include "launch/rank_environment.hpp"
 #include "store/tcp_server.hpp"
+#include "wire/handshake.hpp"
 #include "wire/secret.hpp"
 
 namespace tutti::launch {
@@ -37,8 +38,11 @@ struct Meeting {
   void describe_in(Placement& placement) const;
 };
 
+// What the ranks will find in TUTTI_TLS: `-x` goes before the environment.
+wire::Encryption encryption_of_ranks(const RunOptions& options, const Environment& environment);
+
 // Serves the store on loopback. `name` is this program's, for messages.
-void serve_store(Meeting& meeting, std::string_view name);
+void serve_store(Meeting& meeting, wire::Encryption encryption, std::string_view name);
 
 // Starts the job, and starts it again after a failure as often as `restarts` says, and whenever it may grow. Returns tuttirun's
 // exit status.

@@ -101,7 +101,7 @@ class LocalStarts {
 
   JobEnd run_once(int restart) {
     Meeting meeting = begin_meeting(restart);
-    if (placement_.nodes == 1) serve_store(meeting, job_.name);
+    if (placement_.nodes == 1) serve_store(meeting, encryption_, job_.name);
     meeting.describe_in(placement_);
     placement_.restart = restart;
     if (restart == 0) descriptors_ = make_room_for_pipes(placement_.ranks_here);
@@ -128,13 +128,14 @@ class LocalStarts {
                       .placement = placement_,
                       .begin_meeting = [this](int round) {
                         Meeting meeting = begin_meeting(round);
-                        serve_store(meeting, job_.name);
+                        serve_store(meeting, encryption_, job_.name);
                         return meeting;
                       }});
     return run_job(plan_of_job(0), crew).status;
   }
 
   const LocalJob& job_;
+  const wire::Encryption encryption_ = encryption_of_ranks(job_.options, job_.environment);
   Program program_;
   Placement placement_;
   std::vector<cpu_set_t> processors_;

@@ -205,7 +205,7 @@ class CommandLine {
           [this](const std::string& text) { result_.remote_tuttirun = text; });
     value("--fan-out", "N", "hosts that one host starts; more hosts make a tree (default: 16)",
           [this](const std::string& text) { result_.fan_out = whole_number("--fan-out", text, 1, ranks_max); });
-    value("--silence", "TIME", "a host of which nothing is heard for so long is lost (default: 5s)",
+    value("--silence", "TIME", "a host of which nothing is heard for so long is lost (default: 4.5s)",
           [this](const std::string& text) { result_.silence = duration("--silence", text); });
     value("--start-timeout", "TIME", "for a host to be ready (default: 30s)",
           [this](const std::string& text) { result_.start_timeout = duration("--start-timeout", text); });

@@ -28,7 +28,7 @@ struct RunOptions {
   std::string remote_tuttirun = {};  // its path on the hosts; empty: where it is here
   std::string folder = {};           // where the ranks run; empty: here
   int fan_out = 16;                  // how many agents one node starts
-  Duration silence = std::chrono::seconds(5);
+  Duration silence = std::chrono::milliseconds(4500);  // so that all ranks know within 5 s
   Duration start_timeout = std::chrono::seconds(30);
   std::string master_address = "127.0.0.1";
   int master_port = 0;  // 0: a free one

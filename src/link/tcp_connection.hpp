@@ -12,11 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "base/process_fd.hpp"
 #include "link/tcp_input.hpp"
 #include "link/tcp_output.hpp"
-#include "wire/handshake.hpp"
-#include "wire/socket.hpp"
+#include "wire/channel.hpp"
 
 namespace tutti::link {
 
@@ -44,8 +42,7 @@ struct Connection {
   int peer = -1;          // known once the handshake is done, for one that came in
   State state = State::connecting;
   std::optional<wire::Connecting> connecting;
-  std::unique_ptr<wire::Handshake> handshake;
-  ProcessFd socket;
+  wire::Channel channel;
   int attempts = 0;      // to connect
   TimePoint since{};     // it was accepted, or the latest attempt was begun
   TimePoint deadline{};  // for unauthenticated connections to prove themselves
@@ -62,6 +59,7 @@ struct Connection {
   bool attached = false;                                     // a peer points at it
 
   [[nodiscard]] bool is_open() const { return state == State::open; }
+  [[nodiscard]] bool has_unsent() const { return !output.empty() || channel.has_unsent(); }
   // An unauthenticated one counts as control until it is known what it came for.
   [[nodiscard]] bool is_data() const {
     return purpose.kind == ConnectionKind::stream && (mine || state == State::open);

@@ -54,7 +54,7 @@ void ConnectionManager::watch(Connection& connection, int fd) {
 
 // Before the socket is closed: a forked child may keep it, and with it epoll's entry, alive.
 void ConnectionManager::unwatch(Connection& connection) {
-  const int fd = connection.connecting ? connection.connecting->fd() : connection.socket.get();
+  const int fd = connection.connecting ? connection.connecting->fd() : connection.channel.fd();
   if (fd >= 0) poller_.unwatch(fd, side_of(connection));
 }
 
@@ -148,12 +148,12 @@ void ConnectionManager::push(Connection& connection, OutgoingFrame frame) {
 bool ConnectionManager::flush(Connection& connection) {
   std::size_t moved_bytes = 0;
   while (connection.is_open() && connection.writable) {
-    if (connection.output.empty()) break;
+    if (!connection.has_unsent()) break;
     if (moved_bytes >= budget_bytes) {
       make_ready(connection);
       break;
     }
-    const wire::Transfer moved = connection.output.write(connection.socket.get());
+    const wire::Transfer moved = connection.output.write(connection.channel);
     moved_bytes += moved.bytes;
     if (moved.closed()) {
       // A goodbye may still wait to be read.
@@ -163,7 +163,7 @@ bool ConnectionManager::flush(Connection& connection) {
       make_ready(connection);
       break;
     }
-    if (!moved.moved()) connection.writable = false;
+    if (!moved.moved() || connection.channel.has_unsent()) connection.writable = false;
     while (OutgoingFrame* frame = connection.output.written()) {
       owner_.frame_written(connection, *frame);
       connection.output.pop();
@@ -179,8 +179,7 @@ void ConnectionManager::fail(Connection& connection, std::string reason) {
   unwatch(connection);
   connection.state = Connection::State::closed;
   connection.connecting.reset();
-  connection.handshake.reset();
-  connection.socket.reset();
+  connection.channel.close();
   any_closed_ = true;
   if (reason.empty() || accepted) return;
   failures_.push_back({&connection, std::move(reason)});
@@ -199,7 +198,7 @@ void ConnectionManager::sweep() {
 
 bool is_acknowledged(const Connection& connection) {
   int waiting_bytes = 0;
-  return !connection.is_open() || ioctl(connection.socket.get(), SIOCOUTQ, &waiting_bytes) != 0 || waiting_bytes == 0;
+  return !connection.is_open() || ioctl(connection.channel.fd(), SIOCOUTQ, &waiting_bytes) != 0 || waiting_bytes == 0;
 }
 
 void ConnectionManager::stop_listening() {
@@ -247,43 +246,27 @@ bool ConnectionManager::connect_step(Connection& connection) {
       return true;
     case wire::Connecting::State::connected: break;
   }
-  connection.socket = connection.connecting->take();
+  connection.channel = wire::Channel(connection.connecting->take(), {.role = wire::Handshake::Role::initiator,
+                                                                     .secret = setup_.secret,
+                                                                     .encryption = setup_.encryption,
+                                                                     .purpose = connection.purpose.encode()});
   connection.connecting.reset();
   connection.state = Connection::State::handshaking;
-  connection.handshake = std::make_unique<wire::Handshake>(wire::Handshake::Setup{
-      .role = wire::Handshake::Role::initiator, .secret = setup_.secret, .purpose = connection.purpose.encode()});
   connection.readable = connection.writable = true;
   handshake_step(connection);
   return true;
 }
 
 bool ConnectionManager::handshake_step(Connection& connection) {
-  wire::Handshake& handshake = *connection.handshake;
-  std::array<std::byte, 256> buffer;
-  bool moved = false;
-  for (;;) {
-    wire::Transfer step;
-    if (!handshake.output().empty()) {
-      step = wire::write_some(connection.socket.get(), handshake.output());
-      handshake.sent(step.bytes);
-    } else if (handshake.state() == wire::Handshake::State::running) {
-      step = wire::read_some(connection.socket.get(),
-                             std::span(buffer).first(std::min(handshake.wanted(), buffer.size())));
-      handshake.feed(std::span(buffer).first(step.bytes));
-    } else {
-      break;
-    }
-    if (step.closed()) {
-      retry_or_fail(connection, "the connection ended in the handshake: " + step.reason());
-      return true;
-    }
-    if (!step.moved()) return moved;
-    moved = true;
-  }
-  if (handshake.state() == wire::Handshake::State::failed) {
-    connection.mine ? fail(connection, handshake.error()) : turn_away(connection);
-  } else {
+  wire::Channel& channel = connection.channel;
+  const wire::Transfer step = channel.go_on_opening();
+  if (channel.state() == wire::Channel::State::opening) return false;
+  if (channel.state() == wire::Channel::State::open) {
     handshake_done(connection);
+  } else if (step.closed() && step.tls == nullptr) {
+    retry_or_fail(connection, "the connection ended in the handshake: " + step.reason());
+  } else {
+    connection.mine ? fail(connection, channel.error()) : turn_away(connection);
   }
   return true;
 }
@@ -293,14 +276,13 @@ void ConnectionManager::retry_or_fail(Connection& connection, std::string reason
   if (setup_.clock.now() - connection.since >= wire::unauthenticated_time_min) connection.attempts = 0;
   if (connection.attempts >= attempts_max) return fail(connection, std::move(reason));
   unwatch(connection);
-  connection.handshake.reset();
-  connection.socket.reset();
+  connection.channel.close();
   start_connecting(connection);
 }
 
 void ConnectionManager::handshake_done(Connection& connection) {
   if (!connection.mine) {
-    const auto purpose = ConnectionPurpose::decode(connection.handshake->peer_purpose());
+    const auto purpose = ConnectionPurpose::decode(connection.channel.peer_purpose());
     if (purpose) {
       connection.purpose = *purpose;
       connection.peer = purpose->from;
@@ -310,11 +292,10 @@ void ConnectionManager::handshake_done(Connection& connection) {
     if (purpose->kind == ConnectionKind::stream) {
       unwatch(connection);
       connection.state = Connection::State::open;
-      watch(connection, connection.socket.get());
+      watch(connection, connection.channel.fd());
       if (!connection.is_open()) return;
     }
   }
-  connection.handshake.reset();
   connection.state = Connection::State::open;
   connection.input.emplace(lookahead_of(connection));
   // The edge may have come during the handshake.
@@ -339,14 +320,14 @@ void ConnectionManager::accept_pending() {
     }
     Connection& connection = *all_.emplace_back(std::make_unique<Connection>());
     connection.state = Connection::State::handshaking;
-    connection.socket = std::move(accepted->socket);
+    connection.channel = wire::Channel(
+        std::move(accepted->socket),
+        {.role = wire::Handshake::Role::acceptor, .secret = setup_.secret, .encryption = setup_.encryption});
     connection.address = accepted->peer;
     connection.since = setup_.clock.now();
     connection.deadline = deadline_after(connection.since, setup_.handshake_timeout);
-    connection.handshake = std::make_unique<wire::Handshake>(
-        wire::Handshake::Setup{.role = wire::Handshake::Role::acceptor, .secret = setup_.secret});
     ++counts_.half_open;
-    watch(connection, connection.socket.get());
+    watch(connection, connection.channel.fd());
     make_ready(connection);
   }
 }
@@ -358,6 +339,7 @@ void ConnectionManager::expire_pending() {
   for (std::size_t i = 0; i < all_.size(); ++i) {
     Connection& connection = *all_[i];
     if (connection.mine || connection.state != Connection::State::handshaking) continue;
+    if (connection.channel.peer_is_proven()) continue;  // TLS goes on, and the peer counts on this connection
     const TimePoint deadline = full ? connection.since + wire::unauthenticated_time_min : connection.deadline;
     if (now >= deadline) turn_away(connection);
   }

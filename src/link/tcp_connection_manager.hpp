@@ -41,6 +41,7 @@ class ConnectionManager {
   struct Setup {
     wire::Listener listener;
     wire::Secret secret;
+    wire::Encryption encryption = wire::Encryption::none;
     const Clock& clock;
     wire::SocketOptions socket;
     Duration handshake_timeout;

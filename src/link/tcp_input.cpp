@@ -39,11 +39,11 @@ Input::Result Input::read(Connection& connection, FrameSink& sink, const Limits&
 
 // The buffer is empty here: what is read goes to the payload's place and, past its end, into the buffer.
 wire::Transfer Input::read_once(Connection& connection, FrameSink& sink, std::size_t& asked) {
-  const int socket = connection.socket.get();
+  wire::Channel& channel = connection.channel;
   begin_ = end_ = 0;
   if (!in_payload_) {
     asked = lookahead_bytes_;
-    const wire::Transfer moved = wire::read_some(socket, {buffer_.get(), asked});
+    const wire::Transfer moved = channel.read(std::span(buffer_.get(), asked));
     end_ = moved.bytes;
     return moved;
   }
@@ -51,13 +51,13 @@ wire::Transfer Input::read_once(Connection& connection, FrameSink& sink, std::si
   std::byte* const place = sink.payload_place(connection);
   if (place == nullptr) {
     asked = std::min(rest, buffer_bytes);
-    const wire::Transfer moved = wire::read_some(socket, {buffer_.get(), asked});
+    const wire::Transfer moved = channel.read(std::span(buffer_.get(), asked));
     take_payload(buffer_.get(), moved.bytes);
     return moved;
   }
   const std::array<iovec, 2> parts{iovec{place + payload_done_, rest}, iovec{buffer_.get(), lookahead_bytes_}};
   asked = rest + lookahead_bytes_;
-  const wire::Transfer moved = wire::read_some(socket, parts);
+  const wire::Transfer moved = channel.read(parts);
   take_payload(place + payload_done_, std::min(rest, moved.bytes));
   end_ = moved.bytes - std::min(rest, moved.bytes);
   return moved;

@@ -46,6 +46,7 @@ TcpLink::TcpLink(TcpSetup setup)
       peers_(setup.table.size()),
       connections_({.listener = std::move(setup.listener),
                     .secret = setup.secret,
+                    .encryption = options_.encryption,
                     .clock = setup.clock,
                     .socket = options_.socket,
                     .handshake_timeout = options_.handshake_timeout,
@@ -309,7 +310,7 @@ void TcpLink::disconnect(TcpPeer& peer, TcpPeer::Standing standing) {
 
 bool TcpLink::is_unfinished(const Connection& connection) const {
   if (connection.state == Connection::State::closed || !is_waited_for(connection)) return false;
-  if (connection.is_open()) return !connection.output.empty();
+  if (connection.is_open()) return connection.has_unsent();
   // A connection that came in and does not get through its handshake is not waited for; it has a deadline of its own.
   return connection.mine && !peers_[static_cast<std::size_t>(connection.peer)].is_gone();
 }

@@ -8,6 +8,7 @@
 
 #include <tutti/clock.hpp>
 
+#include "wire/handshake.hpp"
 #include "wire/socket.hpp"
 
 namespace tutti::link {
@@ -19,6 +20,7 @@ struct TcpOptions {
   std::int64_t credit_bytes = 2 << 20;      // what one peer may pile up at another before it is received
   std::int64_t fragment_bytes_max = 256 << 10;  // in which large messages are spread over the streams
   bool payload_checksums = true;                // CRC32C of all payloads; heads always have one
+  wire::Encryption encryption = wire::Encryption::none;
   wire::SocketOptions socket{};
   Duration handshake_timeout = std::chrono::seconds(30);
   std::size_t half_open_max = 1024;  // unauthenticated connections

@@ -18,7 +18,7 @@ iovec part_of(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-wire::Transfer Output::write(int socket) {
+wire::Transfer Output::write(wire::Channel& channel) {
   std::array<iovec, parts_max> parts;
   std::size_t count = 0;
   for (std::size_t i = first_; i < frames_.size() && count + 2 <= parts_max; ++i) {
@@ -29,7 +29,7 @@ wire::Transfer Output::write(int socket) {
     const std::span<const std::byte> rest = frame.payload.subspan(frame.written - head_written);
     if (!rest.empty()) parts[count++] = part_of(rest);
   }
-  const wire::Transfer moved = wire::write_some(socket, std::span(parts).first(count));
+  const wire::Transfer moved = channel.write(std::span<const iovec>(parts).first(count));
   std::size_t left = moved.bytes;
   for (std::size_t i = first_; left > 0; ++i) {
     const std::size_t taken = std::min(left, frames_[i].size() - frames_[i].written);

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "wire/channel.hpp"
 #include "wire/frame.hpp"
-#include "wire/socket.hpp"
 
 namespace tutti::link {
 
@@ -32,7 +32,7 @@ class Output {
   [[nodiscard]] std::size_t count() const { return frames_.size() - first_; }
 
   // One system call, for as many frames as it takes.
-  wire::Transfer write(int socket);
+  wire::Transfer write(wire::Channel& channel);
   // The oldest frame, if it is written; pop() drops it.
   [[nodiscard]] OutgoingFrame* written();
   void pop();

@@ -210,7 +210,7 @@ class Relay {
 };
 
 TEST(MessagesOverTcp, a_damaged_byte_loses_the_peer_and_never_reaches_the_receiver) {
-  // The first frame follows 140 bytes of handshake: in its head, and twice in its payload.
+  // The first frame follows 141 bytes of handshake: in its head, and twice in its payload.
   for (const std::size_t position : {std::size_t{150}, std::size_t{300}, std::size_t{2000}}) {
     Relay relay(position);
     Pair pair({.relay_port = relay.port()});
@@ -224,6 +224,29 @@ TEST(MessagesOverTcp, a_damaged_byte_loses_the_peer_and_never_reaches_the_receiv
     })) << position;
     EXPECT_TRUE(in.has_failed());
     EXPECT_THAT(pair.listeners[1].losses[0].second, HasSubstr("checksum")) << position;
+  }
+}
+
+TEST(MessagesOverTcp, a_byte_that_is_changed_under_tls_ends_the_connection_and_never_reaches_the_receiver) {
+  // In the first message of TLS, in its last one, and in what was sealed: the message is longer than its records' heads.
+  for (const std::size_t position : {std::size_t{200}, std::size_t{480}, std::size_t{1000}, std::size_t{3000}}) {
+    Relay relay(position);
+    Pair pair({.relay_port = relay.port(), .tcp = {.encryption = wire::Encryption::tls}});
+    relay.aim(pair.table[1]);
+    Parcel out = Parcel::to(1, 1, 3000, 5), in = Parcel::from(0, 1, 3000);
+    pair.ends[1]->recv(*in.transfer);
+    pair.ends[0]->send(*out.transfer);
+    const auto losses = [&] {
+      auto all = pair.listeners[0].losses;
+      all.insert(all.end(), pair.listeners[1].losses.begin(), pair.listeners[1].losses.end());
+      return all;
+    };
+    ASSERT_TRUE(pair.drive([&] {
+      relay.pump();
+      return !losses().empty();
+    })) << position;
+    EXPECT_FALSE(in.is_done());
+    EXPECT_THAT(losses()[0].second, HasSubstr("TLS: ")) << position;
   }
 }
 
@@ -317,7 +340,7 @@ TEST(MessagesOverTcp, nonsense_from_the_caller_is_refused) {
 }
 
 // One thread per rank, each with its own endpoint, as in a program.
-TEST(MessagesOverTcp, ranks_as_threads_exchange_messages_all_to_all) {
+void exchange_all_to_all(wire::Encryption encryption) {
   constexpr int size = 4, rounds = 30;
   std::vector<wire::Listener> listeners;
   std::vector<wire::Address> table;
@@ -334,7 +357,8 @@ TEST(MessagesOverTcp, ranks_as_threads_exchange_messages_all_to_all) {
                                            .table = table,
                                            .secret = secret_of(1),
                                            .clock = steady_clock(),
-                                           .world = 4})});
+                                           .world = 4,
+                                           .options = {.encryption = encryption}})});
     Recorder listener;
     transport.listen(&listener);
     for (std::uint64_t round = 0; round < rounds; ++round) {
@@ -364,6 +388,11 @@ TEST(MessagesOverTcp, ranks_as_threads_exchange_messages_all_to_all) {
   for (int rank = 0; rank < size; ++rank) ranks.emplace_back(program, rank);
   for (std::thread& rank : ranks) rank.join();
   EXPECT_EQ(failures, 0);
+}
+
+TEST(MessagesOverTcp, ranks_as_threads_exchange_messages_all_to_all) { exchange_all_to_all(wire::Encryption::none); }
+TEST(MessagesOverTcp, ranks_as_threads_exchange_messages_all_to_all_under_tls) {
+  exchange_all_to_all(wire::Encryption::tls);
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include "mpi/executor.hpp"
 #include "mpi/library.hpp"
 #include "mpi/process.hpp"
+#include "wire/handshake.hpp"
 
 namespace tutti::mpi {
 namespace {
@@ -64,6 +65,8 @@ class Exchange {
 };
 
 std::shared_ptr<const Library> open_library(const Environment& environment, const Log& log) {
+  if (wire::encryption_from(environment) == wire::Encryption::tls)
+    throw Error("TUTTI_TLS=1 asks for encryption, and MPI's connections have none; use the backend native");
   const Found found = find_library(environment);
   if (found.library) {
     log.info("MPI: {} ({}), because {}", found.library->version, found.library->file, found.reason);

@@ -22,6 +22,16 @@ std::int64_t cut_unit(Algorithm algorithm, std::int64_t bytes, int size) {
   return algorithm == Algorithm::double_tree ? bytes / 2 : bytes;
 }
 
+// Between hosts a long message is announced behind what waits in the queues on the way, and its bytes come once the answer is back. With
+// several pieces under way the link has something to do meanwhile.
+double seconds_of_announcements(const Facts& facts, std::int64_t pieces, const CostModel& model) {
+  const auto messages = static_cast<double>(std::max<std::int64_t>(facts.messages, 1));
+  const double message_bytes =
+      static_cast<double>(std::max(facts.sent, facts.received)) / messages * static_cast<double>(pieces);
+  const double waiting = std::clamp(message_bytes - model.queue_bytes, 0.0, model.queue_bytes);
+  return static_cast<double>(facts.rounds) * waiting * model.between.seconds_per_byte / static_cast<double>(pieces);
+}
+
 Cost flat_cost(const CatalogRow& row, const Shape& shape, std::int64_t segment, const CostModel& model) {
   const Topology& where = shape.topology;
   if (where.size == 1) return {};
@@ -31,8 +41,9 @@ Cost flat_cost(const CatalogRow& row, const Shape& shape, std::int64_t segment, 
   const CostModel::Link& link = where.nodes > 1 ? model.between : model.inside;
   // The ranks of a node share its link, unless only adjacent ranks communicate.
   const int streams = where.nodes > 1 && !facts.adjacent_only ? where.local_max : 1;
+  const double crowding = where.nodes > 1 && facts.crowds ? model.crowding : 1;
   const double moved =
-      static_cast<double>(std::max(facts.sent, facts.received)) * streams + static_cast<double>(facts.fill);
+      static_cast<double>(std::max(facts.sent, facts.received)) * streams * crowding + static_cast<double>(facts.fill);
   const double reduced =
       static_cast<double>(facts.reduced) / static_cast<double>(facts.segments) +
       (row.verb == Verb::reduce || row.verb == Verb::all_reduce ? static_cast<double>(facts.fill) / 2 : 0);
@@ -43,7 +54,8 @@ Cost flat_cost(const CatalogRow& row, const Shape& shape, std::int64_t segment, 
           .bytes_reduced = facts.reduced,
           .time = static_cast<double>(facts.rounds) * link.latency +
                   static_cast<double>(std::max(facts.messages, facts.rounds)) * model.overhead +
-                  moved * link.seconds_per_byte + reduced * model.reduce_seconds_per_byte};
+                  moved * link.seconds_per_byte + reduced * model.reduce_seconds_per_byte +
+                  (where.nodes > 1 ? seconds_of_announcements(facts, x.pieces, model) : 0)};
 }
 
 // The cheapest way to serve a part of a two-level collective, `streams` of which share the links between nodes.

@@ -122,7 +122,8 @@ Facts all_gather_facts(Algorithm algorithm, const Numbers& x) {
               .received = x.others(),
               .segments = x.pieces,
               .adjacent_only = true};
-    case Algorithm::direct: return {.rounds = 1, .messages = x.p - 1, .sent = x.others(), .received = x.others()};
+    case Algorithm::direct:
+      return {.rounds = 1, .messages = x.p - 1, .sent = x.others(), .received = x.others(), .crowds = x.p > 2};
     case Algorithm::recursive_doubling:
       if (!x.folded) return {.rounds = x.depth, .messages = x.depth, .sent = x.others(), .received = x.others()};
       return {.rounds = x.half_depth + 2,
@@ -180,7 +181,8 @@ Facts all_to_all_facts(Algorithm algorithm, const Numbers& x) {
     return {.rounds = algorithm == Algorithm::pairwise ? x.p / 2 : 1,
             .messages = x.p - 1,
             .sent = x.others(),
-            .received = x.others()};
+            .received = x.others(),
+            .crowds = algorithm == Algorithm::direct && x.p > 2};
   }
   std::int64_t ways = 0;
   for (std::int64_t bit = 1; bit < x.p; bit *= 2)

@@ -72,6 +72,22 @@ TEST(Select, TwoLevelsAreTakenWhereNodesAreFarApart) {
   EXPECT_NE(select(asked, {}).algorithm, Algorithm::hierarchical);
 }
 
+TEST(Select, LongBlocksBetweenHostsGoAroundInPiecesInsteadOfCrowdingTheirReceivers) {
+  for (const int hosts : {4, 8, 32}) {
+    Shape asked{.verb = Verb::all_gather,
+                .bytes = 64 << 20,
+                .topology = {.size = hosts, .nodes = hosts, .local_min = 1, .local_max = 1}};
+    const Choice choice = select(asked, {});
+    EXPECT_EQ(choice.algorithm, Algorithm::ring) << hosts;
+    EXPECT_GE(asked.bytes / hosts / std::max<std::int64_t>(choice.segment_bytes, 1), 2) << "of one piece each round waits";
+    asked.bytes = 4096;
+    EXPECT_NE(select(asked, {}).algorithm, Algorithm::ring) << hosts;
+    asked.verb = Verb::all_to_all;
+    asked.bytes = 64 << 20;
+    EXPECT_EQ(select(asked, {}).algorithm, Algorithm::pairwise) << hosts;
+  }
+}
+
 TEST(Select, AUsersRowGoesBeforeTheModelWhereItFits) {
   const Table table{.rows = {{.verb = Verb::all_reduce,
                               .ranks_max = 8,

@@ -41,7 +41,7 @@ std::unique_ptr<Connector> connect_alone(const Detected& detected, const HostIde
 }
 
 // Another rank 0 that overwrote our record leads some ranks to another store: tell both.
-void check_for_another_root(Met& met, Membership& membership, const MemberRecord& record, const Clock& clock) {
+void check_for_another_root(Met& met, Membership& membership, const MemberRecord& record, const Surroundings& around) {
   if (!met.board) return;
   const auto found_record = met.board->overwritten_by();
   if (!found_record) return;
@@ -50,10 +50,11 @@ void check_for_another_root(Met& met, Membership& membership, const MemberRecord
       "and end what is left of an earlier run",
       record.size, record.who(), found_record->writer);
   membership.spoil(why);
-  const TimePoint soon = deadline_after(clock.now(), seconds(1));
+  const TimePoint soon = deadline_after(around.clock.now(), seconds(1));
+  const StoreGuard guard{.secret = met.secret, .encryption = wire::encryption_from(around.environment)};
   try {
-    const auto other = join_store(found_record->where, met.secret, soon);
-    Membership(*other, record, clock, soon).spoil(why);
+    const auto other = join_store(found_record->where, guard, soon);
+    Membership(*other, record, around.clock, soon).spoil(why);
   } catch (const Error&) {
     // The other rank 0 has left already, or is not of this job.
   }
@@ -75,7 +76,7 @@ NodeTable check_membership(Met& met, const MemberRecord& record, const Surroundi
       const TimePoint now = clock.now();
       if (auto table = membership.verdict(std::min(deadline, deadline_after(now, milliseconds(250)))))
         return *std::move(table);
-      check_for_another_root(met, membership, record, clock);
+      check_for_another_root(met, membership, record, around);
       tell_troubles(met, around.log);
       if (clock.now() >= deadline) membership.give_up(met.where, met.troubles ? met.troubles->all() : "");
     }
@@ -121,6 +122,7 @@ std::unique_ptr<Connector> connect_to_others(Detected detected, const HostIdenti
                             .machine = host.machine,
                             .host = host.name,
                             .pid = getpid(),
+                            .version = TUTTI_VERSION,
                             .token = make_nonce()};
   const NodeTable table = check_membership(met, record, surroundings, deadline);
   log.info("all {} ranks met at {} after {}, {}", detected.size, met.where,

@@ -150,7 +150,7 @@ TEST_F(Connect, ANoteThatAnEarlierRunLeftDoesNoHarm) {
   {
     SCOPED_TRACE("another job of the same user took the port");
     const auto secret = wire::key_file_secret(folder_.path() / ".config/tutti/key");
-    const ServedStore other = serve_store(wire::Address::loopback(), secret, soon());
+    const ServedStore other = serve_store(wire::Address::loopback(), {secret}, soon());
     other.store->set(nonce_key, make_nonce(), soon());
     leave({.where = {.host = "127.0.0.1", .port = other.address.port()},
            .nonce = make_nonce(),
@@ -160,7 +160,7 @@ TEST_F(Connect, ANoteThatAnEarlierRunLeftDoesNoHarm) {
   }
   {
     SCOPED_TRACE("somebody with another secret took the port");
-    const ServedStore other = serve_store(wire::Address::loopback(), wire::make_secret(), soon());
+    const ServedStore other = serve_store(wire::Address::loopback(), {wire::make_secret()}, soon());
     leave({.where = {.host = "127.0.0.1", .port = other.address.port()},
            .nonce = make_nonce(),
            .secret = {},
@@ -223,9 +223,9 @@ TEST_F(Connect, UnderSlurmWithoutPmiAPortOfTheWindowIsFoundPastOtherPrograms) {
   const auto window = std::get<PortWindow>(detect(caller(0).environment).meeting);
   const auto first = wire::Address::loopback(window.first_port);
   const wire::Listener silent(first);
-  const ServedStore other = serve_store(first.with_port(window.first_port + 1), wire::make_secret(), soon());
+  const ServedStore other = serve_store(first.with_port(window.first_port + 1), {wire::make_secret()}, soon());
   const auto key = wire::key_file_secret(folder_.path() / ".config/tutti/key");
-  const ServedStore another_job = serve_store(first.with_port(window.first_port + 2), key, soon());
+  const ServedStore another_job = serve_store(first.with_port(window.first_port + 2), {key}, soon());
   another_job.store->set(nonce_key, "cluster/1.0/0", soon());
   const auto outcomes = connect_world(3, caller);
   expect_a_working_world(outcomes);

@@ -57,7 +57,7 @@ Met Rendezvous::operator()(const NoRendezvous&) const {
 Met Rendezvous::operator()(const LauncherStore& point) const {
   const auto addresses = wire::resolve(point.where, deadline_);
   const FoundSecret secret = secret_for(addresses);
-  auto store = join_store(point.where, secret.secret, deadline_);
+  auto store = join_store(point.where, guard_by(secret), deadline_);
   // That store outlives this call, and perhaps this attempt at the job: keys of an earlier attempt must not be found.
   auto own = prefix_store(std::move(store), fmt::format("job/{}/{}", detected_.job, around_.earlier_connects));
   Met met = make_met(secret, std::move(own), addresses.front());
@@ -77,7 +77,7 @@ Met Rendezvous::join_at(const FixedAddress& point, const wire::Address& address,
   const TimePoint patience = within(seconds(2));
   for (;;) {
     try {
-      auto store = join_store(point.where, secret.secret, deadline_);
+      auto store = join_store(point.where, guard_by(secret), deadline_);
       if (store->get(nonce_key, deadline_) == meeting_name()) return make_met(secret, std::move(store), address);
     } catch (const AuthenticationError&) {
       if (around_.clock.now() >= patience) throw;
@@ -100,7 +100,7 @@ Met Rendezvous::serve_at(const FixedAddress& point, const std::vector<wire::Addr
   std::string why;
   for (const TimePoint patience = within(seconds(5));;) {
     try {
-      ServedStore served = serve_store(*mine, secret.secret, deadline_);
+      ServedStore served = serve_store(*mine, guard_by(secret), deadline_);
       Met met = make_met(secret, std::move(served.store), served.address);
       met.store->set(nonce_key, meeting_name(), deadline_);
       met.host = std::move(served.host);
@@ -112,7 +112,7 @@ Met Rendezvous::serve_at(const FixedAddress& point, const std::vector<wire::Addr
     // Perhaps another rank 0 of this job, in which case the membership check names both; or a server that is about to
     // end.
     try {
-      auto store = join_store(*mine, secret.secret, within(milliseconds(300)));
+      auto store = join_store(*mine, guard_by(secret), within(milliseconds(300)));
       if (store->get(nonce_key, within(milliseconds(300))) == meeting_name())
         return make_met(secret, std::move(store), *mine);
       why = fmt::format("port {} of {} still serves an earlier meeting", point.where.port, mine->host());
@@ -152,7 +152,7 @@ Met Rendezvous::serve_in_window(const PortWindow& point, const FoundSecret& secr
   for (int i = 0; i < point.ports; ++i) {
     try {
       const auto port = static_cast<std::uint16_t>(point.first_port + i);
-      ServedStore served = serve_store(base.with_port(port), secret.secret, deadline_);
+      ServedStore served = serve_store(base.with_port(port), guard_by(secret), deadline_);
       Met met = make_met(secret, std::move(served.store), served.address);
       met.store->set(nonce_key, meeting_name(), deadline_);
       met.host = std::move(served.host);
@@ -175,7 +175,7 @@ Met Rendezvous::join_in_window(const PortWindow& point, const FoundSecret& secre
     for (const wire::Address& address : addresses) {
       try {
         if (!somebody_listens(address.with_port(port), within(seconds(1)))) continue;
-        auto store = join_store(address.with_port(port), secret.secret, within(seconds(2)));
+        auto store = join_store(address.with_port(port), guard_by(secret), within(seconds(2)));
         if (store->get(nonce_key, within(seconds(2))) == meeting_name()) {
           return make_met(secret, std::move(store), address.with_port(port));
         }
@@ -261,7 +261,7 @@ Met Rendezvous::post_record(std::shared_ptr<Board> board, std::optional<FoundSec
     secret = FoundSecret{.secret = wire::make_secret(), .source = "rank 0, through " + board->describe()};
     record.secret = secret->secret;
   }
-  ServedStore served = serve_store(bind_to.with_port(0), secret->secret, deadline_);
+  ServedStore served = serve_store(bind_to.with_port(0), guard_by(*secret), deadline_);
   record.where = {.host = served.address.host(), .port = served.address.port()};
   Met met = make_met(*secret, std::move(served.store), served.address, board->describe());
   met.store->set(nonce_key, record.nonce, deadline_);
@@ -294,7 +294,7 @@ Met Rendezvous::follow_record(Board& board, const std::optional<FoundSecret>& gi
     std::string why = "another job answers there";
     try {
       const auto address = wire::resolve(record.where, deadline_).front();
-      auto store = join_store(address, secret.secret, within(patience));
+      auto store = join_store(address, guard_by(secret), within(patience));
       if (store->try_get(nonce_key, deadline_) == record.nonce) {
         return make_met(secret, std::move(store), address, board.describe());
       }

@@ -55,7 +55,7 @@ std::string MemberRecord::who() const { return fmt::format("pid {} on host {}", 
 
 std::string MemberRecord::encode() const {
   ByteWriter writer;
-  writer.i64(rank).i64(size).string(node).string(machine).string(host).i64(pid).string(token);
+  writer.i64(rank).i64(size).string(node).string(machine).string(host).i64(pid).string(version).string(token);
   return as_text(writer);
 }
 
@@ -68,6 +68,7 @@ MemberRecord MemberRecord::decode(std::string_view text) {
   record.machine = reader.string(text_bytes_max);
   record.host = printable_text(reader.string(text_bytes_max));
   record.pid = reader.i64();
+  record.version = printable_text(reader.string(text_bytes_max));
   record.token = reader.string(text_bytes_max);
   reader.expect_end();
   return record;
@@ -90,24 +91,31 @@ void Membership::sign_in() {
   const std::string mine = record_.encode();
   const MemberRecord first = MemberRecord::decode(store_.compare_set(size_key, std::nullopt, mine, deadline_));
   if (first.size != record_.size) {
-    const std::string why = fmt::format(
+    contradict(fmt::format(
         "rank {} ({}) was started for a job of {} ranks, rank {} ({}) for one of {}; give all the same size "
         "(WORLD_SIZE)",
-        record_.rank, record_.who(), record_.size, first.rank, first.who(), first.size);
-    spoil(why);
-    throw RendezvousError(why);
+        record_.rank, record_.who(), record_.size, first.rank, first.who(), first.size));
+  }
+  if (first.version != record_.version) {
+    contradict(fmt::format(
+        "rank {} ({}) has version {} of Tutti, rank {} ({}) version {}; install the same on all hosts, and see that "
+        "the program finds it there (PYTHONPATH, LD_LIBRARY_PATH)",
+        record_.rank, record_.who(), record_.version, first.rank, first.who(), first.version));
   }
   const MemberRecord owner =
       MemberRecord::decode(store_.compare_set(key_of(record_.rank), std::nullopt, mine, deadline_));
   if (owner.token != record_.token) {
-    const std::string why = fmt::format(
+    contradict(fmt::format(
         "rank {} of {} was started twice: {} and {}; give every process a rank of its own, and end what is left of an "
         "earlier run",
-        record_.rank, record_.size, owner.who(), record_.who());
-    spoil(why);
-    throw RendezvousError(why);
+        record_.rank, record_.size, owner.who(), record_.who()));
   }
   if (store_.add(count_key, 1, deadline_) == record_.size) publish_list();
+}
+
+void Membership::contradict(const std::string& why) {
+  spoil(why);
+  throw RendezvousError(why);
 }
 
 void Membership::publish_list() {

@@ -25,6 +25,7 @@ struct MemberRecord {
   std::string machine;  // the real one, whatever `node` was set to
   std::string host;     // as people call it
   std::int64_t pid = 0;
+  std::string version;  // of Tutti
   std::string token;  // random; distinguishes two processes, or threads, that claim one rank
 
   [[nodiscard]] std::string who() const;  // "pid 4711 on host a"
@@ -59,6 +60,7 @@ class Membership {
   void linger(TimePoint until);
 
  private:
+  [[noreturn]] void contradict(const std::string& why);
   void publish_list();
   void mark_read();
   [[nodiscard]] std::vector<int> ranks_that_signed(TimePoint until);

@@ -50,7 +50,7 @@ class PlantedRecord : public testing::Test {
 
   TemporaryFolder folder_;
   const wire::Secret planted_ = wire::make_secret();
-  ServedStore trap_ = serve_store(wire::Address::loopback(), planted_, soon());
+  ServedStore trap_ = serve_store(wire::Address::loopback(), {planted_}, soon());
   RendezvousRecord record_ = RendezvousRecord::by("nobody");
 };
 

@@ -39,6 +39,9 @@ class Rendezvous {
     return std::min(deadline_, deadline_after(around_.clock.now(), time));
   }
   [[nodiscard]] BoardKey board_key() const;
+  [[nodiscard]] StoreGuard guard_by(const FoundSecret& secret) const {
+    return {.secret = secret.secret, .encryption = wire::encryption_from(around_.environment)};
+  }
   // What the store of this meeting holds under nonce_key where the place to meet is known beforehand.
   [[nodiscard]] std::string meeting_name() const {
     return fmt::format("{}/{}", detected_.job, around_.earlier_connects);

@@ -30,25 +30,26 @@ std::string StoreTroubles::all() const {
   return text;
 }
 
-ServedStore serve_store(const wire::Address& address, const wire::Secret& secret, TimePoint deadline) {
+ServedStore serve_store(const wire::Address& address, const StoreGuard& guard, TimePoint deadline) {
   auto troubles = std::make_shared<StoreTroubles>();
-  auto server = std::make_shared<TcpStoreServer>(TcpStoreServer::Options{
-      .address = address, .secret = secret, .on_trouble = [troubles](const std::string& sentence) {
-        troubles->add(sentence);
-      }});
+  auto server = std::make_shared<TcpStoreServer>(
+      TcpStoreServer::Options{.address = address,
+                              .secret = guard.secret,
+                              .encryption = guard.encryption,
+                              .on_trouble = [troubles](const std::string& sentence) { troubles->add(sentence); }});
   const wire::Address served_at = server->address();
   return {.host = std::move(server),
           .address = served_at,
-          .store = join_store(served_at, secret, deadline),
+          .store = join_store(served_at, guard, deadline),
           .troubles = std::move(troubles)};
 }
 
-std::shared_ptr<Store> join_store(const wire::HostPort& where, const wire::Secret& secret, TimePoint deadline) {
-  return tcp_store({.server = where, .secret = secret, .deadline = deadline});
+std::shared_ptr<Store> join_store(const wire::HostPort& where, const StoreGuard& guard, TimePoint deadline) {
+  return tcp_store({.server = where, .secret = guard.secret, .encryption = guard.encryption, .deadline = deadline});
 }
 
-std::shared_ptr<Store> join_store(const wire::Address& address, const wire::Secret& secret, TimePoint deadline) {
-  return join_store(wire::HostPort{.host = address.host(), .port = address.port()}, secret, deadline);
+std::shared_ptr<Store> join_store(const wire::Address& address, const StoreGuard& guard, TimePoint deadline) {
+  return join_store(wire::HostPort{.host = address.host(), .port = address.port()}, guard, deadline);
 }
 
 bool somebody_listens(const wire::Address& address, TimePoint deadline) {

@@ -11,6 +11,7 @@
 #include <tutti/store.hpp>
 
 #include "wire/address.hpp"
+#include "wire/handshake.hpp"
 #include "wire/secret.hpp"
 
 namespace tutti::rendezvous {
@@ -38,13 +39,19 @@ struct ServedStore {
   std::shared_ptr<StoreTroubles> troubles;
 };
 
+// What guards the connections of a store.
+struct StoreGuard {
+  wire::Secret secret;
+  wire::Encryption encryption = wire::Encryption::none;
+};
+
 // Throws RendezvousError where the address cannot be listened on.
-ServedStore serve_store(const wire::Address& address, const wire::Secret& secret, TimePoint deadline);
+ServedStore serve_store(const wire::Address& address, const StoreGuard& guard, TimePoint deadline);
 
 // Tries again while nobody listens. Throws RendezvousError by the deadline, AuthenticationError if the listening
 // process does not know the secret.
-std::shared_ptr<Store> join_store(const wire::HostPort& where, const wire::Secret& secret, TimePoint deadline);
-std::shared_ptr<Store> join_store(const wire::Address& address, const wire::Secret& secret, TimePoint deadline);
+std::shared_ptr<Store> join_store(const wire::HostPort& where, const StoreGuard& guard, TimePoint deadline);
+std::shared_ptr<Store> join_store(const wire::Address& address, const StoreGuard& guard, TimePoint deadline);
 
 // Whether something accepts connections there now.
 bool somebody_listens(const wire::Address& address, TimePoint deadline);

@@ -7,7 +7,9 @@
 #include <sys/resource.h>
 
 #include "rendezvous/file_board.hpp"
+#include "rendezvous/membership.hpp"
 #include "rendezvous/store_access.hpp"
+#include "store/memory_store.hpp"
 #include "tests/support/ranks_as_threads.hpp"
 
 namespace tutti::rendezvous {
@@ -52,6 +54,40 @@ TEST_F(Trouble, MissingRanksAreNamedToEveryoneWhoCame) {
   for (const Outcome& outcome : outcomes) {
     EXPECT_THAT(outcome.error,
                 AllOf(StartsWith("RendezvousError: rank "), HasSubstr("ranks 1 and 3–5 of 6 did not come")));
+  }
+}
+
+TEST_F(Trouble, AnotherVersionIsNamedToAllBeforeAnythingElseIsSaid) {
+  const auto store = memory_store();
+  const auto member = [&](int rank, std::string version) {
+    return Membership(*store, {.rank = rank, .size = 3, .host = "h", .version = std::move(version), .token = "t"},
+                      steady_clock(), soon());
+  };
+  Membership first = member(0, "1.2.3"), same = member(1, "1.2.3"), other = member(2, "1.2.4");
+  first.sign_in();
+  same.sign_in();
+  const auto says_why = [](auto call) {
+    try {
+      call();
+      ADD_FAILURE() << "two versions met";
+    } catch (const RendezvousError& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("rank 2 (pid 0 on host h) has version 1.2.4 of Tutti"),
+                                      HasSubstr("rank 0 (pid 0 on host h) version 1.2.3; install the same")));
+    }
+  };
+  says_why([&] { other.sign_in(); });
+  says_why([&] { first.verdict(soon()); });
+  says_why([&] { same.verdict(soon()); });
+}
+
+TEST_F(Trouble, RanksOfWhichSomeEncryptAreToldSo) {
+  for (const int encrypting : {0, 1}) {
+    std::vector<Caller> callers{by_hand(0, 2, 2s), by_hand(1, 2, 2s)};
+    callers[static_cast<std::size_t>(encrypting)].environment.set("TUTTI_TLS", "1");
+    for (const Outcome& outcome : connect_all(callers))
+      EXPECT_THAT(outcome.error, HasSubstr("set TUTTI_TLS=1 for all"));
+    for (Caller& caller : callers) caller.environment.set("TUTTI_TLS", "1");
+    for (const Outcome& outcome : connect_all(callers)) EXPECT_EQ(outcome.error, "");
   }
 }
 
@@ -148,7 +184,7 @@ TEST_F(Trouble, AHostThatDoesNotResolveIsNamed) {
 }
 
 TEST_F(Trouble, APortHeldByAnotherProgramIsNamedWithWhatToDo) {
-  const ServedStore other_program = serve_store(wire::Address::loopback(port_), wire::make_secret(), soon());
+  const ServedStore other_program = serve_store(wire::Address::loopback(port_), {wire::make_secret()}, soon());
   EXPECT_THAT(connect_as(by_hand(0, 2, 1s)).error, AllOf(StartsWith("RendezvousError: rank 0 of 2: "),
                                                          HasSubstr("not of this job"), HasSubstr("MASTER_PORT")));
   EXPECT_THAT(connect_as(by_hand(1, 2, 1s)).error, StartsWith("AuthenticationError: rank 1 of 2: "));

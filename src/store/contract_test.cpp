@@ -57,14 +57,16 @@ class FilePlace : public Place {
 
 class TcpPlace : public Place {
  public:
-  explicit TcpPlace(const wire::Address& address) : server_({.address = address, .secret = secret_}) {}
+  explicit TcpPlace(const wire::Address& address, wire::Encryption encryption = wire::Encryption::none)
+      : encryption_(encryption), server_({.address = address, .secret = secret_, .encryption = encryption}) {}
   std::shared_ptr<Store> open() override {
     const wire::HostPort where{server_.address().host(), server_.address().port()};
-    return tcp_store({.server = where, .secret = secret_, .deadline = soon()});
+    return tcp_store({.server = where, .secret = secret_, .encryption = encryption_, .deadline = soon()});
   }
 
  private:
   wire::Secret secret_ = wire::make_secret();
+  wire::Encryption encryption_;
   TcpStoreServer server_;
 };
 
@@ -93,6 +95,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Kind{"file", [] { return std::make_unique<FilePlace>(); }},
                     Kind{"tcp", [] { return std::make_unique<TcpPlace>(wire::Address::loopback()); }},
                     Kind{"tcp_v6", [] { return std::make_unique<TcpPlace>(wire::Address::loopback_v6()); }},
+                    Kind{"tls",
+                         [] { return std::make_unique<TcpPlace>(wire::Address::loopback(), wire::Encryption::tls); }},
                     Kind{"prefix", [] { return std::make_unique<PrefixPlace>(); }}),
     [](const auto& row) { return row.param.name; });
 

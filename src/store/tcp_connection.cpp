@@ -5,23 +5,21 @@
 #include <algorithm>
 #include <array>
 
-#include "wire/socket.hpp"
-
 namespace tutti::store {
 
-using wire::Handshake;
+using wire::Channel;
 using wire::Transfer;
 
-TcpConnection::TcpConnection(UniqueFd socket, const wire::Secret& secret)
-    : socket_(std::move(socket)),
-      handshake_(std::in_place,
-                 Handshake::Setup{.role = Handshake::Role::acceptor, .secret = secret, .purpose = "store"}) {}
+TcpConnection::TcpConnection(UniqueFd socket, const wire::Secret& secret, wire::Encryption encryption)
+    : channel_(
+          std::move(socket),
+          {.role = wire::Handshake::Role::acceptor, .secret = secret, .encryption = encryption, .purpose = "store"}) {}
 
 TcpConnection::Outcome TcpConnection::receive(std::span<std::byte> buffer, std::vector<Request>& requests) {
-  if (handshake_ && shake_hands(buffer) == Outcome::finished) return Outcome::finished;
+  if (go_on_opening() == Outcome::finished) return Outcome::finished;
   constexpr int reads_max = 4;
-  for (int reads = 0; reads < reads_max && !handshake_; ++reads) {
-    const Transfer moved = wire::read_some(socket_.get(), buffer);
+  for (int reads = 0; reads < reads_max && channel_.state() == Channel::State::open; ++reads) {
+    const Transfer moved = channel_.read(buffer);
     if (moved.closed()) return Outcome::finished;
     if (!moved.moved()) break;
     stream_.feed(buffer.first(moved.bytes), [&](Request&& request) { requests.push_back(std::move(request)); });
@@ -30,32 +28,14 @@ TcpConnection::Outcome TcpConnection::receive(std::span<std::byte> buffer, std::
   return Outcome::alive;
 }
 
-TcpConnection::Outcome TcpConnection::shake_hands(std::span<std::byte> buffer) {
-  while (handshake_->wanted() > 0) {
-    const Transfer moved = wire::read_some(socket_.get(), buffer.first(std::min(buffer.size(), handshake_->wanted())));
-    if (moved.closed()) handshake_->closed(moved.error == 0 ? "closed the connection" : "reset the connection");
-    if (moved.closed()) return Outcome::finished;
-    if (!moved.moved()) break;
-    handshake_->feed(buffer.first(moved.bytes));
-  }
-  return flush_handshake();
+TcpConnection::Outcome TcpConnection::go_on_opening() {
+  channel_.go_on_opening();
+  return channel_.state() == Channel::State::failed ? Outcome::finished : Outcome::alive;
 }
 
 std::string TcpConnection::refusal() const {
-  const bool refused = handshake_ && handshake_->state() == Handshake::State::failed && handshake_->peer_spoke();
-  return refused ? handshake_->error() : "";
-}
-
-TcpConnection::Outcome TcpConnection::flush_handshake() {
-  while (!handshake_->output().empty()) {
-    const Transfer moved = wire::write_some(socket_.get(), handshake_->output());
-    if (moved.closed()) return Outcome::finished;
-    if (!moved.moved()) break;
-    handshake_->sent(moved.bytes);
-  }
-  if (handshake_->state() == Handshake::State::failed) return Outcome::finished;
-  if (handshake_->state() == Handshake::State::done) handshake_.reset();
-  return Outcome::alive;
+  const bool refused = channel_.state() == Channel::State::failed && channel_.peer_spoke();
+  return refused ? channel_.error() : "";
 }
 
 void TcpConnection::send(const Reply& reply) {
@@ -64,12 +44,9 @@ void TcpConnection::send(const Reply& reply) {
 }
 
 TcpConnection::Outcome TcpConnection::flush() {
-  if (handshake_ && flush_handshake() == Outcome::finished) return Outcome::finished;
-  return flush_replies();
-}
-
-TcpConnection::Outcome TcpConnection::flush_replies() {
-  while (!output_.empty()) {
+  if (go_on_opening() == Outcome::finished) return Outcome::finished;
+  if (channel_.state() != Channel::State::open) return Outcome::alive;
+  while (has_output()) {
     std::array<iovec, 64> pieces;
     std::size_t count = 0;
     std::size_t skip = front_sent_;
@@ -84,7 +61,7 @@ TcpConnection::Outcome TcpConnection::flush_replies() {
       add(message.head.bytes().data(), message.head.bytes().size());
       if (message.payload) add(message.payload->data(), message.payload->size());
     }
-    const Transfer moved = wire::write_some(socket_.get(), std::span<const iovec>(pieces.data(), count));
+    const Transfer moved = channel_.write(std::span<const iovec>(pieces.data(), count));
     if (moved.closed()) return Outcome::finished;
     if (!moved.moved()) return Outcome::alive;
     drop_sent(moved.bytes);

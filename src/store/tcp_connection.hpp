@@ -4,14 +4,13 @@
 
 #include <cstddef>
 #include <deque>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/unique_fd.hpp"
 #include "store/protocol.hpp"
-#include "wire/handshake.hpp"
+#include "wire/channel.hpp"
 
 namespace tutti::store {
 
@@ -21,7 +20,7 @@ class TcpConnection {
  public:
   enum class Outcome { alive, finished };
 
-  TcpConnection(UniqueFd socket, const wire::Secret& secret);
+  TcpConnection(UniqueFd socket, const wire::Secret& secret, wire::Encryption encryption);
 
   // Reads what is there, at most `buffer` at a time and a few times, so that one client cannot keep the others waiting.
   // Requests are appended to `requests`. Throws MalformedMessage.
@@ -30,13 +29,15 @@ class TcpConnection {
   void send(const Reply& reply);
   Outcome flush();
 
-  [[nodiscard]] int fd() const { return socket_.get(); }
-  [[nodiscard]] bool is_unauthenticated() const { return handshake_.has_value(); }
+  [[nodiscard]] int fd() const { return channel_.fd(); }
+  [[nodiscard]] bool is_unauthenticated() const { return !channel_.peer_is_proven(); }
   // Why a client that spoke our protocol failed to authenticate; empty for others, such as a port scan.
   [[nodiscard]] std::string refusal() const;
-  [[nodiscard]] bool has_output() const { return !output_.empty() || (handshake_ && !handshake_->output().empty()); }
+  [[nodiscard]] bool has_output() const { return !output_.empty() || channel_.has_unsent(); }
   // A client that asks faster than it reads is not read from until it has caught up.
   [[nodiscard]] bool wants_input() const { return output_bytes_ < output_bytes_max; }
+  // There is more to receive although the socket may have nothing.
+  [[nodiscard]] bool holds_input() const { return channel_.holds_input(); }
 
  private:
   static constexpr std::size_t output_bytes_max = std::size_t{1} << 20;
@@ -47,13 +48,10 @@ class TcpConnection {
     [[nodiscard]] std::size_t bytes() const { return head.bytes().size() + (payload ? payload->size() : 0); }
   };
 
-  Outcome shake_hands(std::span<std::byte> buffer);
-  Outcome flush_handshake();
-  Outcome flush_replies();
+  Outcome go_on_opening();
   void drop_sent(std::size_t bytes);
 
-  UniqueFd socket_;
-  std::optional<wire::Handshake> handshake_;  // gone once the client is known
+  wire::Channel channel_;
   RequestStream stream_;
   std::deque<Outgoing> output_;
   std::size_t output_bytes_ = 0;

@@ -52,7 +52,7 @@ class Loop {
   void run() {
     std::array<epoll_event, 256> events;
     while (true) {
-      const int timeout = wire::poll_timeout_ms(now(), next_deadline());
+      const int timeout = holding_.empty() ? wire::poll_timeout_ms(now(), next_deadline()) : 0;
       const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
       if (count < 0 && errno != EINTR) {
         return report(
@@ -67,6 +67,7 @@ class Loop {
           serve(id, events[static_cast<std::size_t>(i)].events);
         }
       }
+      for (const std::uint64_t id : std::exchange(holding_, {})) serve(id, EPOLLIN);
       drop_late_unauthenticated();
       if (accepting_stopped_ && has_room()) resume_accepting();
     }
@@ -118,7 +119,7 @@ class Loop {
     const std::uint64_t id = next_id_++;
     if (!watch(accepted.socket.get(), id)) return;
     const TimePoint came = now();
-    Client client{.connection = TcpConnection(std::move(accepted.socket), options_.secret),
+    Client client{.connection = TcpConnection(std::move(accepted.socket), options_.secret, options_.encryption),
                   .peer = accepted.peer,
                   .unauthenticated = unauthenticated_.end()};
     const auto entry = clients_.emplace(id, std::move(client)).first;
@@ -178,6 +179,7 @@ class Loop {
 
   void update_watch(Client& client, std::uint64_t id) {
     std::uint32_t wanted = client.connection.wants_input() ? EPOLLIN : 0u;
+    if (wanted != 0 && client.connection.holds_input()) holding_.push_back(id);  // the epoll says nothing of that
     if (client.connection.has_output()) wanted |= EPOLLOUT;
     if (wanted == client.watched) return;
     epoll_event event{.events = wanted, .data = {.u64 = id}};
@@ -215,8 +217,9 @@ class Loop {
   std::unordered_map<std::uint64_t, Client> clients_;
   UnauthenticatedList unauthenticated_;
   std::uint64_t next_id_ = listener_id + 1;
-  bool accepting_stopped_ = false;  // too many unauthenticated connections, and others wait to be accepted
-  std::size_t dropped_ = 0;         // connections, for want of descriptors
+  bool accepting_stopped_ = false;      // too many unauthenticated connections, and others wait to be accepted
+  std::size_t dropped_ = 0;             // connections, for want of descriptors
+  std::vector<std::uint64_t> holding_;  // clients to be served again
   std::vector<std::byte> buffer_;
   std::vector<Request> requests_;
 };

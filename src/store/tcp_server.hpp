@@ -33,6 +33,7 @@ class TcpStoreServer {
   struct Options {
     wire::Address address = wire::Address::loopback();
     wire::Secret secret;
+    wire::Encryption encryption = wire::Encryption::none;
     Duration unauthenticated_timeout = std::chrono::seconds(5);
     Duration unauthenticated_time_min = wire::unauthenticated_time_min;  // while others wait to be accepted
     std::size_t unauthenticated_max = 4096;

@@ -20,7 +20,7 @@
 
 #include "store/protocol.hpp"
 #include "store/tcp_store.hpp"
-#include "wire/handshake.hpp"
+#include "wire/channel.hpp"
 #include "wire/socket.hpp"
 
 namespace tutti {
@@ -42,11 +42,10 @@ class TcpServer : public testing::Test {
   wire::HostPort where() const { return {server_->address().host(), server_->address().port()}; }
   std::shared_ptr<Store> client() { return tcp_store({.server = where(), .secret = secret_, .deadline = soon()}); }
   UniqueFd unauthenticated() { return wire::connect(server_->address(), soon()); }
-  UniqueFd authenticated() {
-    UniqueFd socket = unauthenticated();
-    Handshake handshake({.role = Handshake::Role::initiator, .secret = secret_});
-    wire::authenticate(socket.get(), handshake, "the server", soon());
-    return socket;
+  wire::Channel authenticated() {
+    wire::Channel channel(unauthenticated(), {.role = Handshake::Role::initiator, .secret = secret_});
+    wire::open(channel, "the server", soon());
+    return channel;
   }
 
   // The server closes the connection, by the deadline.
@@ -132,9 +131,8 @@ TEST_F(TcpServer, AClientThatWasTurnedAwayBecauseItGotNoTimeToAnswerComesAgain) 
       acceptor.feed(std::span(hello).first(wire::read_some(late.get(), hello).bytes));
       wire::write_some(late.get(), acceptor.output());
     }  // its proof does not come in time
-    const UniqueFd again = next_client();
-    Handshake acceptor({.role = Handshake::Role::acceptor, .secret = secret_});
-    wire::authenticate(again.get(), acceptor, "a client", soon());
+    wire::Channel again(next_client(), {.role = Handshake::Role::acceptor, .secret = secret_});
+    wire::open(again, "a client", soon());
   });
   EXPECT_NE(tcp_store({.server = here, .secret = secret_, .deadline = soon()}), nullptr);
 }
@@ -214,32 +212,32 @@ TEST_F(TcpServer, ServesThoseWhoAreThereWhenNobodyElseCanComeIn) {
 TEST_F(TcpServer, DropsAClientThatBreaksTheProtocolAndNobodyElse) {
   start();
   const auto honest = client();
-  const UniqueFd broken = authenticated();
+  const wire::Channel broken = authenticated();
   const std::vector<std::byte> nonsense(100, std::byte{0xee});
-  wire::write_some(broken.get(), nonsense);
-  EXPECT_TRUE(is_closed(broken.get(), soon()));
+  wire::write_some(broken.fd(), nonsense);
+  EXPECT_TRUE(is_closed(broken.fd(), soon()));
 
-  const UniqueFd greedy = authenticated();  // announces 1 TiB
-  wire::write_some(greedy.get(), wire::EncodedFrame({.type = 1, .payload_bytes = 1ull << 40}, {}).bytes());
-  EXPECT_TRUE(is_closed(greedy.get(), soon()));
+  const wire::Channel greedy = authenticated();  // announces 1 TiB
+  wire::write_some(greedy.fd(), wire::EncodedFrame({.type = 1, .payload_bytes = 1ull << 40}, {}).bytes());
+  EXPECT_TRUE(is_closed(greedy.fd(), soon()));
   EXPECT_EQ(honest->add("n", 1, soon()), 1);
 }
 
 TEST_F(TcpServer, AClientThatDoesNotReadIsNotReadFromUntilItDoes) {
   start();
   client()->set("large", std::string(1 << 20, 'x'), soon());
-  const UniqueFd lazy = authenticated();
+  const wire::Channel lazy = authenticated();
   std::string requests;
   constexpr std::uint64_t count = 64;
   for (std::uint64_t id = 1; id <= count; ++id)
     requests += encode({.kind = Request::Kind::get, .id = id, .key = "large"});
-  ASSERT_EQ(wire::write_some(lazy.get(), std::as_bytes(std::span(requests))).bytes, requests.size());
+  ASSERT_EQ(wire::write_some(lazy.fd(), std::as_bytes(std::span(requests))).bytes, requests.size());
   EXPECT_EQ(client()->add("n", 1, soon()), 1);
   ReplyStream stream;
   std::vector<std::byte> buffer(1 << 16);
   std::uint64_t answered = 0;
-  while (answered < count && wire::wait_for(lazy.get(), POLLIN, soon()) != 0) {
-    const auto moved = wire::read_some(lazy.get(), buffer);
+  while (answered < count && wire::wait_for(lazy.fd(), POLLIN, soon()) != 0) {
+    const auto moved = wire::read_some(lazy.fd(), buffer);
     ASSERT_FALSE(moved.closed());
     stream.feed(std::span(buffer).first(moved.bytes), [&](Reply&& reply) { EXPECT_EQ(reply.id, ++answered); });
   }

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <condition_variable>
 #include <mutex>
@@ -19,8 +20,7 @@
 
 #include "store/limits.hpp"
 #include "store/protocol.hpp"
-#include "wire/handshake.hpp"
-#include "wire/socket.hpp"
+#include "wire/channel.hpp"
 
 namespace tutti {
 
@@ -30,7 +30,8 @@ using namespace store;
 
 class TcpStore final : public Store {
  public:
-  TcpStore(UniqueFd socket, std::string name) : socket_(std::move(socket)), name_(std::move(name)), buffer_(1 << 16) {}
+  TcpStore(wire::Channel channel, std::string name)
+      : channel_(std::move(channel)), name_(std::move(name)), buffer_(1 << 16) {}
 
   void set(std::string_view key, std::string_view value, TimePoint deadline) override {
     check_value(key, value);
@@ -81,11 +82,11 @@ class TcpStore final : public Store {
 
   // Waits as the reader if there is none; otherwise until a reader has news, or, with bytes left to send, room for them.
   void wait_a_turn(Lock& lock, TimePoint deadline) {
-    const bool sends = sent_ < output_.size();
+    const bool sends = has_unsent();
     if (!reading_) {
       reading_ = true;
       lock.unlock();
-      const short events = wire::wait_for(socket_.get(), sends ? POLLIN | POLLOUT : POLLIN, deadline);
+      const short events = wire::wait_for(channel_.fd(), sends ? POLLIN | POLLOUT : POLLIN, deadline);
       lock.lock();
       reading_ = false;
       flush();
@@ -93,7 +94,7 @@ class TcpStore final : public Store {
       news_.notify_all();
     } else if (sends) {
       lock.unlock();
-      wire::wait_for(socket_.get(), POLLOUT, deadline);
+      wire::wait_for(channel_.fd(), POLLOUT, deadline);
       lock.lock();
       flush();
     } else {
@@ -116,6 +117,11 @@ class TcpStore final : public Store {
   }
 
   void throw_if_gone(const Request& request) const {
+    if (getpid() != process_) {
+      throw RendezvousError(fmt::format("{}: {} of the key {} failed, because this process is a fork of the one that "
+                                        "connected to it; connect again here",
+                                        name_, name_of(request.kind), shown_key(request.key)));
+    }
     if (gone_.empty()) return;
     throw RendezvousError(
         fmt::format("{}: {} of the key {} failed, because the server is gone: {}; the rank that ran it has "
@@ -123,15 +129,17 @@ class TcpStore final : public Store {
                     name_, name_of(request.kind), shown_key(request.key), gone_));
   }
 
+  [[nodiscard]] bool has_unsent() const { return !is_cut_ && (sent_ < output_.size() || channel_.has_unsent()); }
+
   void flush() {
-    while (gone_.empty() && sent_ < output_.size()) {
-      const auto moved = wire::write_some(socket_.get(), std::as_bytes(std::span(output_)).subspan(sent_));
+    while (gone_.empty() && has_unsent()) {
+      const auto moved = channel_.write(std::as_bytes(std::span(output_)).subspan(sent_));
       // What the server said last is still to be read; the read after it tells that the connection is over.
-      if (moved.closed()) sent_ = output_.size();
+      is_cut_ = moved.closed();
       if (!moved.moved()) break;
       sent_ += moved.bytes;
     }
-    if (sent_ == output_.size()) {
+    if (is_cut_ || sent_ == output_.size()) {
       output_.clear();
       sent_ = 0;
     }
@@ -140,7 +148,7 @@ class TcpStore final : public Store {
   void receive() {
     try {
       while (gone_.empty()) {
-        const auto moved = wire::read_some(socket_.get(), buffer_);
+        const auto moved = channel_.read(buffer_);
         if (moved.closed()) gone_ = moved.reason();
         if (!moved.moved()) return;
         stream_.feed(std::span(buffer_).first(moved.bytes), [&](Reply&& reply) {
@@ -155,8 +163,9 @@ class TcpStore final : public Store {
 
   static TimePoint now() { return std::chrono::steady_clock::now(); }
 
-  const UniqueFd socket_;
+  wire::Channel channel_;
   const std::string name_;
+  const pid_t process_ = getpid();  // its children share neither its connection nor its turns
   std::mutex mutex_;
   std::condition_variable news_;
   bool reading_ = false;
@@ -165,6 +174,7 @@ class TcpStore final : public Store {
   std::unordered_map<std::uint64_t, std::optional<Reply>> waiting_;  // references to its elements stay valid
   std::string output_;
   std::size_t sent_ = 0;
+  bool is_cut_ = false;  // nothing can be sent any more
   ReplyStream stream_;
   std::vector<std::byte> buffer_;
 };
@@ -179,18 +189,20 @@ std::shared_ptr<Store> tcp_store(const TcpStoreOptions& options) {
   std::string name = fmt::format("the store at {}", options.server.text());
   for (std::optional<TimePoint> latest;;) {
     UniqueFd socket = wire::connect(addresses, options.deadline, {.keepalive = std::chrono::seconds(10)});
-    wire::Handshake handshake(
-        {.role = wire::Handshake::Role::initiator, .secret = options.secret, .purpose = "store client"});
+    wire::Channel channel(std::move(socket), {.role = wire::Handshake::Role::initiator,
+                                              .secret = options.secret,
+                                              .encryption = options.encryption,
+                                              .purpose = "store client"});
     const TimePoint begin = clock.now();
     if (!latest) latest = std::min(options.deadline, deadline_after(begin, authentication_most));
     try {
-      wire::authenticate(socket.get(), handshake, name, *latest);
-      return std::make_shared<TcpStore>(std::move(socket), std::move(name));
+      wire::open(channel, name, *latest);
+      return std::make_shared<TcpStore>(std::move(channel), std::move(name));
     } catch (const AuthenticationError&) {
       // A server turns away a client that takes long, as one does on a busy machine.
       const TimePoint now = clock.now();
-      const bool was_late = handshake.peer_is_proven() ||
-                            (!handshake.peer_sent_anything() && now - begin >= wire::unauthenticated_time_min);
+      const bool was_late =
+          channel.was_too_late() || (!channel.peer_sent_anything() && now - begin >= wire::unauthenticated_time_min);
       if (!was_late || now >= *latest) throw;
     }
   }

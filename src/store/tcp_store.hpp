@@ -7,6 +7,7 @@
 #include <tutti/store.hpp>
 
 #include "wire/address.hpp"
+#include "wire/handshake.hpp"
 #include "wire/secret.hpp"
 
 namespace tutti {
@@ -14,6 +15,7 @@ namespace tutti {
 struct TcpStoreOptions {
   wire::HostPort server;
   wire::Secret secret;
+  wire::Encryption encryption = wire::Encryption::none;
   TimePoint deadline;  // to connect and authenticate by; the server may start later than its clients
 };
 

@@ -6,14 +6,12 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <poll.h>
 
 #include <algorithm>
 
 #include <tutti/error.hpp>
 
 #include "base/bytes.hpp"
-#include "wire/socket.hpp"
 
 namespace tutti::wire {
 
@@ -26,11 +24,24 @@ static_assert(magic.size() + sizeof(std::uint16_t) == Handshake::prefix_bytes);
 
 constexpr std::byte welcome{0x06};
 
-constexpr std::string_view label(Handshake::Role role) {
+constexpr std::string_view label_of(Handshake::Role role) {
   return role == Handshake::Role::initiator ? "tutti handshake initiator" : "tutti handshake acceptor ";
 }
 
+Handshake::Role opposite(Handshake::Role role) {
+  return role == Handshake::Role::initiator ? Handshake::Role::acceptor : Handshake::Role::initiator;
+}
+
+// Where these are in a hello; the nonce follows.
+constexpr std::size_t role_at = Handshake::prefix_bytes, encryption_at = role_at + 1, purpose_bytes_at = role_at + 2;
+constexpr std::size_t purpose_at = purpose_bytes_at + 1 + Handshake::nonce_bytes;
+static_assert(purpose_at + Handshake::purpose_bytes_max == Handshake::hello_bytes);
+
 }  // namespace
+
+Encryption encryption_from(const Environment& environment) {
+  return environment.flag("TUTTI_TLS").value_or(false) ? Encryption::tls : Encryption::none;
+}
 
 Handshake::Handshake(const Setup& setup) : role_(setup.role), secret_(setup.secret), version_(setup.version) {
   if (setup.purpose.size() > purpose_bytes_max) {
@@ -45,7 +56,8 @@ Handshake::Handshake(const Setup& setup) : role_(setup.role), secret_(setup.secr
   }
   ByteWriter hello;
   hello.raw(std::as_bytes(std::span(magic))).u16(version_);
-  hello.u8(static_cast<std::uint8_t>(role_)).u8(static_cast<std::uint8_t>(setup.purpose.size()));
+  hello.u8(static_cast<std::uint8_t>(role_)).u8(static_cast<std::uint8_t>(setup.encryption));
+  hello.u8(static_cast<std::uint8_t>(setup.purpose.size()));
   hello.raw(nonce).raw(std::as_bytes(std::span(setup.purpose)));
   std::copy(hello.data().begin(), hello.data().end(), mine_.begin());  // the rest of the purpose stays zero
   if (role_ == Role::initiator) send(mine_);
@@ -104,32 +116,40 @@ void Handshake::check_prefix() {
 
 void Handshake::check_hello() {
   const auto hello = std::span(theirs_).first(hello_bytes);
-  const auto role = std::to_integer<std::uint8_t>(hello[prefix_bytes]);
-  const Role opposite = role_ == Role::initiator ? Role::acceptor : Role::initiator;
-  if (role != static_cast<std::uint8_t>(opposite)) {
+  if (std::to_integer<std::uint8_t>(hello[role_at]) != static_cast<std::uint8_t>(opposite(role_))) {
     return fail("it claims the same side of the connection as we have: something sends our own bytes back");
   }
-  if (std::to_integer<std::size_t>(hello[prefix_bytes + 1]) > purpose_bytes_max) {
+  if (std::to_integer<std::size_t>(hello[purpose_bytes_at]) > purpose_bytes_max) {
     return fail("its first message is malformed");
   }
   expect_ = Expect::proof;
-  if (role_ == Role::acceptor) {
-    send(mine_);
-    send(proof_of(Role::acceptor));
-  }
+  if (role_ == Role::initiator) return;
+  // With the proof, so that the other side can believe what it reads there about encryption.
+  send(mine_);
+  send(proof_of(label_of(Role::acceptor)));
+  agree_on_encryption();
+}
+
+void Handshake::agree_on_encryption() {
+  if (theirs_[encryption_at] == mine_[encryption_at]) return;
+  const bool encrypts = mine_[encryption_at] != std::byte{0};
+  fail(fmt::format(
+      "TLS is asked for on {} side only: set TUTTI_TLS=1 for all ranks and for what starts them, or for none",
+      encrypts ? "this" : "its"));
 }
 
 void Handshake::check_proof() {
-  const Role theirs = role_ == Role::initiator ? Role::acceptor : Role::initiator;
-  const auto expected = proof_of(theirs);
+  const auto expected = proof_of(label_of(opposite(role_)));
   if (CRYPTO_memcmp(expected.data(), theirs_.data() + hello_bytes, mac_bytes) != 0) {
     return fail(
         "it does not know this job's secret: check that all ranks get the same TUTTI_SECRET or key file, and that "
         "address and port belong to this job");
   }
   if (role_ == Role::initiator) {
+    agree_on_encryption();
+    if (failed_) return;
     expect_ = Expect::welcome;
-    send(proof_of(Role::initiator));
+    send(proof_of(label_of(Role::initiator)));
   } else {
     expect_ = Expect::nothing;
     send(std::span(&welcome, 1));
@@ -141,10 +161,10 @@ void Handshake::check_welcome() {
   expect_ = Expect::nothing;
 }
 
-std::array<std::byte, Handshake::mac_bytes> Handshake::proof_of(Role role) const {
+std::array<std::byte, Handshake::mac_bytes> Handshake::proof_of(std::string_view label) const {
   const auto theirs = std::span(theirs_).first(hello_bytes);
   ByteWriter text;
-  text.raw(std::as_bytes(std::span(label(role))));
+  text.raw(std::as_bytes(std::span(label)));
   if (role_ == Role::initiator) {
     text.raw(mine_).raw(theirs);
   } else {
@@ -190,27 +210,8 @@ Handshake::State Handshake::state() const {
 }
 
 std::string_view Handshake::peer_purpose() const {
-  const auto bytes = std::to_integer<std::size_t>(theirs_[prefix_bytes + 1]);
-  return {reinterpret_cast<const char*>(theirs_.data()) + prefix_bytes + 2 + nonce_bytes, bytes};
-}
-
-std::string authenticate(int socket, Handshake& handshake, std::string_view peer_name, TimePoint deadline) {
-  std::array<std::byte, Handshake::hello_bytes + Handshake::mac_bytes> buffer;
-  while (handshake.state() == Handshake::State::running) {
-    const bool writing = !handshake.output().empty();
-    if (wait_for(socket, writing ? POLLOUT : POLLIN, deadline) == 0) {
-      handshake.closed("did not answer in time");
-      break;
-    }
-    const Transfer moved = writing ? write_some(socket, handshake.output())
-                                   : read_some(socket, std::span(buffer).first(handshake.wanted()));
-    if (moved.closed()) handshake.closed(moved.error == 0 ? "closed the connection" : "reset the connection");
-    if (moved.moved() && writing) handshake.sent(moved.bytes);
-    if (moved.moved() && !writing) handshake.feed(std::span(buffer).first(moved.bytes));
-  }
-  if (handshake.state() == Handshake::State::done) return std::string(handshake.peer_purpose());
-  write_some(socket, handshake.output());  // best effort: our version, for the other side's message
-  throw AuthenticationError(fmt::format("{} cannot be authenticated: {}", peer_name, handshake.error()));
+  const auto bytes = std::to_integer<std::size_t>(theirs_[purpose_bytes_at]);
+  return {reinterpret_cast<const char*>(theirs_.data()) + purpose_at, bytes};
 }
 
 }  // namespace tutti::wire

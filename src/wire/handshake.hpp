@@ -1,8 +1,8 @@
 // handshake.hpp: both sides of a connection prove that they know the job's secret, before anything else is parsed.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   initiator → acceptor   hello_i = magic | version | role | purpose_bytes | nonce | purpose      (108 bytes)
-//   acceptor → initiator   hello_a | HMAC(secret, "acceptor"  | hello_i | hello_a)                 (108 + 32)
+//   initiator → acceptor   hello_i = magic | version | role | encryption | purpose_bytes | nonce | purpose      (109 bytes)
+//   acceptor → initiator   hello_a | HMAC(secret, "acceptor"  | hello_i | hello_a)                 (109 + 32)
 //   initiator → acceptor             HMAC(secret, "initiator" | hello_i | hello_a)                 (32)
 //   acceptor → initiator   welcome                                                                 (1)
 //
@@ -11,10 +11,10 @@
 //    came from, or used for another purpose.
 // 3. Unauthenticated connections have a deadline, and a rank that got no time to answer may miss it. The welcome says that it came in
 //    time: until then the initiator sends nothing that could be lost, and connects anew if the connection ends.
-// 4. The first 10 bytes, magic and version, never change: two versions can tell each other which they are.
+// 4. Both sides say whether they encrypt what follows. They must agree, and nobody between them can have them agree on less.
+// 5. The first 10 bytes, magic and version, never change: two versions can tell each other which they are.
 //
-// A state machine over bytes, without I/O, so that transports poll it, the fuzzer drives it and `authenticate` blocks
-// on it. Nothing is encrypted after it.
+// A state machine over bytes, without I/O, so that a channel polls it and the fuzzer drives it.
 #pragma once
 
 #include <array>
@@ -28,14 +28,20 @@
 
 #include <tutti/clock.hpp>
 
+#include "base/environment.hpp"
 #include "wire/secret.hpp"
 
 namespace tutti::wire {
 
-inline constexpr std::uint16_t protocol_version = 2;
+inline constexpr std::uint16_t protocol_version = 3;
 // No acceptor closes a connection sooner because it is unauthenticated. An initiator whose connection ended later than that connects
 // anew; one whose connection ended sooner reached another program, or a rank that is out of descriptors.
 inline constexpr Duration unauthenticated_time_min = std::chrono::seconds(1);
+
+// What guards the bytes after the handshake.
+enum class Encryption : std::uint8_t { none = 0, tls = 1 };
+// TUTTI_TLS.
+Encryption encryption_from(const Environment& environment);
 
 class Handshake {
  public:
@@ -46,12 +52,13 @@ class Handshake {
   static constexpr std::size_t nonce_bytes = 32;
   static constexpr std::size_t mac_bytes = 32;
   static constexpr std::size_t prefix_bytes = 10;
-  static constexpr std::size_t hello_bytes = prefix_bytes + 2 + nonce_bytes + purpose_bytes_max;
+  static constexpr std::size_t hello_bytes = prefix_bytes + 3 + nonce_bytes + purpose_bytes_max;
   using Nonce = std::array<std::byte, nonce_bytes>;
 
   struct Setup {
     Role role;
     const Secret& secret;
+    Encryption encryption = Encryption::none;
     std::string_view purpose = {};    // who I am and what for, at most 64 bytes; the other side gets it authenticated
     std::optional<Nonce> nonce = {};  // fixed by tests; otherwise from the kernel
     std::uint16_t version = protocol_version;
@@ -76,6 +83,8 @@ class Handshake {
   [[nodiscard]] bool peer_sent_anything() const { return received_ > 0; }
   // Whether the other side has proven that it knows the secret.
   [[nodiscard]] bool peer_is_proven() const { return expect_ == Expect::welcome || expect_ == Expect::nothing; }
+  // After State::done: a key that only these two know, and that no other connection has.
+  [[nodiscard]] std::array<std::byte, mac_bytes> channel_key() const { return proof_of("tutti channel key"); }
   // Who, what, why and what to check; after State::failed.
   [[nodiscard]] const std::string& error() const { return error_; }
   // After State::done.
@@ -91,7 +100,8 @@ class Handshake {
   void check_welcome();
   void send(std::span<const std::byte> bytes);
   void fail(std::string reason);
-  [[nodiscard]] std::array<std::byte, mac_bytes> proof_of(Role role) const;
+  void agree_on_encryption();
+  [[nodiscard]] std::array<std::byte, mac_bytes> proof_of(std::string_view label) const;
   [[nodiscard]] std::size_t message_end() const;
 
   Role role_;
@@ -106,9 +116,5 @@ class Handshake {
   bool failed_ = false, spoke_ = false;
   std::string error_;
 };
-
-// Runs the handshake on a non-blocking socket, to its end or the deadline, and returns the other side's purpose.
-// Throws AuthenticationError; `peer_name` says in it who the other side was meant to be.
-std::string authenticate(int socket, Handshake& handshake, std::string_view peer_name, TimePoint deadline);
 
 }  // namespace tutti::wire

@@ -4,26 +4,20 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <poll.h>
 
-#include <thread>
+#include <set>
 #include <vector>
 
 #include <tutti/error.hpp>
 
-#include "wire/socket.hpp"
-
 namespace tutti::wire {
 namespace {
 
-using namespace std::chrono_literals;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using Role = Handshake::Role;
 using State = Handshake::State;
-
-TimePoint soon(Duration wait = 5s) { return std::chrono::steady_clock::now() + wait; }
 
 // Moves bytes both ways, `piece` at a time, until neither side has any more to say.
 void talk(Handshake& a, Handshake& b, std::size_t piece = 1000) {
@@ -167,7 +161,7 @@ TEST_F(HandshakeTest, AnAnswerFromAParallelConnectionDoesNotFit) {
   oracle.feed(victim.output());
   // Relayed unchanged, a man in the middle learns nothing; with a changed role or purpose the handshake must fail.
   std::vector<std::byte> answer(oracle.output().begin(), oracle.output().end());
-  answer[Handshake::prefix_bytes + 2 + Handshake::nonce_bytes] ^= std::byte{1};  // the purpose
+  answer[Handshake::prefix_bytes + 3 + Handshake::nonce_bytes] ^= std::byte{1};  // the purpose
   victim.feed(answer);
   EXPECT_EQ(victim.state(), State::failed);
 
@@ -195,33 +189,45 @@ TEST_F(HandshakeTest, APurposeThatDoesNotFitIsTheCallersMistake) {
   EXPECT_THROW(make(Role::initiator, std::string(65, 'x')), InvalidArgument);
 }
 
-TEST_F(HandshakeTest, RunsOnSocketsByItsDeadline) {
-  Listener listener(Address::loopback());
-  std::string heard;
-  std::jthread server([&] {
-    wait_for(listener.fd(), POLLIN, soon());
-    const auto accepted = listener.accept();
-    ASSERT_TRUE(accepted);
-    Handshake acceptor = make(Role::acceptor, "server");
-    heard = authenticate(accepted->socket.get(), acceptor, "a client", soon());
-  });
-  const UniqueFd socket = connect(listener.address(), soon());
-  Handshake initiator = make(Role::initiator, "client");
-  EXPECT_EQ(authenticate(socket.get(), initiator, "the server", soon()), "server");
-  server.join();
-  EXPECT_EQ(heard, "client");
+TEST_F(HandshakeTest, EachConnectionHasAKeyThatBothSidesKnow) {
+  std::set<std::array<std::byte, Handshake::mac_bytes>> keys;
+  for (int connection = 0; connection < 10; ++connection) {
+    Handshake initiator = make(Role::initiator, "the same");
+    Handshake acceptor = make(Role::acceptor, "the same");
+    talk(initiator, acceptor);
+    EXPECT_EQ(initiator.channel_key(), acceptor.channel_key());
+    keys.insert(initiator.channel_key());
+  }
+  EXPECT_EQ(keys.size(), 10u);
 }
 
-TEST_F(HandshakeTest, ASilentPeerIsAnErrorAtTheDeadline) {
-  Listener listener(Address::loopback());
-  const UniqueFd socket = connect(listener.address(), soon());
-  Handshake initiator = make(Role::initiator);
-  try {
-    authenticate(socket.get(), initiator, "the store at 127.0.0.1", soon(20ms));
-    FAIL() << "authenticated by silence";
-  } catch (const AuthenticationError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("the store at 127.0.0.1 cannot be authenticated: it did not answer in time"));
+TEST_F(HandshakeTest, SidesThatDoNotAgreeOnEncryptionBothSayWhatToDo) {
+  for (const bool initiator_encrypts : {true, false}) {
+    const auto wish = [](bool encrypts) { return encrypts ? Encryption::tls : Encryption::none; };
+    Handshake initiator({.role = Role::initiator, .secret = secret_, .encryption = wish(initiator_encrypts)});
+    Handshake acceptor({.role = Role::acceptor, .secret = secret_, .encryption = wish(!initiator_encrypts)});
+    talk(initiator, acceptor);
+    EXPECT_EQ(initiator.state(), State::failed);
+    EXPECT_EQ(acceptor.state(), State::failed);
+    const std::string_view here = "on this side only: set TUTTI_TLS=1", there = "on its side only: set TUTTI_TLS=1";
+    EXPECT_THAT(initiator.error(), HasSubstr(initiator_encrypts ? here : there));
+    EXPECT_THAT(acceptor.error(), HasSubstr(initiator_encrypts ? there : here));
   }
+}
+
+TEST_F(HandshakeTest, NobodyBetweenTwoSidesThatEncryptCanHaveThemAgreeOnLess) {
+  Handshake initiator({.role = Role::initiator, .secret = secret_, .encryption = Encryption::tls});
+  Handshake acceptor({.role = Role::acceptor, .secret = secret_, .encryption = Encryption::tls});
+  const auto relay = [](Handshake& from, Handshake& to) {
+    std::vector<std::byte> bytes(from.output().begin(), from.output().end());
+    from.sent(bytes.size());
+    bytes[Handshake::prefix_bytes + 1] = std::byte{0};
+    to.feed(bytes);
+  };
+  relay(initiator, acceptor);
+  relay(acceptor, initiator);
+  EXPECT_EQ(initiator.state(), State::failed);
+  EXPECT_EQ(acceptor.state(), State::failed);
 }
 
 }  // namespace

@@ -179,7 +179,10 @@ bool Listener::drop_one() {
   return dropped;
 }
 
-std::string Transfer::reason() const { return error == 0 ? "closed by the other side" : errno_text(error); }
+std::string Transfer::reason() const {
+  if (tls != nullptr) return fmt::format("TLS: {}; bytes were changed or cut off on the way", tls);
+  return error == 0 ? "closed by the other side" : errno_text(error);
+}
 
 Transfer read_some(int socket, std::span<std::byte> into) {
   if (into.empty()) return {.status = Transfer::Status::moved};

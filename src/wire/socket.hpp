@@ -119,6 +119,8 @@ struct Transfer {
   Status status = Status::would_block;
   std::size_t bytes = 0;  // moved
   int error = 0;          // an errno where it was not an orderly end
+  const char* tls =
+      nullptr;  // what was wrong, where the connection ended because what came over it was not what was sent
 
   [[nodiscard]] bool moved() const { return status == Status::moved; }
   [[nodiscard]] bool closed() const { return status == Status::closed; }

@@ -85,11 +85,21 @@ exec_in_host() {
 
 start_sshd() {
   ip netns exec "$net-$1" unshare --pid --fork --kill-child --mount-proc --mount --uts sh -c '
-    mount --make-rprivate / && mount --bind "$1/hosts" /etc/hosts && hostname "$2" && mount -t tmpfs none /run && mkdir /run/sshd || exit 99
+    mount --make-rprivate / && mount --bind "$1/hosts" /etc/hosts && hostname "$2" && mount -t tmpfs none /run && mkdir /run/sshd &&
+    mount -t tmpfs -o size=64m none /dev/shm || exit 99
     exec "$3" -D -e -f "$1/sshd_config"' sh "$folder" "$1" "$sshd" >"$folder/sshd-$1.log" 2>&1 &
   started+=($!)
   eval "outer_of_${1//-/_}=$!"
 }
+
+await_sshd() {
+  for _ in $(seq 100); do grep -qs 'Server listening' "$folder/sshd-$1.log" && return; sleep 0.05; done
+  return 1
+}
+
+# The process outside of a host that is its life: with it everything there ends. It sees the host's files.
+outer_of() { eval "echo \$outer_of_${1//-/_}"; }
+files_of() { local host=$1; shift; nsenter -t "$(outer_of "$host")" -m "$@"; }
 
 make_hosts() {
   local host number=0
@@ -104,10 +114,7 @@ make_hosts() {
     add_network "$host" "$number"
   done
   for host in "$@"; do start_sshd "$host"; done
-  for host in "$@"; do
-    for _ in $(seq 100); do grep -q 'Server listening' "$folder/sshd-$host.log" && break; sleep 0.05; done
-    grep -q 'Server listening' "$folder/sshd-$host.log" || skip "sshd does not start here: $(cat "$folder/sshd-$host.log")"
-  done
+  for host in "$@"; do await_sshd "$host" || skip "sshd does not start here: $(cat "$folder/sshd-$host.log")"; done
 }
 
 on_head() { in_host head "$@"; }
@@ -133,7 +140,7 @@ on_hosts_in_background() {
 # The processes of a host, but for its sshd: as "id name".
 processes_on() {
   local outer inner
-  outer=$(eval "echo \$outer_of_${1//-/_}")
+  outer=$(outer_of "$1")
   inner=$(readlink "/proc/$outer/ns/pid_for_children")
   inner=${inner//[^0-9]/}
   ps -eo pidns=,pid=,ppid=,comm= | awk -v inner="$inner" -v outer="$outer" '$1 == inner && $3 != outer { print $2, $4 }'

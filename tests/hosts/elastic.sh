@@ -27,12 +27,11 @@ expect_error again 'restart 2 of 2$'
 expect_hosts_empty_soon again
 
 # Host c is gone: without --elastic the job cannot be started again; with it, it goes on with two, and takes c back.
-gone() { kill -9 "$outer_of_c"; wait "$outer_of_c" 2>/dev/null || true; }
+gone() { kill -9 "$(outer_of c)"; wait "$(outer_of c)" 2>/dev/null || true; }
 back() {
   rm -f "$folder/sshd-c.log"
   start_sshd c
-  for _ in $(seq 100); do grep -qs 'Server listening' "$folder/sshd-c.log" && return; sleep 0.05; done
-  fail "sshd did not start again on c"
+  await_sshd c || fail "sshd did not start again on c"
 }
 export WAITS=0
 on_hosts_in_background without --restarts 2 -H a:1,c:1 "$folder/waits"

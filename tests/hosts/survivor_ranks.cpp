@@ -5,7 +5,8 @@
 //
 // All ranks add numbers up, STEPS times. At STEP the rank kills itself; with ":shrink" it does so a little after it has begun
 // to shrink the group for the first time. A step takes STEP_MS at least, if that is set. Who raises PeerLost prints its reason and how long ago the first rank died, by
-// the clock that the processes of a machine share, shrinks the group and goes on. Sums are checked in every step.
+// the clock that the processes of a machine share, shrinks the group and goes on. Sums are checked in every step. A rank that is left
+// in a part that may not go on by itself says so, and ends with status 3.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -78,9 +79,7 @@ int lowest(Group& group, int number) {
   return at.front();
 }
 
-}  // namespace
-
-int main(int count, char** words) {
+int run(int count, char** words) {
   const int steps = std::atoi(words[1]);
   const auto deaths = read_deaths(count, words);
   const char* const pause = std::getenv("STEP_MS");
@@ -114,4 +113,11 @@ int main(int count, char** words) {
   }
   fmt::print("rank {} ended in a group of {}\n", world.rank(), group.size());
   return 0;
+}
+
+}  // namespace
+
+int main(int count, char** words) try { return run(count, words); } catch (const PeerLost& lost) {
+  fmt::print("does not go on: {}\n", lost.what());
+  return 3;
 }

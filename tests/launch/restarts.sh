@@ -4,13 +4,17 @@
 #   restarts.sh TUTTIRUN
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# The ranks of a start, with a child and a daemon each; rank 1 ends as $2 says in the first $1 starts.
+# The ranks of a start, with a child and a daemon each; rank 1 ends as $2 says in the first $1 starts, once all have spoken.
 cat >"$folder/tries" <<'END'
 #!/bin/bash
 echo "start $TUTTI_RESTART rank $RANK/$WORLD_SIZE ${TUTTI_SECRET:0:8} $TUTTI_JOB $MASTER_PORT"
 sleep 300 &
 setsid sleep 300 &
+: >"$0.$TUTTI_JOB.$RANK"
 if [ "$RANK" = 1 ] && [ "$TUTTI_RESTART" -lt "$1" ]; then
+  for ((rank = 0; rank < WORLD_SIZE; ++rank)); do
+    until [ -e "$0.$TUTTI_JOB.$rank" ]; do sleep 0.02; done
+  done
   printf 'half a line'
   case $2 in exit) exit 7 ;; kill) kill -KILL $$ ;; esac
 fi

@@ -89,7 +89,7 @@ class LiveLinks : public LinkWorld {
 
 class TcpLinks final : public LiveLinks {
  public:
-  TcpLinks() {
+  explicit TcpLinks(wire::Encryption encryption) {
     std::vector<wire::Listener> listeners;
     std::vector<wire::Address> table;
     for (int rank = 0; rank < 2; ++rank) {
@@ -102,7 +102,8 @@ class TcpLinks final : public LiveLinks {
                                              .table = table,
                                              .secret = secret,
                                              .clock = steady_clock(),
-                                             .world = 3}));
+                                             .world = 3,
+                                             .options = {.encryption = encryption}}));
     }
   }
 };
@@ -202,7 +203,8 @@ class SimulatedLinks final : public LinkWorld, private SimulatedHost {
 std::vector<LinkKind> all_link_kinds() {
   using Made = std::unique_ptr<LinkWorld>;
   std::vector<LinkKind> kinds{
-      {"tcp", []() -> Made { return std::make_unique<TcpLinks>(); }, true, false},
+      {"tcp", []() -> Made { return std::make_unique<TcpLinks>(wire::Encryption::none); }, true, false},
+      {"tls", []() -> Made { return std::make_unique<TcpLinks>(wire::Encryption::tls); }, true, false},
       {"rings", []() -> Made { return std::make_unique<RingLinks>(RingOptions{}); }, false, true},
       {"rings_without_cross_memory",
        []() -> Made { return std::make_unique<RingLinks>(RingOptions{.cross_memory = false}); }},

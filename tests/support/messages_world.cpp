@@ -78,11 +78,13 @@ const link::TcpOptions small_tcp{
 
 class TcpWorld final : public LiveWorld {
  public:
-  TcpWorld(int size, const wire::Address& address) {
+  TcpWorld(int size, const wire::Address& address, wire::Encryption encryption = wire::Encryption::none) {
+    link::TcpOptions options = small_tcp;
+    options.encryption = encryption;
     eager_bytes_max = small_tcp.eager_bytes_max;
     credit_bytes = small_tcp.credit_bytes;
     int rank = 0;
-    for (auto& tcp : make_tcp_links(size, address, small_tcp)) {
+    for (auto& tcp : make_tcp_links(size, address, options)) {
       add(std::make_unique<Messages>(
           MessagesSetup{.rank = rank++, .size = size, .clock = steady_clock(), .network = std::move(tcp)}));
     }
@@ -283,6 +285,10 @@ std::vector<WorldKind> all_world_kinds() {
       {"tcp_ipv6",
        [](int size) -> std::unique_ptr<MessagesWorld> {
          return std::make_unique<TcpWorld>(size, wire::Address::loopback_v6());
+       }},
+      {"tls",
+       [](int size) -> std::unique_ptr<MessagesWorld> {
+         return std::make_unique<TcpWorld>(size, wire::Address::loopback(), wire::Encryption::tls);
        }},
       {"rings",
        [](int size) -> std::unique_ptr<MessagesWorld> {
