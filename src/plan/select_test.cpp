@@ -79,7 +79,8 @@ TEST(Select, LongBlocksBetweenHostsGoAroundInPiecesInsteadOfCrowdingTheirReceive
                 .topology = {.size = hosts, .nodes = hosts, .local_min = 1, .local_max = 1}};
     const Choice choice = select(asked, {});
     EXPECT_EQ(choice.algorithm, Algorithm::ring) << hosts;
-    EXPECT_GE(asked.bytes / hosts / std::max<std::int64_t>(choice.segment_bytes, 1), 2) << "of one piece each round waits";
+    EXPECT_GE(asked.bytes / hosts / std::max<std::int64_t>(choice.segment_bytes, 1), 2)
+        << "of one piece each round waits";
     asked.bytes = 4096;
     EXPECT_NE(select(asked, {}).algorithm, Algorithm::ring) << hosts;
     asked.verb = Verb::all_to_all;

@@ -122,7 +122,6 @@ std::unique_ptr<Connector> connect_to_others(Detected detected, const HostIdenti
                             .machine = host.machine,
                             .host = host.name,
                             .pid = getpid(),
-                            .version = TUTTI_VERSION,
                             .token = make_nonce()};
   const NodeTable table = check_membership(met, record, surroundings, deadline);
   log.info("all {} ranks met at {} after {}, {}", detected.size, met.where,

@@ -87,6 +87,11 @@ NodeTable number_nodes(const std::vector<MemberRecord>& records) {
 
 std::string Membership::key_of(int rank) const { return fmt::format("rendezvous/rank/{}", rank); }
 
+Membership::Membership(Store& store, MemberRecord record, const Clock& clock, TimePoint deadline)
+    : store_(store), record_(std::move(record)), clock_(clock), deadline_(deadline) {
+  if (record_.version.empty()) record_.version = TUTTI_VERSION;
+}
+
 void Membership::sign_in() {
   const std::string mine = record_.encode();
   const MemberRecord first = MemberRecord::decode(store_.compare_set(size_key, std::nullopt, mine, deadline_));

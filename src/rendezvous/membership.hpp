@@ -25,8 +25,8 @@ struct MemberRecord {
   std::string machine;  // the real one, whatever `node` was set to
   std::string host;     // as people call it
   std::int64_t pid = 0;
-  std::string version;  // of Tutti
-  std::string token;  // random; distinguishes two processes, or threads, that claim one rank
+  std::string version;  // of Tutti; empty: this one
+  std::string token;    // random; distinguishes two processes, or threads, that claim one rank
 
   [[nodiscard]] std::string who() const;  // "pid 4711 on host a"
   [[nodiscard]] std::string encode() const;
@@ -44,8 +44,7 @@ NodeTable number_nodes(const std::vector<MemberRecord>& records);
 class Membership {
  public:
   // Keys are in `store` under "rendezvous/". `clock` and `deadline` limit every wait.
-  Membership(Store& store, MemberRecord record, const Clock& clock, TimePoint deadline)
-      : store_(store), record_(std::move(record)), clock_(clock), deadline_(deadline) {}
+  Membership(Store& store, MemberRecord record, const Clock& clock, TimePoint deadline);
 
   // Throws RendezvousError if this rank contradicts another one; the others are told.
   void sign_in();

@@ -118,9 +118,10 @@ class TcpStore final : public Store {
 
   void throw_if_gone(const Request& request) const {
     if (getpid() != process_) {
-      throw RendezvousError(fmt::format("{}: {} of the key {} failed, because this process is a fork of the one that "
-                                        "connected to it; connect again here",
-                                        name_, name_of(request.kind), shown_key(request.key)));
+      throw RendezvousError(
+          fmt::format("{}: {} of the key {} failed, because this process is a fork of the one that "
+                      "connected to it; connect again here",
+                      name_, name_of(request.kind), shown_key(request.key)));
     }
     if (gone_.empty()) return;
     throw RendezvousError(
