@@ -6,9 +6,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
+#include <optional>
 #include <set>
-#include <tuple>
 
 #include "base/bytes.hpp"
 #include "base/environment.hpp"
@@ -209,6 +208,10 @@ bool StallMap::answered(int rank, std::uint64_t sequence, TimePoint since) const
   return found != answers_.end() && found->second.at > since;
 }
 
+bool StallMap::was_asked(int rank, std::uint64_t sequence, TimePoint since) const {
+  return unanswered_.contains({sequence, rank}) || answered(rank, sequence, since);
+}
+
 bool StallMap::has_passed(int rank, std::uint64_t sequence) const {
   const auto found = answers_.find({sequence, rank});
   return found != answers_.end() && found->second.answer.state == StallAnswer::State::past_it;
@@ -226,25 +229,30 @@ StallMap::Waits StallMap::waits(const Wait& wait, TimePoint now, Duration stale)
   return waits;
 }
 
+StallMap::Far StallMap::far(int rank, const Wait& wait) const {
+  const auto place = [](int stage, int step, int step_count) {
+    return std::pair{stage, static_cast<double>(step) / std::max(1, step_count)};
+  };
+  // Of those equally far it is the last to be blamed by itself.
+  if (rank == wait.self) return {place(wait.stage, wait.step, wait.step_count), Duration(1)};
+  const auto& [answer, at, delay] = answers_.at({wait.sequence, rank});
+  return {place(answer.stage, answer.step, answer.step_count), -delay};
+}
+
 // A cycle is innermost if nobody in it waits for anyone outside of it. Of ranks that wait for each other, the one that is least far
-// holds up the others, not they it. −1 if nobody waits for another rank.
+// holds up the others, not they it. −1 if nobody waits for another rank, or if that one is this rank itself: then what it waits for is
+// on its way.
 int StallMap::least_far(const Wait& wait, const Waits& waits) const {
   std::map<int, std::set<int>> reached;
   for (const auto& [rank, others] : waits) reached[rank] = reachable(waits, rank);
-  int result = -1;
-  std::tuple least{std::numeric_limits<int>::max(), 2.0, Duration(0)};
+  std::optional<std::pair<Far, int>> least;
   for (const auto& [rank, others] : reached) {
     const auto comes_back = [&, from = rank](int other) { return reached[other].contains(from); };
-    if (rank == wait.self || others.empty() || !std::all_of(others.begin(), others.end(), comes_back)) continue;
-    const auto& [answer, at, delay] = answers_.at({wait.sequence, rank});
-    const std::tuple far{static_cast<int>(answer.stage),
-                         static_cast<double>(answer.step) / std::max(1, answer.step_count), -delay};
-    if (far < least) {
-      least = far;
-      result = rank;
-    }
+    if (others.empty() || !std::all_of(others.begin(), others.end(), comes_back)) continue;
+    const std::pair candidate{far(rank, wait), rank};
+    if (!least || candidate < *least) least = candidate;
   }
-  return result;
+  return least && least->second != wait.self ? least->second : -1;
 }
 
 std::vector<int> StallMap::ends(const Wait& wait, TimePoint now, Duration stale) const {

@@ -80,6 +80,8 @@ class StallMap {
   [[nodiscard]] std::string site_of(int rank, std::uint64_t sequence) const;
   /// Whether the rank answered about this call after `since`.
   [[nodiscard]] bool answered(int rank, std::uint64_t sequence, TimePoint since) const;
+  /// Whether the rank was asked about this call and has yet to answer, or answered after `since`.
+  [[nodiscard]] bool was_asked(int rank, std::uint64_t sequence, TimePoint since) const;
   /// Whether the rank waits in the call as well, as far as is known: it was asked, and answered or had its time to.
   enum class Standing : std::uint8_t { unknown, asked, waits, does_not_wait };
   [[nodiscard]] Standing standing(int rank, std::uint64_t sequence, TimePoint now, Duration stale) const;
@@ -91,11 +93,12 @@ class StallMap {
   /// Follows the chains of waiting from what rank `self` waits for in call `sequence`. Returns the ranks at their ends, sorted; answers
   /// older than `stale` count as none. A rank that waits for one that has finished the call is an end itself: what it waits for
   /// was sent. Where ranks wait for each other in a cycle, the one of the innermost cycle that is least far stands for it, and of those equally
-  /// far the one that takes longest to answer.
+  /// far the one that takes longest to answer. If that is this rank itself, it names whom it waits for.
   struct Wait {
     int self = 0;
     std::span<const int> waiting_for;
     std::uint64_t sequence = 0;
+    int stage = 0, step = 0, step_count = 0;  // how far this rank is itself
   };
   [[nodiscard]] std::vector<int> ends(const Wait& wait, TimePoint now, Duration stale) const;
   /// All ranks on the chains, ends included: whom to ask next.
@@ -113,6 +116,8 @@ class StallMap {
  private:
   using Waits = std::map<int, std::vector<int>>;  // who waits for whom; those who are through are left out
   [[nodiscard]] bool has_passed(int rank, std::uint64_t sequence) const;
+  using Far = std::pair<std::pair<int, double>, Duration>;  // stage, part of its steps; less, the longer it takes to answer
+  [[nodiscard]] Far far(int rank, const Wait& wait) const;
   [[nodiscard]] int least_far(const Wait& wait, const Waits& waits) const;
   [[nodiscard]] Waits waits(const Wait& wait, TimePoint now, Duration stale) const;
 

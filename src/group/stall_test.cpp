@@ -104,6 +104,22 @@ TEST(Stall, OfACycleTheRankThatIsLeastFarIsNamed) {
   EXPECT_THAT(ends(map, {1}), ElementsAre(2));
 }
 
+TEST(Stall, IfTheOneWhoAsksIsLeastFarItNamesWhomItWaitsFor) {
+  StallMap map;
+  StallAnswer sent = waiting_for({2}), waits = waiting_for({0});
+  sent.step = 8;
+  waits.step = 6;
+  map.note(1, sent, start);
+  map.note(2, waits, start);
+  const std::vector from{1};
+  const auto ends_from_step = [&](int step) {
+    return map.ends({.self = 0, .waiting_for = from, .sequence = 7, .step = step, .step_count = 9}, start, stale);
+  };
+  EXPECT_THAT(ends_from_step(5), ElementsAre(1));
+  EXPECT_THAT(ends_from_step(6), ElementsAre(2));
+  EXPECT_THAT(ends_from_step(7), ElementsAre(2));
+}
+
 TEST(Stall, OfACycleARankThatExchangesSizesIsLessFarThanOneThatKnowsThem) {
   StallMap map;
   StallAnswer knows_sizes = waiting_for({2}), learns_sizes = waiting_for({1});

@@ -43,6 +43,15 @@ Progress StallWatch::progress_of(const Operation& operation) const {
   return where;
 }
 
+StallMap::Wait StallWatch::wait_of(const Operation& operation, const Progress& where) const {
+  return {.self = state_.facts.rank,
+          .waiting_for = where.waiting_for,
+          .sequence = stall_key(operation),
+          .stage = where.stage,
+          .step = where.step,
+          .step_count = where.step_count};
+}
+
 const Operation& StallWatch::what_holds_up(const Operation& operation) const {
   return operation.is_message() || operation.call ? operation : *running_.collectives().oldest();
 }
@@ -87,15 +96,27 @@ void StallWatch::watch_oldest(TimePoint now) {
   }
   const Duration waited = now - watched_since_;
   const Duration last_question = std::clamp(operation.timeout / 4, last_question_min, last_question_max);
+  const TimePoint last_time = running_.earliest_deadline() - last_question;
   // Also one that has just become the oldest: it has waited behind others, and its time is over as well.
-  const bool last_time =
-      running_.earliest_deadline() - now < last_question && now - operation.probed_at >= last_question;
-  const bool is_time = waited >= probe_after && now - operation.probed_at >= until_next_probe(waited);
-  if (!is_time && !last_time) return;
-  operation.probed_at = now;
-  probe(operation, progress_of(operation), last_time ? last_probes_max : probes_max);
-  if (!failure_.is_certain()) consider_warning(operation, now);
-  note_stall(operation, now);
+  const bool is_last_time = now > last_time && operation.probed_at < last_time;
+  if (is_last_time || (waited >= probe_after && now - operation.probed_at >= until_next_probe(waited))) {
+    operation.probed_at = now;
+    probe(operation, progress_of(operation), is_last_time ? last_probes_max : probes_max);
+    if (!failure_.is_certain()) consider_warning(operation, now);
+    note_stall(operation, now);
+  } else if (now > last_time) {
+    ask_others(operation, last_time);
+  }
+}
+
+// A call may move on after the last question, and wait for others than those who were asked. What these said earlier is no longer true.
+void StallWatch::ask_others(const Operation& operation, TimePoint since) {
+  std::size_t asked = 0;
+  for (const int rank : progress_of(operation).waiting_for) {
+    if (state_.stalls.was_asked(rank, stall_key(operation), since)) continue;
+    ask(rank, operation);
+    if (++asked == last_probes_max) return;
+  }
 }
 
 // The one that was started first stands for all; how long it has been the first, counts. To find it takes a look at each of them:
@@ -288,7 +309,7 @@ std::string StallWatch::report(const Operation& operation, TimePoint now, std::s
   }
   const Progress where = progress_of(operation);
   const std::uint64_t key = stall_key(operation);
-  const auto ends = state_.stalls.ends({facts.rank, where.waiting_for, key}, now, answer_stale);
+  const auto ends = state_.stalls.ends(wait_of(operation, where), now, answer_stale);
   const std::string missing = ends.empty() ? "any rank to send"
                                            : state_.stalls.describe_all(ends, key, {now, answer_stale},
                                                                         [&](int rank) { return names.rank(rank); });
@@ -308,10 +329,8 @@ void StallWatch::time_out(Operation& operation, TimePoint now) {
   }
   const Progress where = progress_of(what_holds_up(operation));
   std::vector<int> culprits;
-  for (const int rank :
-       state_.stalls.ends({state_.facts.rank, where.waiting_for, stall_key(operation)}, now, answer_stale)) {
+  for (const int rank : state_.stalls.ends(wait_of(operation, where), now, answer_stale))
     culprits.push_back(state_.world_rank(rank));
-  }
   failure_.propose({.kind = control::Cause::Kind::timeout,
                     .culprits = culprits,
                     .sequence = operation.request.signature.sequence,

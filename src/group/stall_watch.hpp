@@ -32,9 +32,11 @@ class StallWatch {
   void watch_messages(TimePoint now);
   void probe(Operation& operation, const Progress& where, std::size_t limit);
   void ask_some(std::vector<int> ranks, Operation& operation, std::size_t limit);
+  void ask_others(const Operation& operation, TimePoint since);
   void ask(int rank, const Operation& operation);
   [[nodiscard]] bool follows_chains(const Operation& operation, TimePoint now) const;
   [[nodiscard]] Progress progress_of(const Operation& operation) const;
+  [[nodiscard]] StallMap::Wait wait_of(const Operation& operation, const Progress& where) const;
   /// The operation itself, or the one that it waits behind.
   [[nodiscard]] const Operation& what_holds_up(const Operation& operation) const;
 
