@@ -230,29 +230,33 @@ StallMap::Waits StallMap::waits(const Wait& wait, TimePoint now, Duration stale)
 }
 
 StallMap::Far StallMap::far(int rank, const Wait& wait) const {
-  const auto place = [](int stage, int step, int step_count) {
-    return std::pair{stage, static_cast<double>(step) / std::max(1, step_count)};
-  };
+  const auto part = [](int step, int step_count) { return static_cast<double>(step) / std::max(1, step_count); };
   // Of those equally far it is the last to be blamed by itself.
-  if (rank == wait.self) return {place(wait.stage, wait.step, wait.step_count), Duration(1)};
+  if (rank == wait.self)
+    return {.stage = wait.stage, .part = part(wait.step, wait.step_count), .answered_after = Duration(1)};
   const auto& [answer, at, delay] = answers_.at({wait.sequence, rank});
-  return {place(answer.stage, answer.step, answer.step_count), -delay};
+  return {.stage = answer.stage, .part = part(answer.step, answer.step_count), .answered_after = -delay};
 }
 
-// A cycle is innermost if nobody in it waits for anyone outside of it. Of ranks that wait for each other, the one that is least far
-// holds up the others, not they it. −1 if nobody waits for another rank, or if that one is this rank itself: then what it waits for is
-// on its way.
-int StallMap::least_far(const Wait& wait, const Waits& waits) const {
+// A cycle is innermost if nobody in it waits for anyone outside of it. Of ranks that wait for each other, the one that all others wait for
+// alone holds them up, else the one that is least far, and of these the one that most of them wait for. −1 if nobody waits for another
+// rank, or if that one is this rank itself: then what it waits for is on its way.
+int StallMap::holds_up(const Wait& wait, const Waits& waits) const {
   std::map<int, std::set<int>> reached;
   for (const auto& [rank, others] : waits) reached[rank] = reachable(waits, rank);
-  std::optional<std::pair<Far, int>> least;
+  std::optional<std::pair<Far, int>> first;
   for (const auto& [rank, others] : reached) {
     const auto comes_back = [&, from = rank](int other) { return reached[other].contains(from); };
     if (others.empty() || !std::all_of(others.begin(), others.end(), comes_back)) continue;
-    const std::pair candidate{far(rank, wait), rank};
-    if (!least || candidate < *least) least = candidate;
+    std::pair candidate{far(rank, wait), rank};
+    for (const int other : others) {
+      if (other == rank) continue;
+      if (waits.at(other) != std::vector{rank}) candidate.first.is_one_of_many = true;
+      candidate.first.waiters -= std::ranges::count(waits.at(other), rank);
+    }
+    if (!first || candidate < *first) first = candidate;
   }
-  return least && least->second != wait.self ? least->second : -1;
+  return first && first->second != wait.self ? first->second : -1;
 }
 
 std::vector<int> StallMap::ends(const Wait& wait, TimePoint now, Duration stale) const {
@@ -264,8 +268,11 @@ std::vector<int> StallMap::ends(const Wait& wait, TimePoint now, Duration stale)
     }
     if (others.empty() && rank != wait.self) hold_up.insert(rank);
   }
+  // A call that has moved on since it asked may wait for ranks that it knows nothing of: others are known to be late.
+  const auto is_unknown = [&](int rank) { return !was_asked(rank, wait.sequence, TimePoint{}); };
+  if (!std::ranges::all_of(ends, is_unknown)) std::erase_if(ends, is_unknown);
   if (ends.empty()) ends = hold_up;
-  if (const int rank = ends.empty() ? least_far(wait, waits) : -1; rank >= 0) ends = {rank};
+  if (const int rank = ends.empty() ? holds_up(wait, waits) : -1; rank >= 0) ends = {rank};
   if (ends.empty())
     ends = {wait.waiting_for.begin(), wait.waiting_for.end()};  // all through: more cannot be said from here
   return {ends.begin(), ends.end()};

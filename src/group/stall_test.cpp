@@ -120,6 +120,35 @@ TEST(Stall, IfTheOneWhoAsksIsLeastFarItNamesWhomItWaitsFor) {
   EXPECT_THAT(ends_from_step(7), ElementsAre(2));
 }
 
+TEST(Stall, OfACycleTheRankThatAllOthersWaitForAloneIsNamed) {
+  StallMap map;
+  StallAnswer slow = waiting_for({1, 2, 3});
+  slow.step = 8;
+  for (const int rank : {1, 2, 3}) map.note(rank, waiting_for({4}), start);
+  map.note(4, slow, start);
+  EXPECT_THAT(ends(map, {1}), ElementsAre(4));
+}
+
+TEST(Stall, OfRanksThatAreEquallyFarTheOneThatMostWaitForIsNamed) {
+  StallMap map;
+  map.note(1, waiting_for({3}), start);
+  map.note(2, waiting_for({1, 3}), start);
+  map.note(3, waiting_for({1, 2}), start);
+  map.note(4, waiting_for({3}), start);
+  EXPECT_THAT(ends(map, {1}), ElementsAre(1));  // as many as for 3, within the cycle
+  map.note(1, waiting_for({2, 3}), start);
+  EXPECT_THAT(ends(map, {1}), ElementsAre(1));
+  map.note(3, waiting_for({2}), start);
+  EXPECT_THAT(ends(map, {1}), ElementsAre(2));
+}
+
+TEST(Stall, ARankThatNobodyHasAskedIsNotBlamedIfAnyoneElseIs) {
+  StallMap map;
+  map.note_asked(2, 7, start);
+  EXPECT_THAT(ends(map, {1, 2}), ElementsAre(2));
+  EXPECT_THAT(ends(map, {1}), ElementsAre(1));
+}
+
 TEST(Stall, OfACycleARankThatExchangesSizesIsLessFarThanOneThatKnowsThem) {
   StallMap map;
   StallAnswer knows_sizes = waiting_for({2}), learns_sizes = waiting_for({1});

@@ -26,6 +26,8 @@ constexpr int few_ranks = 32;
 // So long before a deadline everybody is asked again: who is blamed must still be late.
 constexpr Duration last_question_min = 150ms, last_question_max = 1s;
 constexpr Duration answer_stale = 2500ms;  // an answer older than this counts as none
+constexpr std::uint64_t unasked =
+    0;  // the number of no question: an answer that was given before, and is another one now
 
 Duration until_next_probe(Duration waited) { return std::clamp(waited / 2, probe_after, probe_again_max); }
 
@@ -57,6 +59,7 @@ const Operation& StallWatch::what_holds_up(const Operation& operation) const {
 }
 
 void StallWatch::look(TimePoint now) {
+  tell_that_it_came();
   if (running_.has_failing() || somebody_left_ || now >= running_.earliest_deadline()) look_at_all(now);
   if (!failure_.is_certain() && !running_.collectives().empty()) watch_oldest(now);
   if (!failure_.is_certain() && !running_.messages().empty()) watch_messages(now);
@@ -233,6 +236,7 @@ StallAnswer StallWatch::answer(int world_rank, const StallProbe& probe, std::str
   state_.stalls.note_site(state_.facts.rank_of(world_rank), sequence, probe.site);
   if (sequence >= state_.calls.next()) {
     answer.state = State::not_there_yet;
+    told_to_wait_.insert_or_assign(world_rank, probe);
   } else if (own != nullptr && *own != probe.signature) {
     agreement_.report_mismatch(*own, probe.signature, world_rank);
     answer.state = State::waiting;
@@ -248,6 +252,21 @@ StallAnswer StallWatch::answer(int world_rank, const StallProbe& probe, std::str
     answer.state = State::past_it;
   }
   return answer;
+}
+
+// Who was told that this rank has not entered a call is told when it has: what it knows stays true.
+void StallWatch::tell_that_it_came() {
+  for (auto at = told_to_wait_.begin(); at != told_to_wait_.end();) {
+    const auto& [world_rank, probe] = *at;
+    const std::uint64_t sequence = probe.signature.sequence;
+    if (sequence >= state_.calls.next()) {
+      ++at;
+      continue;
+    }
+    const StallAnswer now_there = answer(world_rank, probe, state_.runtime->what_is_awaited(running_.find(sequence)));
+    state_.runtime->control().answer(world_rank, unasked, encode(now_there));
+    at = told_to_wait_.erase(at);
+  }
 }
 
 void StallWatch::take_answer(int world_rank, const StallAnswer& answer, TimePoint now) {
@@ -337,6 +356,36 @@ void StallWatch::time_out(Operation& operation, TimePoint now) {
                     .text = text});
 }
 
+// A transfer with a rank that has left failed.
+bool StallWatch::report_leaver(const Operation& operation, int peer) {
+  Runtime& runtime = *state_.runtime;
+  const std::uint64_t sequence = operation.request.signature.sequence;
+  const std::string call = state_.names.call(operation), leaver = state_.names.rank(state_.facts.rank_of(peer));
+  const auto position = runtime.directory().position_when_leaving(peer, state_.facts.id);
+  if (operation.is_message() || !position || !position->is_known || position->calls <= sequence) {
+    agreement_.report_left(peer, sequence);
+  } else if (runtime.directory().has_lost_link(peer)) {
+    if (runtime.control().is_accused(peer)) return false;
+    failure_.propose(
+        {.kind = control::Cause::Kind::lost,
+         .culprits = {peer},
+         .sequence = sequence,
+         .text = fmt::format("{} failed on rank {}: {} took part and left the job, but the link to it broke "
+                             "before everything had arrived ({})",
+                             call, state_.facts.rank, leaver, operation.failing)});
+  } else {  // everything that it sent has arrived, and it says that it took part in the call of this number
+    failure_.propose(
+        {.kind = control::Cause::Kind::mismatch,
+         .culprits = {},
+         .sequence = sequence,
+         .text = fmt::format("rank {} called {}, but {} made another call in its place: it has left the job after "
+                             "{} calls of the group, and did not send what belongs to this one ({}); every rank of a "
+                             "group must make the same calls in the same order",
+                             state_.facts.rank, call, leaver, position->calls, operation.failing)});
+  }
+  return true;
+}
+
 // A transfer failed. Where a link broke, its peer is accused by now, and the control network decides which of the two is lost. Otherwise the
 // peer is asked: one that is gone will be found lost, and if it answers, something failed here.
 bool StallWatch::report_failing(Operation& operation, TimePoint now) {
@@ -346,22 +395,7 @@ bool StallWatch::report_failing(Operation& operation, TimePoint now) {
   const std::string call = state_.names.call(operation);
   if (!operation.does_not_fit && peer >= 0 && runtime.directory().has_left(peer)) {
     if (!runtime.control().has_left(peer)) return false;  // its goodbye is on its way, over others
-    const auto position = runtime.directory().position_when_leaving(peer, state_.facts.id);
-    if (operation.is_message() || !position || position->calls <= sequence) {
-      agreement_.report_left(peer, sequence);
-      return true;
-    }
-    // Everything that it sent has arrived, and it says that it took part in the call of this number.
-    failure_.propose(
-        {.kind = control::Cause::Kind::mismatch,
-         .culprits = {},
-         .sequence = sequence,
-         .text = fmt::format("rank {} called {}, but {} made another call in its place: it has left the job after "
-                             "{} calls of the group, and did not send what belongs to this one ({}); every rank of a "
-                             "group must make the same calls in the same order",
-                             rank, call, state_.names.rank(state_.facts.rank_of(peer)), position->calls,
-                             operation.failing)});
-    return true;
+    return report_leaver(operation, peer);
   }
   if (!operation.does_not_fit && (runtime.control().is_accused(peer) || !is_known_to_live(operation, now)))
     return false;

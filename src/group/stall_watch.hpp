@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,7 @@ class StallWatch {
   void ask_some(std::vector<int> ranks, Operation& operation, std::size_t limit);
   void ask_others(const Operation& operation, TimePoint since);
   void ask(int rank, const Operation& operation);
+  void tell_that_it_came();
   [[nodiscard]] bool follows_chains(const Operation& operation, TimePoint now) const;
   [[nodiscard]] Progress progress_of(const Operation& operation) const;
   [[nodiscard]] StallMap::Wait wait_of(const Operation& operation, const Progress& where) const;
@@ -47,6 +49,7 @@ class StallWatch {
   void time_out(Operation& operation, TimePoint now);
   void note_stall(const Operation& operation, TimePoint now) const;
   [[nodiscard]] std::string where_the_program_is();
+  bool report_leaver(const Operation& operation, int peer);
   bool report_failing(Operation& operation, TimePoint now);
   [[nodiscard]] bool is_known_to_live(Operation& failing, TimePoint now);
 
@@ -56,6 +59,8 @@ class StallWatch {
   CallAgreement& agreement_;
   bool somebody_left_ = false;  // a member said goodbye
   TimePoint asked_program_at_{};
+  std::map<int, StallProbe>
+      told_to_wait_;  // the latest question of each rank about a call that this one has not entered
   // Since when the oldest collective has been that, as far as look() saw.
   std::uint64_t watched_sequence_ = ~std::uint64_t{0};
   TimePoint watched_since_{}, looked_at_{};
