@@ -356,36 +356,6 @@ void StallWatch::time_out(Operation& operation, TimePoint now) {
                     .text = text});
 }
 
-// A transfer with a rank that has left failed.
-bool StallWatch::report_leaver(const Operation& operation, int peer) {
-  Runtime& runtime = *state_.runtime;
-  const std::uint64_t sequence = operation.request.signature.sequence;
-  const std::string call = state_.names.call(operation), leaver = state_.names.rank(state_.facts.rank_of(peer));
-  const auto position = runtime.directory().position_when_leaving(peer, state_.facts.id);
-  if (operation.is_message() || !position || !position->is_known || position->calls <= sequence) {
-    agreement_.report_left(peer, sequence);
-  } else if (runtime.directory().has_lost_link(peer)) {
-    if (runtime.control().is_accused(peer)) return false;
-    failure_.propose(
-        {.kind = control::Cause::Kind::lost,
-         .culprits = {peer},
-         .sequence = sequence,
-         .text = fmt::format("{} failed on rank {}: {} took part and left the job, but the link to it broke "
-                             "before everything had arrived ({})",
-                             call, state_.facts.rank, leaver, operation.failing)});
-  } else {  // everything that it sent has arrived, and it says that it took part in the call of this number
-    failure_.propose(
-        {.kind = control::Cause::Kind::mismatch,
-         .culprits = {},
-         .sequence = sequence,
-         .text = fmt::format("rank {} called {}, but {} made another call in its place: it has left the job after "
-                             "{} calls of the group, and did not send what belongs to this one ({}); every rank of a "
-                             "group must make the same calls in the same order",
-                             state_.facts.rank, call, leaver, position->calls, operation.failing)});
-  }
-  return true;
-}
-
 // A transfer failed. Where a link broke, its peer is accused by now, and the control network decides which of the two is lost. Otherwise the
 // peer is asked: one that is gone will be found lost, and if it answers, something failed here.
 bool StallWatch::report_failing(Operation& operation, TimePoint now) {
@@ -395,7 +365,7 @@ bool StallWatch::report_failing(Operation& operation, TimePoint now) {
   const std::string call = state_.names.call(operation);
   if (!operation.does_not_fit && peer >= 0 && runtime.directory().has_left(peer)) {
     if (!runtime.control().has_left(peer)) return false;  // its goodbye is on its way, over others
-    return report_leaver(operation, peer);
+    return agreement_.report_leaver(operation, peer);
   }
   if (!operation.does_not_fit && (runtime.control().is_accused(peer) || !is_known_to_live(operation, now)))
     return false;

@@ -49,7 +49,6 @@ class StallWatch {
   void time_out(Operation& operation, TimePoint now);
   void note_stall(const Operation& operation, TimePoint now) const;
   [[nodiscard]] std::string where_the_program_is();
-  bool report_leaver(const Operation& operation, int peer);
   bool report_failing(Operation& operation, TimePoint now);
   [[nodiscard]] bool is_known_to_live(Operation& failing, TimePoint now);
 
