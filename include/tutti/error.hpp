@@ -27,7 +27,7 @@ class Timeout : public Error {
   using Error::Error;
 };
 
-/// A member of the group is gone. Every group that contains it is broken.
+/// A member of the group is gone. Every group that contains it is broken; not if it only left without having received a message.
 class PeerLost : public Error {
  public:
   PeerLost(const std::string& text, int rank, std::string host, std::string reason)

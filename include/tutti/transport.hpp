@@ -72,8 +72,8 @@ struct Transfer {
   bool probes = false;              // receive: finds a message, and reserves it for accept()
   State state = State::idle;
   /// When failed: why the message that matched was not taken (it is gone, and no memory was touched). asked_back: a send was
-  /// withdrawn; taken_back: the sender has withdrawn what a probe had found.
-  enum class Refusal : std::uint8_t { none, too_long, other_dtype, no_memory, asked_back, taken_back };
+  /// withdrawn; taken_back: the sender has withdrawn what a probe had found; receiver_left: without having received it.
+  enum class Refusal : std::uint8_t { none, too_long, other_dtype, no_memory, asked_back, taken_back, receiver_left };
   Refusal refusal = Refusal::none;
   std::string error{};                 // when failed: why
   TransferWatcher* watcher = nullptr;  // told once, when it is done or has failed; not when it is cancelled
@@ -140,6 +140,9 @@ class Transport {
   virtual void release(Transfer& probe) = 0;
   /// Forgets what arrived for this group and was never received (a call that was given up, a group that is gone).
   virtual void forget(std::uint64_t group, std::uint64_t up_to_sequence) = 0;
+
+  /// This rank leaves: no message between two ranks is received any more, and senders that wait for that learn it. Collectives go on.
+  virtual void refuse_messages() {}
 
   /// A small message (≤ 64 KiB) to the peer's listener. Best effort: a broken link shows as lost().
   virtual void post(int peer, std::span<const std::byte> message) = 0;

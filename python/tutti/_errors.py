@@ -20,7 +20,8 @@ class Timeout(Error, TimeoutError):
 
 
 class PeerLost(Error):
-    """A member of the group is gone; every group that contains it is broken."""
+    """A member of the group is gone; every group that contains it is broken, unless it only left without having received
+    a message."""
 
     def __init__(self, text: str, rank: int = -1, host: str = "", reason: str = "") -> None:
         super().__init__(text)

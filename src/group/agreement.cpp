@@ -174,6 +174,35 @@ void CallAgreement::report_left(int world_rank, std::uint64_t sequence) {
                                         state_.names.rank(state_.facts.rank_of(world_rank)), call)});
 }
 
+bool CallAgreement::report_leaver(const Operation& operation, int peer) {
+  Runtime& runtime = *state_.runtime;
+  const std::uint64_t sequence = operation.request.signature.sequence;
+  const std::string call = state_.names.call(operation), leaver = state_.names.rank(state_.facts.rank_of(peer));
+  const auto position = runtime.directory().position_when_leaving(peer, state_.facts.id);
+  if (operation.is_message() || !position || !position->is_known || position->calls <= sequence) {
+    report_left(peer, sequence);
+  } else if (runtime.directory().has_lost_link(peer)) {
+    if (runtime.control().is_accused(peer)) return false;
+    failure_.propose(
+        {.kind = control::Cause::Kind::lost,
+         .culprits = {peer},
+         .sequence = sequence,
+         .text = fmt::format("{} failed on rank {}: {} took part and left the job, but the link to it broke "
+                             "before everything had arrived ({})",
+                             call, state_.facts.rank, leaver, operation.failing)});
+  } else {  // everything that it sent has arrived, and it says that it took part in the call of this number
+    failure_.propose(
+        {.kind = control::Cause::Kind::mismatch,
+         .culprits = {},
+         .sequence = sequence,
+         .text = fmt::format("rank {} called {}, but {} made another call in its place: it has left the job after "
+                             "{} calls of the group, and did not send what belongs to this one ({}); every rank of a "
+                             "group must make the same calls in the same order",
+                             state_.facts.rank, call, leaver, position->calls, operation.failing)});
+  }
+  return true;
+}
+
 std::optional<OpenDifference> CallAgreement::what_differed() const {
   if (failure_.is_broken()) return std::nullopt;
   if (const control::Cause* const cause = failure_.proposed()) {  // the members have yet to agree on it

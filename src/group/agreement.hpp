@@ -41,6 +41,8 @@ class CallAgreement {
   void member_left(int world_rank);
   /// A member left the job without taking part in the call of this number.
   void report_left(int world_rank, std::uint64_t sequence);
+  /// A transfer of this operation failed, with a rank that has left. False: that its link is lost will be reported.
+  bool report_leaver(const Operation& operation, int peer);
 
   /// Nothing is open that a new call would have to be compared with.
   [[nodiscard]] bool is_quiet() const { return early_.empty() && leavers_.empty() && !difference_; }

@@ -96,6 +96,7 @@ void GroupDirectory::control(int peer, std::span<const std::byte> message) {
 
 void GroupDirectory::lost(int peer, std::string_view reason) {
   unreachable_.insert(peer);
+  lost_links_.insert(peer);
   runtime_.control().link_lost(peer, reason);
 }
 

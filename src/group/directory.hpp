@@ -46,6 +46,8 @@ class GroupDirectory final : public TransportListener, public control::ControlLi
   [[nodiscard]] std::optional<control::Position> position_when_leaving(int world_rank, std::uint64_t group) const;
   /// The link to it broke, whatever the others say.
   [[nodiscard]] bool is_unreachable(int world_rank) const { return unreachable_.contains(world_rank); }
+  /// It broke while it was open: what the other one had sent may be lost with it.
+  [[nodiscard]] bool has_lost_link(int world_rank) const { return lost_links_.contains(world_rank); }
   /// Local peers that were lost or left, and whose processes are gone by now, no longer read this rank's memory.
   void confirm_ended();
 
@@ -73,7 +75,7 @@ class GroupDirectory final : public TransportListener, public control::ControlLi
   std::map<int, std::map<std::uint64_t, control::Position>>
       left_;  // ranks that said goodbye: how far they came, by group
   std::map<int, control::Cause> lost_;
-  std::set<int> unreachable_;
+  std::set<int> unreachable_, lost_links_;
   std::set<int> unconfirmed_;  // local peers that are gone, and whose processes were still there when last looked at
   // What concerns groups that this rank has not made its handle of yet; the latest few.
   std::deque<std::pair<std::uint64_t, control::Cause>> early_aborts_;

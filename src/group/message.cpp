@@ -266,6 +266,7 @@ void GroupMessages::refuse_received(Operation& operation) {
         operation, std::make_exception_ptr(Aborted(
                        fmt::format("rank {} of {}: {}: {}", facts_.rank, facts_.size, names_.call(operation), why))));
   }
+  if (transfer.refusal == Refusal::receiver_left) return report_left(operation);
   operation.peer = facts_.rank_of(transfer.peer);
   switch (transfer.refusal) {
     case Refusal::too_long:
@@ -282,6 +283,13 @@ void GroupMessages::refuse_received(Operation& operation) {
       return fail_message(operation, fmt::format("rank {} sent {} with tag {}, which could not be taken: {}",
                                                  operation.peer, what, transfer.envelope.tag, transfer.error));
   }
+}
+
+void GroupMessages::report_left(Operation& operation) const {
+  const int world_rank = operation.transfer.peer;
+  const std::string why = fmt::format("{} left the job without receiving it", names_.rank(operation.peer));
+  const std::string text = fmt::format("rank {} of {}: {}: {}", facts_.rank, facts_.size, names_.call(operation), why);
+  running_.end(operation, std::make_exception_ptr(PeerLost(text, world_rank, runtime_->host_of(world_rank), why)));
 }
 
 void GroupMessages::finish_receive(Operation& operation) {

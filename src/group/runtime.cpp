@@ -130,6 +130,7 @@ void Runtime::say_goodbye() {
       if (auto kept = group->weak_from_this().lock()) sound.push_back(std::move(kept));
       group->parts().failure.withdraw_receives();
     }
+    parts_.transport->refuse_messages();
     control_->announce_leave(directory_.positions());
   }
   if (!parts_.threaded || parts_.transport->size() == 1) return;

@@ -6,9 +6,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
+#include <optional>
 #include <set>
-#include <tuple>
 
 #include "base/bytes.hpp"
 #include "base/environment.hpp"
@@ -209,6 +208,10 @@ bool StallMap::answered(int rank, std::uint64_t sequence, TimePoint since) const
   return found != answers_.end() && found->second.at > since;
 }
 
+bool StallMap::was_asked(int rank, std::uint64_t sequence, TimePoint since) const {
+  return unanswered_.contains({sequence, rank}) || answered(rank, sequence, since);
+}
+
 bool StallMap::has_passed(int rank, std::uint64_t sequence) const {
   const auto found = answers_.find({sequence, rank});
   return found != answers_.end() && found->second.answer.state == StallAnswer::State::past_it;
@@ -226,25 +229,34 @@ StallMap::Waits StallMap::waits(const Wait& wait, TimePoint now, Duration stale)
   return waits;
 }
 
-// A cycle is innermost if nobody in it waits for anyone outside of it. Of ranks that wait for each other, the one that is least far
-// holds up the others, not they it. −1 if nobody waits for another rank.
-int StallMap::least_far(const Wait& wait, const Waits& waits) const {
+StallMap::Far StallMap::far(int rank, const Wait& wait) const {
+  const auto part = [](int step, int step_count) { return static_cast<double>(step) / std::max(1, step_count); };
+  // Of those equally far it is the last to be blamed by itself.
+  if (rank == wait.self)
+    return {.stage = wait.stage, .part = part(wait.step, wait.step_count), .answered_after = Duration(1)};
+  const auto& [answer, at, delay] = answers_.at({wait.sequence, rank});
+  return {.stage = answer.stage, .part = part(answer.step, answer.step_count), .answered_after = -delay};
+}
+
+// A cycle is innermost if nobody in it waits for anyone outside of it. Of ranks that wait for each other, the one that all others wait for
+// alone holds them up, else the one that is least far, and of these the one that most of them wait for. −1 if nobody waits for another
+// rank, or if that one is this rank itself: then what it waits for is on its way.
+int StallMap::holds_up(const Wait& wait, const Waits& waits) const {
   std::map<int, std::set<int>> reached;
   for (const auto& [rank, others] : waits) reached[rank] = reachable(waits, rank);
-  int result = -1;
-  std::tuple least{std::numeric_limits<int>::max(), 2.0, Duration(0)};
+  std::optional<std::pair<Far, int>> first;
   for (const auto& [rank, others] : reached) {
     const auto comes_back = [&, from = rank](int other) { return reached[other].contains(from); };
-    if (rank == wait.self || others.empty() || !std::all_of(others.begin(), others.end(), comes_back)) continue;
-    const auto& [answer, at, delay] = answers_.at({wait.sequence, rank});
-    const std::tuple far{static_cast<int>(answer.stage),
-                         static_cast<double>(answer.step) / std::max(1, answer.step_count), -delay};
-    if (far < least) {
-      least = far;
-      result = rank;
+    if (others.empty() || !std::all_of(others.begin(), others.end(), comes_back)) continue;
+    std::pair candidate{far(rank, wait), rank};
+    for (const int other : others) {
+      if (other == rank) continue;
+      if (waits.at(other) != std::vector{rank}) candidate.first.is_one_of_many = true;
+      candidate.first.waiters -= std::ranges::count(waits.at(other), rank);
     }
+    if (!first || candidate < *first) first = candidate;
   }
-  return result;
+  return first && first->second != wait.self ? first->second : -1;
 }
 
 std::vector<int> StallMap::ends(const Wait& wait, TimePoint now, Duration stale) const {
@@ -256,8 +268,11 @@ std::vector<int> StallMap::ends(const Wait& wait, TimePoint now, Duration stale)
     }
     if (others.empty() && rank != wait.self) hold_up.insert(rank);
   }
+  // A call that has moved on since it asked may wait for ranks that it knows nothing of: others are known to be late.
+  const auto is_unknown = [&](int rank) { return !was_asked(rank, wait.sequence, TimePoint{}); };
+  if (!std::ranges::all_of(ends, is_unknown)) std::erase_if(ends, is_unknown);
   if (ends.empty()) ends = hold_up;
-  if (const int rank = ends.empty() ? least_far(wait, waits) : -1; rank >= 0) ends = {rank};
+  if (const int rank = ends.empty() ? holds_up(wait, waits) : -1; rank >= 0) ends = {rank};
   if (ends.empty())
     ends = {wait.waiting_for.begin(), wait.waiting_for.end()};  // all through: more cannot be said from here
   return {ends.begin(), ends.end()};

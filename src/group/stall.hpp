@@ -5,6 +5,8 @@
 // such a chain is what everyone waits for: a rank that has not entered the call, or that does not answer.
 #pragma once
 
+#include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -80,6 +82,8 @@ class StallMap {
   [[nodiscard]] std::string site_of(int rank, std::uint64_t sequence) const;
   /// Whether the rank answered about this call after `since`.
   [[nodiscard]] bool answered(int rank, std::uint64_t sequence, TimePoint since) const;
+  /// Whether the rank was asked about this call and has yet to answer, or answered after `since`.
+  [[nodiscard]] bool was_asked(int rank, std::uint64_t sequence, TimePoint since) const;
   /// Whether the rank waits in the call as well, as far as is known: it was asked, and answered or had its time to.
   enum class Standing : std::uint8_t { unknown, asked, waits, does_not_wait };
   [[nodiscard]] Standing standing(int rank, std::uint64_t sequence, TimePoint now, Duration stale) const;
@@ -90,12 +94,13 @@ class StallMap {
   void forget_before(std::uint64_t sequence);
   /// Follows the chains of waiting from what rank `self` waits for in call `sequence`. Returns the ranks at their ends, sorted; answers
   /// older than `stale` count as none. A rank that waits for one that has finished the call is an end itself: what it waits for
-  /// was sent. Where ranks wait for each other in a cycle, the one of the innermost cycle that is least far stands for it, and of those equally
-  /// far the one that takes longest to answer.
+  /// was sent. Where ranks wait for each other in a cycle, the one of the innermost cycle that all others wait for alone stands for it, else the
+  /// one that is least far, then the one that most of them wait for, then the one that takes longest to answer. If that is this rank itself, it names whom it waits for.
   struct Wait {
     int self = 0;
     std::span<const int> waiting_for;
     std::uint64_t sequence = 0;
+    int stage = 0, step = 0, step_count = 0;  // how far this rank is itself
   };
   [[nodiscard]] std::vector<int> ends(const Wait& wait, TimePoint now, Duration stale) const;
   /// All ranks on the chains, ends included: whom to ask next.
@@ -113,7 +118,16 @@ class StallMap {
  private:
   using Waits = std::map<int, std::vector<int>>;  // who waits for whom; those who are through are left out
   [[nodiscard]] bool has_passed(int rank, std::uint64_t sequence) const;
-  [[nodiscard]] int least_far(const Wait& wait, const Waits& waits) const;
+  struct Far {                    // compared in this order; who comes first holds up the others
+    bool is_one_of_many = false;  // not all others of the cycle wait for it alone
+    int stage = 0;
+    double part = 0;             // of its steps
+    std::ptrdiff_t waiters = 0;  // negative
+    Duration answered_after{};   // negative
+    auto operator<=>(const Far&) const = default;
+  };
+  [[nodiscard]] Far far(int rank, const Wait& wait) const;
+  [[nodiscard]] int holds_up(const Wait& wait, const Waits& waits) const;
   [[nodiscard]] Waits waits(const Wait& wait, TimePoint now, Duration stale) const;
 
   struct TimedAnswer {

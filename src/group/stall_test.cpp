@@ -104,6 +104,51 @@ TEST(Stall, OfACycleTheRankThatIsLeastFarIsNamed) {
   EXPECT_THAT(ends(map, {1}), ElementsAre(2));
 }
 
+TEST(Stall, IfTheOneWhoAsksIsLeastFarItNamesWhomItWaitsFor) {
+  StallMap map;
+  StallAnswer sent = waiting_for({2}), waits = waiting_for({0});
+  sent.step = 8;
+  waits.step = 6;
+  map.note(1, sent, start);
+  map.note(2, waits, start);
+  const std::vector from{1};
+  const auto ends_from_step = [&](int step) {
+    return map.ends({.self = 0, .waiting_for = from, .sequence = 7, .step = step, .step_count = 9}, start, stale);
+  };
+  EXPECT_THAT(ends_from_step(5), ElementsAre(1));
+  EXPECT_THAT(ends_from_step(6), ElementsAre(2));
+  EXPECT_THAT(ends_from_step(7), ElementsAre(2));
+}
+
+TEST(Stall, OfACycleTheRankThatAllOthersWaitForAloneIsNamed) {
+  StallMap map;
+  StallAnswer slow = waiting_for({1, 2, 3});
+  slow.step = 8;
+  for (const int rank : {1, 2, 3}) map.note(rank, waiting_for({4}), start);
+  map.note(4, slow, start);
+  EXPECT_THAT(ends(map, {1}), ElementsAre(4));
+}
+
+TEST(Stall, OfRanksThatAreEquallyFarTheOneThatMostWaitForIsNamed) {
+  StallMap map;
+  map.note(1, waiting_for({3}), start);
+  map.note(2, waiting_for({1, 3}), start);
+  map.note(3, waiting_for({1, 2}), start);
+  map.note(4, waiting_for({3}), start);
+  EXPECT_THAT(ends(map, {1}), ElementsAre(1));  // as many as for 3, within the cycle
+  map.note(1, waiting_for({2, 3}), start);
+  EXPECT_THAT(ends(map, {1}), ElementsAre(1));
+  map.note(3, waiting_for({2}), start);
+  EXPECT_THAT(ends(map, {1}), ElementsAre(2));
+}
+
+TEST(Stall, ARankThatNobodyHasAskedIsNotBlamedIfAnyoneElseIs) {
+  StallMap map;
+  map.note_asked(2, 7, start);
+  EXPECT_THAT(ends(map, {1, 2}), ElementsAre(2));
+  EXPECT_THAT(ends(map, {1}), ElementsAre(1));
+}
+
 TEST(Stall, OfACycleARankThatExchangesSizesIsLessFarThanOneThatKnowsThem) {
   StallMap map;
   StallAnswer knows_sizes = waiting_for({2}), learns_sizes = waiting_for({1});

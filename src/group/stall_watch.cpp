@@ -26,6 +26,8 @@ constexpr int few_ranks = 32;
 // So long before a deadline everybody is asked again: who is blamed must still be late.
 constexpr Duration last_question_min = 150ms, last_question_max = 1s;
 constexpr Duration answer_stale = 2500ms;  // an answer older than this counts as none
+constexpr std::uint64_t unasked =
+    0;  // the number of no question: an answer that was given before, and is another one now
 
 Duration until_next_probe(Duration waited) { return std::clamp(waited / 2, probe_after, probe_again_max); }
 
@@ -43,11 +45,21 @@ Progress StallWatch::progress_of(const Operation& operation) const {
   return where;
 }
 
+StallMap::Wait StallWatch::wait_of(const Operation& operation, const Progress& where) const {
+  return {.self = state_.facts.rank,
+          .waiting_for = where.waiting_for,
+          .sequence = stall_key(operation),
+          .stage = where.stage,
+          .step = where.step,
+          .step_count = where.step_count};
+}
+
 const Operation& StallWatch::what_holds_up(const Operation& operation) const {
   return operation.is_message() || operation.call ? operation : *running_.collectives().oldest();
 }
 
 void StallWatch::look(TimePoint now) {
+  tell_that_it_came();
   if (running_.has_failing() || somebody_left_ || now >= running_.earliest_deadline()) look_at_all(now);
   if (!failure_.is_certain() && !running_.collectives().empty()) watch_oldest(now);
   if (!failure_.is_certain() && !running_.messages().empty()) watch_messages(now);
@@ -87,15 +99,27 @@ void StallWatch::watch_oldest(TimePoint now) {
   }
   const Duration waited = now - watched_since_;
   const Duration last_question = std::clamp(operation.timeout / 4, last_question_min, last_question_max);
+  const TimePoint last_time = running_.earliest_deadline() - last_question;
   // Also one that has just become the oldest: it has waited behind others, and its time is over as well.
-  const bool last_time =
-      running_.earliest_deadline() - now < last_question && now - operation.probed_at >= last_question;
-  const bool is_time = waited >= probe_after && now - operation.probed_at >= until_next_probe(waited);
-  if (!is_time && !last_time) return;
-  operation.probed_at = now;
-  probe(operation, progress_of(operation), last_time ? last_probes_max : probes_max);
-  if (!failure_.is_certain()) consider_warning(operation, now);
-  note_stall(operation, now);
+  const bool is_last_time = now > last_time && operation.probed_at < last_time;
+  if (is_last_time || (waited >= probe_after && now - operation.probed_at >= until_next_probe(waited))) {
+    operation.probed_at = now;
+    probe(operation, progress_of(operation), is_last_time ? last_probes_max : probes_max);
+    if (!failure_.is_certain()) consider_warning(operation, now);
+    note_stall(operation, now);
+  } else if (now > last_time) {
+    ask_others(operation, last_time);
+  }
+}
+
+// A call may move on after the last question, and wait for others than those who were asked. What these said earlier is no longer true.
+void StallWatch::ask_others(const Operation& operation, TimePoint since) {
+  std::size_t asked = 0;
+  for (const int rank : progress_of(operation).waiting_for) {
+    if (state_.stalls.was_asked(rank, stall_key(operation), since)) continue;
+    ask(rank, operation);
+    if (++asked == last_probes_max) return;
+  }
 }
 
 // The one that was started first stands for all; how long it has been the first, counts. To find it takes a look at each of them:
@@ -212,6 +236,7 @@ StallAnswer StallWatch::answer(int world_rank, const StallProbe& probe, std::str
   state_.stalls.note_site(state_.facts.rank_of(world_rank), sequence, probe.site);
   if (sequence >= state_.calls.next()) {
     answer.state = State::not_there_yet;
+    told_to_wait_.insert_or_assign(world_rank, probe);
   } else if (own != nullptr && *own != probe.signature) {
     agreement_.report_mismatch(*own, probe.signature, world_rank);
     answer.state = State::waiting;
@@ -227,6 +252,21 @@ StallAnswer StallWatch::answer(int world_rank, const StallProbe& probe, std::str
     answer.state = State::past_it;
   }
   return answer;
+}
+
+// Who was told that this rank has not entered a call is told when it has: what it knows stays true.
+void StallWatch::tell_that_it_came() {
+  for (auto at = told_to_wait_.begin(); at != told_to_wait_.end();) {
+    const auto& [world_rank, probe] = *at;
+    const std::uint64_t sequence = probe.signature.sequence;
+    if (sequence >= state_.calls.next()) {
+      ++at;
+      continue;
+    }
+    const StallAnswer now_there = answer(world_rank, probe, state_.runtime->what_is_awaited(running_.find(sequence)));
+    state_.runtime->control().answer(world_rank, unasked, encode(now_there));
+    at = told_to_wait_.erase(at);
+  }
 }
 
 void StallWatch::take_answer(int world_rank, const StallAnswer& answer, TimePoint now) {
@@ -288,7 +328,7 @@ std::string StallWatch::report(const Operation& operation, TimePoint now, std::s
   }
   const Progress where = progress_of(operation);
   const std::uint64_t key = stall_key(operation);
-  const auto ends = state_.stalls.ends({facts.rank, where.waiting_for, key}, now, answer_stale);
+  const auto ends = state_.stalls.ends(wait_of(operation, where), now, answer_stale);
   const std::string missing = ends.empty() ? "any rank to send"
                                            : state_.stalls.describe_all(ends, key, {now, answer_stale},
                                                                         [&](int rank) { return names.rank(rank); });
@@ -308,10 +348,8 @@ void StallWatch::time_out(Operation& operation, TimePoint now) {
   }
   const Progress where = progress_of(what_holds_up(operation));
   std::vector<int> culprits;
-  for (const int rank :
-       state_.stalls.ends({state_.facts.rank, where.waiting_for, stall_key(operation)}, now, answer_stale)) {
+  for (const int rank : state_.stalls.ends(wait_of(operation, where), now, answer_stale))
     culprits.push_back(state_.world_rank(rank));
-  }
   failure_.propose({.kind = control::Cause::Kind::timeout,
                     .culprits = culprits,
                     .sequence = operation.request.signature.sequence,
@@ -327,22 +365,7 @@ bool StallWatch::report_failing(Operation& operation, TimePoint now) {
   const std::string call = state_.names.call(operation);
   if (!operation.does_not_fit && peer >= 0 && runtime.directory().has_left(peer)) {
     if (!runtime.control().has_left(peer)) return false;  // its goodbye is on its way, over others
-    const auto position = runtime.directory().position_when_leaving(peer, state_.facts.id);
-    if (operation.is_message() || !position || position->calls <= sequence) {
-      agreement_.report_left(peer, sequence);
-      return true;
-    }
-    // Everything that it sent has arrived, and it says that it took part in the call of this number.
-    failure_.propose(
-        {.kind = control::Cause::Kind::mismatch,
-         .culprits = {},
-         .sequence = sequence,
-         .text = fmt::format("rank {} called {}, but {} made another call in its place: it has left the job after "
-                             "{} calls of the group, and did not send what belongs to this one ({}); every rank of a "
-                             "group must make the same calls in the same order",
-                             rank, call, state_.names.rank(state_.facts.rank_of(peer)), position->calls,
-                             operation.failing)});
-    return true;
+    return agreement_.report_leaver(operation, peer);
   }
   if (!operation.does_not_fit && (runtime.control().is_accused(peer) || !is_known_to_live(operation, now)))
     return false;

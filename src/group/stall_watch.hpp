@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,9 +33,12 @@ class StallWatch {
   void watch_messages(TimePoint now);
   void probe(Operation& operation, const Progress& where, std::size_t limit);
   void ask_some(std::vector<int> ranks, Operation& operation, std::size_t limit);
+  void ask_others(const Operation& operation, TimePoint since);
   void ask(int rank, const Operation& operation);
+  void tell_that_it_came();
   [[nodiscard]] bool follows_chains(const Operation& operation, TimePoint now) const;
   [[nodiscard]] Progress progress_of(const Operation& operation) const;
+  [[nodiscard]] StallMap::Wait wait_of(const Operation& operation, const Progress& where) const;
   /// The operation itself, or the one that it waits behind.
   [[nodiscard]] const Operation& what_holds_up(const Operation& operation) const;
 
@@ -54,6 +58,8 @@ class StallWatch {
   CallAgreement& agreement_;
   bool somebody_left_ = false;  // a member said goodbye
   TimePoint asked_program_at_{};
+  std::map<int, StallProbe>
+      told_to_wait_;  // the latest question of each rank about a call that this one has not entered
   // Since when the oldest collective has been that, as far as look() saw.
   std::uint64_t watched_sequence_ = ~std::uint64_t{0};
   TimePoint watched_since_{}, looked_at_{};

@@ -42,6 +42,16 @@ TEST_F(StallWatchOf, a_missed_deadline_names_the_rank_that_did_not_come) {
   EXPECT_THAT(error_of(*other), HasSubstr("rank 2 (host node)"));
 }
 
+TEST_F(StallWatchOf, a_rank_that_came_after_the_last_question_is_not_said_to_be_missing) {
+  SimulatedGroup group(3);
+  const auto call = start(group, 0, 2s);
+  group.run_for(1900ms);
+  const auto late = start(group, 1, 60s);
+  group.run_for(3s);
+  EXPECT_THAT(error_of(*call), HasSubstr("rank 2 (host node), which has not entered the call"));
+  EXPECT_THAT(error_of(*call), Not(HasSubstr("rank 1")));
+}
+
 TEST_F(StallWatchOf, a_long_wait_is_reported_once_by_the_lowest_rank_that_waits) {
   SimulatedGroup group(3);
   const auto second = start(group, 1, 300s);

@@ -3,12 +3,13 @@
 //
 //   sender → receiver   brief, full (a whole message) · rts (message, remote key) · fragment (receive, offset) · cancel (message) ·
 //                       shape (of messages with many axes that follow) · ask_back (message)
-//   receiver → sender   cts (message, receive) · fin (message) · credit (bytes) · given_back (message)
+//   receiver → sender   cts (message, receive) · fin (message) · credit (bytes) · given_back (message) · refused (message)
 //
 // A message of up to the eager limit travels at once, as long as the credit lasts. A longer one is announced (rts). Its receiver
 // reads it from the sender's memory and says fin, where the link can do that; otherwise it asks for the bytes (cts), which come in
-// fragments. A message that the receiver does not want is answered by fin alone. cancel takes an announced message back, whatever the
-// receiver has done with it; ask_back only if no receive has found it, which given_back confirms.
+// fragments. A message that the receiver does not want is answered by fin alone; by refused, if no receive gets it any more because the
+// receiver leaves the job. cancel takes an announced message back, whatever the receiver has done with it; ask_back only if no receive
+// has found it, which given_back confirms.
 #pragma once
 
 #include <bit>
@@ -35,6 +36,7 @@ enum class FrameType : std::uint8_t {
   shape = 9,        // lengths of axes: of the messages that say so, until the next such frame
   ask_back = 10,    // Numbers: the sender's number
   given_back = 11,  // Numbers: the sender's number
+  refused = 12,     // Numbers: the sender's number
 };
 
 // What travels is the little-endian picture of these structs.
@@ -50,6 +52,15 @@ struct BriefHead {
 };
 static_assert(sizeof(BriefHead) == 24);
 static_assert(sizeof(Envelope) == 64 && std::is_trivially_copyable_v<Envelope>);
+
+/// The envelope of the message, given that of the last one.
+inline void apply(const BriefHead& head, std::int64_t bytes, Envelope& envelope) {
+  envelope.tag = head.tag;
+  envelope.phase = head.phase;
+  envelope.signature.sequence = head.sequence;
+  envelope.signature.count = head.count;
+  envelope.bytes = bytes;
+}
 
 struct RtsHead {
   Envelope envelope{};

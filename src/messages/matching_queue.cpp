@@ -298,6 +298,11 @@ UnexpectedMessage* MatchingQueue::forget(std::uint64_t group, std::uint64_t up_t
   });
 }
 
+UnexpectedMessage* MatchingQueue::forget(std::uint32_t channel) {
+  return unexpected_.remove_if(
+      [channel](const UnexpectedMessage& message) { return message.envelope.channel == channel; });
+}
+
 UnexpectedMessage* MatchingQueue::forget_announced(int peer) {
   return unexpected_.remove_if(
       [peer](const UnexpectedMessage& message) { return message.peer == peer && message.announced; });

@@ -88,6 +88,8 @@ class MatchingQueue final : private TransferWatcher {
   // Takes out unexpected messages, chained by `next`, each to be given to recycle(): of the group's collectives up to
   // that sequence (see every_sequence).
   UnexpectedMessage* forget(std::uint64_t group, std::uint64_t up_to_sequence);
+  // … all of this channel.
+  UnexpectedMessage* forget(std::uint32_t channel);
   // … of a peer that is gone, whose bytes can no longer be asked for.
   UnexpectedMessage* forget_announced(int peer);
   // … the one that this sender took back; nullptr if it is not here any more.

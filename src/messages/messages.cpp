@@ -173,16 +173,28 @@ void Messages::give_back(Transfer& receive) {
   receive.handle = nullptr;
 }
 
-void Messages::forget(std::uint64_t group, std::uint64_t up_to_sequence) {
-  for (UnexpectedMessage* chain = queue_.forget(group, up_to_sequence); chain != nullptr;) {
-    receiver_.discard(*std::exchange(chain, chain->next));
-  }
-  if (up_to_sequence != every_sequence) return;
+void Messages::discard_all(UnexpectedMessage* chain) {
+  while (chain != nullptr) receiver_.discard(*std::exchange(chain, chain->next));
+}
+
+void Messages::discard_reserved(std::optional<std::uint64_t> group, std::string_view why) {
   for (UnexpectedMessage* const message : std::vector(queue_.reserved())) {
-    if (message->envelope.group != group) continue;
-    queue_.lose(*message, fmt::format("rank {}: the group of the message is gone", rank_), Transfer::Refusal::none);
+    if (group && message->envelope.group != *group) continue;
+    queue_.lose(*message, fmt::format("rank {}: {}", rank_, why), Transfer::Refusal::none);
     receiver_.discard(*message);
   }
+}
+
+void Messages::forget(std::uint64_t group, std::uint64_t up_to_sequence) {
+  discard_all(queue_.forget(group, up_to_sequence));
+  if (up_to_sequence == every_sequence) discard_reserved(group, "the group of the message is gone");
+}
+
+void Messages::refuse_messages() {
+  receiver_.take_only(Takes::collectives);
+  self_.refuse_messages();
+  for (const std::uint32_t channel : {point_to_point_channel, internal_channel}) discard_all(queue_.forget(channel));
+  discard_reserved(std::nullopt, "this rank leaves the job");
 }
 
 void Messages::post(int peer, std::span<const std::byte> message) {
@@ -306,7 +318,7 @@ void Messages::disconnect(Peer& peer, std::string reason) {
 void Messages::close(TimePoint deadline) {
   if (std::exchange(closed_, true)) return;
   closing_ = true;
-  receiver_.close();
+  receiver_.take_only(Takes::nothing);
   while (!is_flushed() && clock_.now() < deadline) {
     if (poll()) continue;
     const TimePoint soon = clock_.now() + std::chrono::milliseconds(1);

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -62,6 +63,7 @@ class Messages final : public Transport, private LinkListener {
   void release(Transfer& probe) override;
   // every_sequence (matching_queue.hpp) stands for a group that is gone.
   void forget(std::uint64_t group, std::uint64_t up_to_sequence) override;
+  void refuse_messages() override;
   void post(int peer, std::span<const std::byte> message) override;
   void attach(int peer) override;
   bool poll() override;
@@ -81,6 +83,9 @@ class Messages final : public Transport, private LinkListener {
   [[nodiscard]] std::size_t unexpected_count() const { return queue_.unexpected_count(); }
 
  private:
+  void discard_all(UnexpectedMessage* chain);
+  // Those that a probe has found: of this group, or all.
+  void discard_reserved(std::optional<std::uint64_t> group, std::string_view why);
   void frame(int peer, const Frame& frame) override { receiver_.frame(peers_[static_cast<std::size_t>(peer)], frame); }
   std::uint64_t frame_begins(int peer, const Frame& frame, std::int64_t payload_bytes) override {
     return receiver_.frame_begins(peers_[static_cast<std::size_t>(peer)], frame, payload_bytes);

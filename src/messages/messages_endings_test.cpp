@@ -283,6 +283,34 @@ TEST_P(MessagesEndings, a_goodbye_is_no_loss_and_what_was_sent_before_it_arrives
   world->at(1).cancel(*anyone.transfer);
 }
 
+TEST_P(MessagesEndings, a_rank_that_leaves_refuses_messages_and_goes_on_with_collectives) {
+  auto world = connected_world();
+  Parcel before = Parcel::to(1, 1, 90'000), found = Parcel::to(1, 2, 90'000), after = Parcel::to(1, 3, 90'000);
+  Parcel small = Parcel::to(1, 4, 50), self = Parcel::to(0, 5, 5'000'000), self_later = Parcel::to(0, 6, 5'000'000);
+  Parcel in = Parcel::from(0, 2, 90'000);
+  for (Parcel* parcel : {&before, &found}) world->at(0).send(*parcel->transfer);
+  world->at(1).recv(*in.transfer);
+  world->at(0).send(*self.transfer);
+  world->settle();
+  EXPECT_TRUE(before.is_pending() && self.is_pending());
+  for (const int rank : {0, 1}) world->at(rank).refuse_messages();
+  for (Parcel* parcel : {&after, &small, &self_later}) world->at(0).send(*parcel->transfer);
+  ASSERT_TRUE(world->drive([&] {
+    return !before.is_pending() && !after.is_pending() && !small.is_pending() && !self.is_pending() &&
+           !self_later.is_pending();
+  })) << "both refuse: nobody waits for the other one";
+  for (const Parcel* parcel : {&before, &after, &self, &self_later})
+    EXPECT_EQ(parcel->transfer->refusal, Transfer::Refusal::receiver_left);
+  EXPECT_TRUE(found.is_done() && in.is_done()) << "its receive had found it";
+  EXPECT_EQ(world->held_bytes(1), 0);
+  Parcel out = std::move(Parcel::to(1, 0, 90'000, 8).of_call(7)),
+         call = std::move(Parcel::from(0, 0, 90'000).of_call(7));
+  world->at(0).send(*out.transfer);
+  world->at(1).recv(*call.transfer);
+  ASSERT_TRUE(world->drive([&] { return out.is_done() && call.is_done(); }));
+  EXPECT_TRUE(call.holds(8));
+}
+
 TEST_P(MessagesEndings, a_rank_that_dies_is_lost_to_all_others_once) {
   auto world = world_of(3);
   for (int rank : {0, 1}) world->at(rank).attach(2);

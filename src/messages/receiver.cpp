@@ -60,11 +60,7 @@ bool Receiver::try_recv(Peer& peer, Transfer& receive, int spins) {
   if (receive.room == nullptr && (bytes > wanted.bytes || last.signature.dtype != wanted.signature.dtype)) return false;
   const Envelope asked = receive.envelope;
   receive.envelope.signature = last.signature;
-  receive.envelope.signature.count = head.count;
-  receive.envelope.signature.sequence = head.sequence;
-  receive.envelope.tag = head.tag;
-  receive.envelope.phase = head.phase;
-  receive.envelope.bytes = bytes;
+  apply(head, bytes, receive.envelope);
   if (receive.room != nullptr) {
     try {
       receive.to = receive.room->room_for(receive);
@@ -127,7 +123,8 @@ void Receiver::discard(UnexpectedMessage& message) {
   if (message.peer == setup_.rank) return setup_.self.take(message, nullptr);
   Peer& peer = peer_at(message.peer);
   if (message.announced) {
-    setup_.sender.reply_fin(peer, announcements_.take(message.id).message);
+    const std::uint64_t number = announcements_.take(message.id).message;
+    setup_.sender.reply(peer, {.type = answer(takes_, message.envelope), .numbers = {.first = number}});
   } else if (message.landing != 0) {
     landings_.find(message.landing)->forgotten = true;
     return;
@@ -172,7 +169,7 @@ void Receiver::give_back(const Transfer& receive) {
 // ---- whole messages
 
 bool Receiver::is_wanted(const Peer& peer, const Envelope& envelope) {
-  return !closing_ && listener_->arrived(peer.rank, envelope) == TransportListener::Verdict::keep;
+  return is_taken(takes_, envelope) && listener_->arrived(peer.rank, envelope) == TransportListener::Verdict::keep;
 }
 
 MatchingQueue::Match Receiver::match(const Peer& peer, const Envelope& envelope, const MessageShape& shape) {
@@ -191,12 +188,7 @@ Envelope Receiver::eager_envelope(Peer& peer, const Frame& frame, std::int64_t p
     return envelope;
   }
   if (!peer.knows_last_received) throw MalformedMessage("a message's head refers to one that never came");
-  const auto head = head_of<BriefHead>(frame);
-  envelope.tag = head.tag;
-  envelope.phase = head.phase;
-  envelope.signature.sequence = head.sequence;
-  envelope.signature.count = head.count;
-  envelope.bytes = payload_bytes;
+  apply(head_of<BriefHead>(frame), payload_bytes, envelope);
   return envelope;
 }
 
@@ -259,7 +251,10 @@ void Receiver::frame(Peer& peer, const Frame& frame) {
       return announced_.cancelled(peer, head_of<Numbers>(frame).first);
     case FrameType::shape: peer.shape = shape_told(frame.head); return;
     case FrameType::ask_back: return announcements_.asked_back(peer, head_of<Numbers>(frame).first);
-    case FrameType::given_back: return setup_.sender.given_back(peer, head_of<Numbers>(frame).first);
+    case FrameType::given_back:
+      return setup_.sender.refused(peer, head_of<Numbers>(frame).first, Transfer::Refusal::asked_back);
+    case FrameType::refused:
+      return setup_.sender.refused(peer, head_of<Numbers>(frame).first, Transfer::Refusal::receiver_left);
     default: throw MalformedMessage(fmt::format("there is no frame of type {} without a payload", frame.type));
   }
 }
@@ -349,8 +344,9 @@ void Receiver::rts(Peer& peer, const Frame& frame) {
   std::memcpy(announcement.key.bytes.data(), frame.head.data() + sizeof head, announcement.key.size);
   // Taken back before anyone saw it.
   if (announcement.key.size > 0 && !peer.link->is_exposed(peer.rank, announcement.key, envelope.bytes)) return;
-  if (closing_) return;
-  if (!is_wanted(peer, envelope)) return setup_.sender.reply_fin(peer, head.message);
+  if (takes_ == Takes::nothing) return;
+  if (!is_wanted(peer, envelope))
+    return setup_.sender.reply(peer, {.type = answer(takes_, envelope), .numbers = {.first = head.message}});
   const MatchingQueue::Match found = match(peer, envelope, peer.shape);
   switch (found.fit) {
     case MatchingQueue::Fit::taken:

@@ -19,6 +19,7 @@
 #include "messages/peer.hpp"
 #include "messages/self_messages.hpp"
 #include "messages/sender.hpp"
+#include "messages/takes.hpp"
 
 namespace tutti::messages {
 
@@ -41,8 +42,8 @@ class Receiver final : private WithdrawnMessages {
                     .user = *this}),
         announcements_(setup.queue, setup.sender) {}
   void listen(TransportListener* listener) { listener_ = listener; }
-  // From now on no message is wanted, and the listener hears nothing.
-  void close() { closing_ = true; }
+  // From now on. Messages that a receive has found come nevertheless. Of a rank that takes nothing the listener hears nothing.
+  void take_only(Takes what) { takes_ = what; }
 
   void recv(Transfer& receive);
   // The next thing that the peer says, if it is what this receive waits for, and nothing else is awaited from any rank: then it need
@@ -109,7 +110,7 @@ class Receiver final : private WithdrawnMessages {
   std::int64_t remote_count_ = 0;
   std::int64_t local_posted_count_ = 0;
   std::int64_t held_bytes_peak_ = 0;
-  bool closing_ = false;
+  Takes takes_ = Takes::everything;
 };
 
 }  // namespace tutti::messages

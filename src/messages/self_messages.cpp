@@ -54,9 +54,17 @@ void SelfMessages::deliver(TransportListener& listener) {
   for (const std::vector<std::byte>& message : std::exchange(controls_, {})) listener.control(rank_, message);
 }
 
+bool SelfMessages::refuse(Transfer& send) const {
+  if (!refuses_messages_ || send.envelope.channel == collective_channel) return false;
+  send.refusal = Transfer::Refusal::receiver_left;
+  fail(send, "");
+  return true;
+}
+
 // True if the message is used up; otherwise it waits for its receive.
 bool SelfMessages::deliver(Transfer& send, TransportListener& listener) {
   const Envelope& envelope = send.envelope;
+  if (refuse(send)) return false;
   if (listener.arrived(rank_, envelope) == TransportListener::Verdict::drop) return true;
   const MessageShape shape = send.shape != nullptr ? *send.shape : MessageShape{};
   const MatchingQueue::Match match = queue_.match(rank_, envelope, shape);
@@ -84,7 +92,7 @@ void SelfMessages::take(UnexpectedMessage& message, Transfer* receive) {
     finish(*receive);
   }
   if (send != nullptr) {
-    finish(*send);
+    if (receive != nullptr || !refuse(*send)) finish(*send);
   } else {
     credit_bytes_ += credit_cost(message.envelope.bytes);
   }

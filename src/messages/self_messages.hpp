@@ -28,6 +28,8 @@ class SelfMessages {
   // The same, unless a probe has found its message. False: nothing has happened.
   [[nodiscard]] bool withdraw(Transfer& transfer);
   void deliver(TransportListener& listener);
+  // From now on no message is received; those of collectives are.
+  void refuse_messages() { refuses_messages_ = true; }
   // Hands a message that was kept to a receive, or to none.
   void take(UnexpectedMessage& message, Transfer* receive);
   [[nodiscard]] bool is_idle() const { return sends_.empty() && controls_.empty(); }
@@ -35,11 +37,13 @@ class SelfMessages {
 
  private:
   [[nodiscard]] bool deliver(Transfer& send, TransportListener& listener);
+  [[nodiscard]] bool refuse(Transfer& send) const;
 
   int rank_;
   MatchingQueue& queue_;
   std::int64_t eager_bytes_max_;
   std::int64_t credit_bytes_;  // for copies that no receive has taken
+  bool refuses_messages_ = false;
   std::vector<Transfer*> sends_;
   std::vector<std::vector<std::byte>> controls_;
 };

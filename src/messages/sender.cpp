@@ -275,6 +275,18 @@ void Sender::fin(Peer& peer, std::uint64_t message) {
   finish(transfer);
 }
 
+// The receiver has not received the message, and has forgotten it.
+void Sender::refused(Peer& peer, std::uint64_t message, Transfer::Refusal why) {
+  Outbound* const outbound = find(peer, message);
+  if (outbound == nullptr) return;  // cancelled in the meantime
+  if (why == Transfer::Refusal::asked_back && !outbound->is_asked_back) return;
+  Transfer& transfer = *outbound->transfer;
+  peer.link->withdraw(peer.rank, &transfer);
+  remove(peer, *outbound);
+  transfer.refusal = why;
+  fail(transfer, "");
+}
+
 void Sender::credit(Peer& peer, std::uint64_t bytes) {
   if (bytes > static_cast<std::uint64_t>(peer.limits.credit_bytes - peer.credit_bytes)) {
     throw MalformedMessage("more credit came back than was spent; give all ranks the same transport options");
@@ -317,15 +329,6 @@ bool Sender::withdraw(Peer& peer, Transfer& transfer) {
   if (!std::exchange(outbound.is_asked_back, true))
     reply(peer, {.type = FrameType::ask_back, .numbers = {.first = outbound.number}});
   return false;
-}
-
-void Sender::given_back(Peer& peer, std::uint64_t message) {
-  Outbound* const outbound = find(peer, message);
-  if (outbound == nullptr || !outbound->is_asked_back) return;  // cancelled in the meantime
-  Transfer& transfer = *outbound->transfer;
-  remove(peer, *outbound);
-  transfer.refusal = Transfer::Refusal::asked_back;
-  fail(transfer, "");
 }
 
 void Sender::fail_all(Peer& peer) {

@@ -52,7 +52,8 @@ class Sender {
   // Frames from the receiver.
   void cts(Peer& peer, const Numbers& numbers);
   void fin(Peer& peer, std::uint64_t message);
-  void given_back(Peer& peer, std::uint64_t message);
+  // asked_back, receiver_left.
+  void refused(Peer& peer, std::uint64_t message, Transfer::Refusal why);
   void credit(Peer& peer, std::uint64_t bytes);
 
  private:

@@ -134,6 +134,52 @@ TEST(Life, ACollectiveThatIsInterruptedBreaksItsGroupWithThatCauseAndNoOther) {
               Each(0));
 }
 
+// Neither receives what the other one sends, and each lets its own calls end before it goes.
+TEST(Life, RanksThatLeaveWithMessagesForEachOtherDoNotWaitForTheirDeadlines) {
+  for (const int delay_ms : {0, 30}) {
+    RankLives lives(3);
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_THAT(lives.run([&](Group& world) {
+      world.barrier();
+      // What exit() does not destroy: a work that is destroyed waits for its end.
+      static auto &data = *new std::vector<int>(500'000, 1), &few = *new std::vector<int>(10);
+      static auto& works = *new std::vector<Work>;
+      const int next = (world.rank() + 1) % 3;
+      for (std::uint32_t tag = 0; tag < 3; ++tag)
+        works.push_back(world.start(Send{.data = data, .to = next, .tag = tag}));
+      for (int i = 0; i < 3000; ++i) works.push_back(world.start(Send{.data = few, .to = next, .tag = 5}));
+      works.push_back(world.start(Send{.data = data, .to = world.rank(), .tag = 4}));
+      std::this_thread::sleep_for(world.rank() * std::chrono::milliseconds(delay_ms));
+      return 0;
+    }),
+                Each(0));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 50s) << "their calls have 60 s";
+  }
+}
+
+TEST(Life, ALargeMessageForARankThatLeavesIsAnErrorOfThatMessageOnly) {
+  RankLives lives(3);
+  EXPECT_THAT(lives.run([&](Group& world) {
+    Group others = world.split(world.rank() == 1 ? 1 : 0);
+    std::vector<int> data(500'000, 1), answer(500'000);
+    if (world.rank() == 1) {
+      lives.wait_for("sent");
+      return 0;
+    }
+    if (world.rank() == 0) {
+      Work sent = world.isend(data, 1);
+      lives.mark("sent");
+      const Outcome outcome = outcome_of([&] { sent.wait(); });
+      if (outcome.kind != Kind::peer_lost) return wrong_status;
+      world.send(data, 2);
+      return status(is_well(others));
+    }
+    world.recv(answer, 0);
+    return status(is_all(answer, 1) && is_well(others));
+  }),
+              Each(0));
+}
+
 TEST(Life, ExitWaitsForWhatWasStarted) {
   RankLives lives(3);
   EXPECT_THAT(lives.run([&](Group& world) {

@@ -45,6 +45,7 @@ Truth::Truth(const Scenario& scenario, const History& history) : scenario_(scena
     if (fault.at > history.elapsed) continue;
     suspects_.insert(fault.a);
     impaired_.insert(fault.a);
+    if (fault.kind == Fault::Kind::slow_rank || fault.kind == Fault::Kind::stall_rank) slow_.insert(fault.a);
     const bool late_news = fault.kind == Fault::Kind::delay_rank || fault.kind == Fault::Kind::slow_rank;
     if (late_news && fault.duration > news_limit) out_of_touch_.insert(fault.a);
     if (!concerns_link(fault)) continue;
@@ -87,6 +88,12 @@ bool Truth::had_given_up(std::size_t group, std::size_t call, int rank, Duration
   return std::ranges::any_of(history_.calls, [&](const Record& record) {
     return record.group == group && record.call == call && record.rank == rank && record.endings > 0 &&
            record.outcome != Outcome::well && record.ended <= by;
+  });
+}
+
+bool Truth::leaves(int rank) const {
+  return std::ranges::any_of(scenario_.deviations, [&](const Deviation& each) {
+    return each.kind == Deviation::Kind::leave && each.rank == rank;
   });
 }
 

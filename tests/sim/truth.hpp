@@ -22,12 +22,16 @@ class Truth {
   // Whether what a rank knows of the others is older than the agreement allows for: then it decides for itself, and perhaps
   // otherwise than they do (control.hpp states this one assumption about time).
   [[nodiscard]] bool is_out_of_touch(int rank) const { return out_of_touch_.contains(rank); }
+  // Whether a rank is slow, or stopped, itself: it may be the one that its peers wait for, and know of nobody else to name than these.
+  [[nodiscard]] bool is_slow(int rank) const { return slow_.contains(rank); }
   // Whether a rank had not made its part of a call by this time, or never.
   [[nodiscard]] bool had_not_called(std::size_t group, std::size_t call, int rank, Duration by) const;
   // Every rank can reach every other one, perhaps over others.
   [[nodiscard]] bool is_connected() const { return connected_; }
   [[nodiscard]] bool deviates(Deviation::Kind kind, std::size_t group) const;
   [[nodiscard]] bool someone_left() const;
+  // Whether the rank leaves in the middle of its script.
+  [[nodiscard]] bool leaves(int rank) const;
   // Whether that call is a message whose receiver expects another array: it fails alone. Of any call of the group.
   [[nodiscard]] bool is_message_mismatch(std::size_t group, std::size_t call) const;
   [[nodiscard]] bool has_message_mismatch(std::size_t group) const;
@@ -37,7 +41,7 @@ class Truth {
  private:
   const Scenario& scenario_;
   const History& history_;
-  std::set<int> suspects_, impaired_, out_of_touch_;
+  std::set<int> suspects_, impaired_, out_of_touch_, slow_;
   bool connected_ = true;
 };
 
