@@ -79,12 +79,16 @@ TEST(Select, LongBlocksBetweenHostsGoAroundInPiecesInsteadOfCrowdingTheirReceive
                 .topology = {.size = hosts, .nodes = hosts, .local_min = 1, .local_max = 1}};
     const Choice choice = select(asked, {});
     EXPECT_EQ(choice.algorithm, Algorithm::ring) << hosts;
-    EXPECT_GE(asked.bytes / hosts / std::max<std::int64_t>(choice.segment_bytes, 1), 2) << "of one piece each round waits";
+    EXPECT_GE(asked.bytes / hosts / std::max<std::int64_t>(choice.segment_bytes, 1), 2)
+        << "of one piece each round waits";
     asked.bytes = 4096;
     EXPECT_NE(select(asked, {}).algorithm, Algorithm::ring) << hosts;
-    asked.verb = Verb::all_to_all;
-    asked.bytes = 64 << 20;
-    EXPECT_EQ(select(asked, {}).algorithm, Algorithm::pairwise) << hosts;
+  }
+  for (const int hosts : {4, 8}) {
+    const Shape exchange{.verb = Verb::all_to_all,
+                         .bytes = 64 << 20,
+                         .topology = {.size = hosts, .nodes = hosts, .local_min = 1, .local_max = 1}};
+    EXPECT_EQ(select(exchange, {}).algorithm, Algorithm::pairwise) << hosts;
   }
 }
 
