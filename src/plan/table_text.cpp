@@ -86,12 +86,10 @@ Json limits_json(const SharedLimits& limits) {
 
 std::string to_text(const Table& table) {
   Json json;
-  json["model"] = {{"inside", link_json(table.model.inside)},
-                   {"between", link_json(table.model.between)},
-                   {"overhead", table.model.overhead},
-                   {"crowding", table.model.crowding},
-                   {"queue_bytes", table.model.queue_bytes},
-                   {"reduce_seconds_per_byte", table.model.reduce_seconds_per_byte}};
+  json["model"] = {
+      {"inside", link_json(table.model.inside)}, {"between", link_json(table.model.between)},
+      {"overhead", table.model.overhead},        {"crowding", table.model.crowding},
+      {"queue_bytes", table.model.queue_bytes},  {"reduce_seconds_per_byte", table.model.reduce_seconds_per_byte}};
   json["shared"] = limits_json(table.shared);
   json["rows"] = Json::array();
   for (const TableRow& row : table.rows) {

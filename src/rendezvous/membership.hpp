@@ -26,7 +26,7 @@ struct MemberRecord {
   std::string host;     // as people call it
   std::int64_t pid = 0;
   std::string version;  // of Tutti
-  std::string token;  // random; distinguishes two processes, or threads, that claim one rank
+  std::string token;    // random; distinguishes two processes, or threads, that claim one rank
 
   [[nodiscard]] std::string who() const;  // "pid 4711 on host a"
   [[nodiscard]] std::string encode() const;
