@@ -83,9 +83,12 @@ TEST(Select, LongBlocksBetweenHostsGoAroundInPiecesInsteadOfCrowdingTheirReceive
         << "of one piece each round waits";
     asked.bytes = 4096;
     EXPECT_NE(select(asked, {}).algorithm, Algorithm::ring) << hosts;
-    asked.verb = Verb::all_to_all;
-    asked.bytes = 64 << 20;
-    EXPECT_EQ(select(asked, {}).algorithm, Algorithm::pairwise) << hosts;
+  }
+  for (const int hosts : {4, 8}) {
+    const Shape exchange{.verb = Verb::all_to_all,
+                         .bytes = 64 << 20,
+                         .topology = {.size = hosts, .nodes = hosts, .local_min = 1, .local_max = 1}};
+    EXPECT_EQ(select(exchange, {}).algorithm, Algorithm::pairwise) << hosts;
   }
 }
 

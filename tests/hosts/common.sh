@@ -132,6 +132,7 @@ on_hosts() {
 on_hosts_in_background() {
   local name=$1
   shift
+  : >"$folder/$name.out"   # as launch_in_background does
   exec_in_host head env --default-signal=INT,QUIT "$tuttirun" --ssh "$ssh_words" "$@" >"$folder/$name.out" 2>"$folder/$name.err" </dev/null &
   launched=$!
   started+=("$launched")

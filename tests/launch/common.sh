@@ -68,6 +68,7 @@ wait_for_lines() {
 launch_in_background() {
   local name=$1
   shift
+  : >"$folder/$name.out"   # at once: who waits for its lines must not find those of an earlier one of that name
   env --default-signal=INT,QUIT "$tuttirun" "$@" >"$folder/$name.out" 2>"$folder/$name.err" &
   launched=$!
   started+=("$launched")

@@ -30,7 +30,7 @@ class InStep:
             return
         address = self._address(environment)
         if self.rank == 0:
-            listener = socket.socket(socket.AF_UNIX)
+            listener = socket_for(address)
             listener.bind(address)
             listener.listen(self.size)
             threading.Thread(target=self._serve, args=(listener,), daemon=True, name="tests in step").start()
@@ -40,7 +40,11 @@ class InStep:
 
     @staticmethod
     def _address(environment):
-        """In the abstract namespace: no file is left behind. The same for the ranks of one job, and only for them."""
+        """In the abstract namespace: no file is left behind. The same for the ranks of one job, and only for them. Ranks on
+        several hosts are told an address and a port of rank 0's."""
+        if "TUTTI_TESTS_MEET_AT" in environment:
+            host, port = environment["TUTTI_TESTS_MEET_AT"].rsplit(":", 1)
+            return host, int(port)
         job = ":".join(environment.get(name, "") for name in ("TUTTI_JOB", "TUTTI_SECRET", "MASTER_ADDR", "MASTER_PORT"))
         return "\0tutti-tests-" + hashlib.sha256(job.encode()).hexdigest()
 
@@ -122,11 +126,15 @@ class InStep:
                         connection.sendall(answer.encode())
 
 
+def socket_for(address):
+    return socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET)
+
+
 def connected(address):
     """Rank 0 may not listen yet."""
     deadline = time.monotonic() + CONNECT_SECONDS
     while True:
-        channel = socket.socket(socket.AF_UNIX)
+        channel = socket_for(address)
         try:
             channel.connect(address)
             return channel

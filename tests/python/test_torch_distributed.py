@@ -62,7 +62,7 @@ def test_all_reduce_knows_every_reduction(name, dtype, rank, size):
         with pytest.raises(ValueError, match="tutti|float|int|mean|bits"):
             dist.all_reduce(torch.ones(3, dtype=dtype), op)
         return
-    rows = torch.stack([(torch.arange(6) % 3 + r + 1) for r in range(size)]).to(dtype)
+    rows = torch.stack([(torch.arange(6) + r) % 3 + 1 for r in range(size)]).to(dtype)  # exact in every order, products of 8, too
     tensor = rows[rank].clone()
     dist.all_reduce(tensor, op)
     assert torch.equal(tensor, expected(rows).to(dtype)), (tensor, rows)

@@ -19,7 +19,7 @@ def shared_store():
     rank, size = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     if _store is None:
         port = int(os.environ.get("MASTER_PORT", 0))
-        _store = dist.TCPStore("127.0.0.1", port, size, rank == 0, timedelta(seconds=45))
+        _store = dist.TCPStore(os.environ.get("MASTER_ADDR", "127.0.0.1"), port, size, rank == 0, timedelta(seconds=45))
     return dist.PrefixStore(str(next(_numbers)), _store), rank, size
 
 
