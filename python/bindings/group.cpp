@@ -51,7 +51,8 @@ Arrays host_arrays_of(nb::handle input, nb::handle output, bool differentiated, 
 void run(const Handle& self, const Call& call, nb::handle input, nb::handle out, bool differentiated,
          nb::handle timeout) {
   forget_ended();
-  const Range range(call.verb == Verb::barrier ? name_of(call.verb) : std::string_view());  // the others come by apply()
+  const Range range(call.verb == Verb::barrier ? name_of(call.verb)
+                                               : std::string_view());  // the others come by apply()
   const Arrays arrays = prepared(self, call, [&] { return arrays_of(input, out, differentiated, timeout); });
   run_call(self, call, arrays.terms);
 }
@@ -104,9 +105,12 @@ PendingWork start_send(const Handle& self, nb::handle array, int dst, std::uint3
                        std::uint8_t kind) {
   forget_ended();
   const Held held = hold(array, Use::read);
-  const MessageTerms message{
-      .data = held.view, .peer = dst, .tag = tag, .timeout = timeout_from(timeout), .kind = kind,
-      .site = recorded_site(*self)};
+  const MessageTerms message{.data = held.view,
+                             .peer = dst,
+                             .tag = tag,
+                             .timeout = timeout_from(timeout),
+                             .kind = kind,
+                             .site = recorded_site(*self)};
   Started started;
   {
     const WithoutGil release;

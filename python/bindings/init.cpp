@@ -46,7 +46,8 @@ std::shared_ptr<Member> init_world(const std::string& backend, const std::option
                       .size = size.value_or(-1),
                       .mpi_communicator = communicator};
   if (!timeout.is_none()) options.timeout = timeout_from(timeout);
-  return adopt(interruptibly([options] { return join(connect_as_asked(options), options); }));  // the others may be late
+  return adopt(
+      interruptibly([options] { return join(connect_as_asked(options), options); }));  // the others may be late
 }
 
 // An interrupt gives up what this rank still waits for, and is raised once the others have its goodbye; a second one does not wait for that.

@@ -45,7 +45,7 @@ class PlanExecution {
     std::span<const int> world_of;  // rank in the group → rank in the world; outlives the execution
     Transport* transport = nullptr;
     PlanSource* plans = nullptr;
-    Executor* local_peers = nullptr;  // serves the sub-requests whose members are exactly its own; null: none
+    Executor* local_peers = nullptr;     // serves the sub-requests whose members are exactly its own; null: none
     record::StepTrace* trace = nullptr;  // null: steps are not written down
   };
 
@@ -92,7 +92,7 @@ class PlanExecution {
   std::vector<std::uint32_t> ready_;  // a queue, from ready_head_ on
   std::size_t ready_head_ = 0;
   std::vector<std::uint32_t> active_;
-  std::vector<Transfer> transfers_;  // per step; in place while pending
+  std::vector<Transfer> transfers_;   // per step; in place while pending
   std::vector<std::uint64_t> begun_;  // per step, if they are written down: ticks
   std::vector<std::unique_ptr<SubExecution>> calls_;
   std::vector<std::uint32_t> held_;  // ready, but an earlier call on the same executor has not started

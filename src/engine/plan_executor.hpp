@@ -21,7 +21,7 @@ class PlanExecutor final : public Executor {
     const GroupFacts* facts = nullptr;  // these three outlive the executor
     const Table* table = nullptr;
     Transport* transport = nullptr;
-    Executor* local_peers = nullptr;  // serves the sub-collectives whose members are exactly its own; null: none
+    Executor* local_peers = nullptr;     // serves the sub-collectives whose members are exactly its own; null: none
     record::StepTrace* trace = nullptr;  // null: steps are not written down
   };
   explicit PlanExecutor(const Parts& parts) : parts_(parts) {}

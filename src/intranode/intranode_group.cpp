@@ -229,10 +229,8 @@ inline bool IntranodeGroup::spin(IntranodeExecution& execution, Advance advance_
 
 // A step begins where the one before it ended: between them, the rank waits for others.
 void IntranodeGroup::note_step(const IntranodeExecution& execution, record::StepKind kind) {
-  parts_.tracing.trace->note({.group = parts_.tracing.group,
-                              .sequence = execution.identity.signature.sequence,
-                              .kind = kind},
-                             step_begun_);
+  parts_.tracing.trace->note(
+      {.group = parts_.tracing.group, .sequence = execution.identity.signature.sequence, .kind = kind}, step_begun_);
   step_begun_ = record::ticks();
 }
 

@@ -44,8 +44,7 @@ void RankRecords::ask_where() const {
     auto snapshot = file ? record::read_counts(file.get(), record::Alive::yes) : std::nullopt;
     UniqueFd own(snapshot && snapshot->life == record::Life::joined ? fcntl(file.get(), F_DUPFD_CLOEXEC, 3) : -1);
     if (!own) continue;
-    const bool is_alive =
-        record::start_of_process(static_cast<pid_t>(snapshot->process)) == snapshot->process_started;
+    const bool is_alive = record::start_of_process(static_cast<pid_t>(snapshot->process)) == snapshot->process_started;
     ranks.push_back({.file = std::move(own), .snapshot = std::move(*snapshot), .is_alive = is_alive});
   }
   std::vector<record::FoundRecord*> asked;

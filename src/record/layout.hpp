@@ -52,16 +52,23 @@ struct alignas(64) Entry {
 static_assert(sizeof(Entry) == 64);
 
 enum class StepKind : std::uint8_t {
-  send, recv, reduce, copy, finish, fill,  // of a plan
-  call,                                    // of a plan: a collective of some of the ranks
-  addresses, in_place, round,              // in shared memory: the ranks tell where their arrays lie, read them there, or use slots
+  send,
+  recv,
+  reduce,
+  copy,
+  finish,
+  fill,  // of a plan
+  call,  // of a plan: a collective of some of the ranks
+  addresses,
+  in_place,
+  round,  // in shared memory: the ranks tell where their arrays lie, read them there, or use slots
 };
 inline constexpr std::uint8_t step_kind_count = 10;
 
 /// What a rank did within a call. Written when it is over.
 struct alignas(64) StepEntry {
-  Word number;          // 1, 2, … since the start; 0: it is being written
-  Word started, ended;  // ticks
+  Word number;                            // 1, 2, … since the start; 0: it is being written
+  Word started, ended;                    // ticks
   std::uint64_t group = 0, sequence = 0;  // those of its call
   std::uint64_t bytes = 0;
   std::uint32_t phase = 0, tag = 0;  // of its message
@@ -123,7 +130,7 @@ struct Fixed {
   Moment begin, latest;           // clocks when the record was opened, and now and then since
   alignas(64) Word written;       // entries that were begun
   Word steps_written;
-  alignas(64) Half asked;         // a tool increments it, wakes who sleeps on it, and waits for `answered`
+  alignas(64) Half asked;  // a tool increments it, wakes who sleeps on it, and waits for `answered`
   Half answered;
   Half answers;  // somebody does
   Half stack_bytes;
@@ -140,9 +147,7 @@ struct Fixed {
 inline constexpr std::size_t entry_count_usual = 2048;
 constexpr std::size_t fixed_bytes() { return (sizeof(Fixed) + 4095) / 4096 * 4096; }
 constexpr std::size_t segment_bytes(std::size_t entries) { return fixed_bytes() + entries * sizeof(Entry); }
-constexpr std::size_t traced_bytes(std::size_t entries) {
-  return segment_bytes(entries) + entries * sizeof(StepEntry);
-}
+constexpr std::size_t traced_bytes(std::size_t entries) { return segment_bytes(entries) + entries * sizeof(StepEntry); }
 
 /// The name of a segment without a place in any file system, and the ending of one that has.
 inline constexpr const char* memory_name = "tutti-record";

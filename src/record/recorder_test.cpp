@@ -37,8 +37,7 @@ struct Written {
   int file = -1;
   Recorder recorder;
   explicit Written(std::size_t entries = 64, const std::string& job = "test")
-      : recorder(make_segment(entries), {.rank = 1, .size = 4, .job = job, .host = "here"},
-                 Recorder::Detail::usual) {
+      : recorder(make_segment(entries), {.rank = 1, .size = 4, .job = job, .host = "here"}, Recorder::Detail::usual) {
     file = recorder.file();
     recorder.add_group(7, 1, 4, "world");
   }
@@ -53,8 +52,7 @@ TEST(Recorder, WhatIsWrittenDownIsReadAgain) {
   recorder.end_at_once(recorder.begin(shape, 5, recorder.site("train.py:41")));
   const std::uint64_t late = recorder.begin(shape, 6, 0);
   for (const auto begun = std::chrono::steady_clock::now();
-       std::chrono::steady_clock::now() - begun < std::chrono::microseconds(50);) {
-  }
+       std::chrono::steady_clock::now() - begun < std::chrono::microseconds(50);) {}
   recorder.end_waited(late, shape);
   const std::uint64_t open = recorder.begin(shape, 7, 0);
   recorder.note_stall(open, "all_reduce #7 waits for rank 2", 1, 3);
@@ -143,8 +141,7 @@ TEST(Recorder, RecordsOutliveARankThatIsKilled) {
   ASSERT_EQ(pipe(ready.data()), 0);
   const pid_t child = fork();
   if (child == 0) {
-    Recorder recorder(UniqueFd(dup(kept.get())), {.rank = 2, .size = 3, .job = "killed"},
-                      Recorder::Detail::usual);
+    Recorder recorder(UniqueFd(dup(kept.get())), {.rank = 2, .size = 3, .job = "killed"}, Recorder::Detail::usual);
     recorder.add_group(1, 2, 3, "world");
     recorder.begin(all_reduce_of_8, 41, recorder.site("train.py:9"));
     [[maybe_unused]] const ssize_t told = write(ready[1], "x", 1);

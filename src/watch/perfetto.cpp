@@ -121,8 +121,12 @@ struct FlowEnd {
 /// From within one slice into another.
 void add_flow(const char* name, const FlowEnd& from, const FlowEnd& to, int id, Json& events) {
   const auto event = [&](const char* phase, const FlowEnd& end) {
-    return Json{{"ph", phase},    {"id", id},        {"name", name},
-                {"cat", name},    {"pid", end.rank}, {"tid", end.lane},
+    return Json{{"ph", phase},
+                {"id", id},
+                {"name", name},
+                {"cat", name},
+                {"pid", end.rank},
+                {"tid", end.lane},
                 {"ts", microseconds(end.at_ns)}};
   };
   events.push_back(event("s", from));

@@ -117,7 +117,8 @@ std::string sizes_of(const ReportData& data) {
         tutti::name_of(row.verb), say_bytes(double(row.bytes_max)), row.calls, say_bytes(double(row.bytes)),
         say_duration(row.median_ns), say_duration(row.worst_ns), say_duration(row.total_ns), escaped(row.how));
   return text +
-         "</tbody></table></div>\n<p class=\"soft\">At once: over before anyone had to wait; only traces (tuttirun --trace) "
+         "</tbody></table></div>\n<p class=\"soft\">At once: over before anyone had to wait; only traces (tuttirun "
+         "--trace) "
          "time these.</p>\n";
 }
 
