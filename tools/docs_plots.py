@@ -139,11 +139,14 @@ def draw(plot: Plot, text: str) -> str:
     return "\n".join([*parts, "</svg>\n"])
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=pathlib.Path, nargs="?", default=REPOSITORY / "docs/figures")
-    folder = parser.parse_args().folder
+def plots(folder: pathlib.Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     tables = TABLES.read_text()
     for plot in PLOTS:
         (folder / plot.file).write_text(draw(plot, tables))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=pathlib.Path, nargs="?", default=REPOSITORY / "docs/figures")
+    plots(parser.parse_args().folder)

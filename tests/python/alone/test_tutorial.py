@@ -72,11 +72,14 @@ def test_numpy_programs_run_on_other_numbers_of_ranks(ranks, run_ranks):
 
 
 def test_figures_can_be_drawn_again(tmp_path, tuttirun):
-    figures = load("docs_figures", REPOSITORY / "tools/docs_figures.py")
+    """All but the report's pictures, which test_report.py takes in a browser; the plots show what the tables say."""
+    figures, plots = (load(name, REPOSITORY / f"tools/{name}.py") for name in ("docs_figures", "docs_plots"))
     figures.figures(tuttirun.parents[2], tmp_path)
+    plots.plots(tmp_path)
     drawn = {path.name: path.read_text() for path in tmp_path.iterdir()}
-    assert len(drawn) == 6 and all(text.startswith("<svg") for text in drawn.values())
-    assert set(drawn) == {path.name for path in (REPOSITORY / "docs/figures").iterdir()}
+    there = {path.name: path.read_text() for path in (REPOSITORY / "docs/figures").glob("*.svg")}
+    assert set(drawn) == set(there) and all(text.startswith("<svg") for text in drawn.values())
+    assert all(drawn[plot.file] == there[plot.file] for plot in plots.PLOTS), "tools/docs_plots.py"
     assert all(f"src/{name}" in drawn["layers.svg"] for name, _ in figures.layers())
 
 
