@@ -27,7 +27,6 @@ class MpiExecutor final : public Executor {
         what);
   }
   [[nodiscard]] std::string_view medium() const override { return "MPI"; }
-  [[nodiscard]] bool compares_counts() const override { return false; }
 
  private:
   const GroupFacts& facts_;

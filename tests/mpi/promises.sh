@@ -8,6 +8,8 @@ for scenario in differ differ_in_pairs refuse give_up work_together; do
     expect "$scenario-$size" "$size" '^rank [0-9]: right$'
   done
 done
+# No rank gave MPI data that another one did not want: otherwise it could not be finalised.
+! grep -q 'not finalised' "$folder"/differ*.err "$folder"/refuse*.err || fail "MPI is left with calls that do not end"
 ranks groups 2 "$mpi_ranks" make_groups
 expect groups 2 '^rank [0-9]: right$'
 
