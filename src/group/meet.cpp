@@ -26,8 +26,7 @@ struct Around {
 std::shared_ptr<Connector> meet_on_communicator(const InitOptions& options, const mpi::OnCommunicator& what) {
   const rendezvous::Detected detected = mpi::detect_communicator(what);
   return rendezvous::connect(
-      detected,
-      {.environment = what.environment, .clock = steady_clock(), .log = what.log.for_rank(detected.rank)},
+      detected, {.environment = what.environment, .clock = steady_clock(), .log = what.log.for_rank(detected.rank)},
       deadline_after(steady_clock().now(), options.timeout));
 }
 
@@ -56,8 +55,7 @@ std::shared_ptr<Connector> connect_as_asked(const InitOptions& options) {
         "init: a communicator says who the ranks are and where they meet; leave init_method, rank and size out");
   }
   return meet_on_communicator(
-      options,
-      {.communicator = *options.mpi_communicator, .environment = around.environment, .log = around.log});
+      options, {.communicator = *options.mpi_communicator, .environment = around.environment, .log = around.log});
 }
 
 }  // namespace tutti

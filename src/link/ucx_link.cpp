@@ -213,9 +213,7 @@ ucs_status_t UcxLink::arrived(void* given, const void* header, std::size_t heade
       throw Error("a frame that no version of Tutti sends; give all ranks the same version");
     const std::span rest(static_cast<const std::byte*>(data), bytes);
     self.take(peer, prefix,
-              {.type = prefix.type,
-               .head = rest.first(prefix.head_bytes),
-               .payload = rest.subspan(prefix.head_bytes)});
+              {.type = prefix.type, .head = rest.first(prefix.head_bytes), .payload = rest.subspan(prefix.head_bytes)});
   } catch (const std::exception& error) {
     self.fail(peer, error.what());
   }

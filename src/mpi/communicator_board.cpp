@@ -110,9 +110,10 @@ rendezvous::Detected detect_communicator(const OnCommunicator& what) {
   rendezvous::Detected detected{.launcher = "an MPI communicator"};
   check(library, library.plugin->place(communicator, &detected.rank, &detected.size), "MPI_Comm_rank");
   if (what.size > 0 && detected.size != what.size) {
-    throw Error(fmt::format("backend mpi: the job has {} ranks, but {} says that this is rank {} of {}: the job was not "
-                            "started by this MPI's launcher",
-                            what.size, library.version, detected.rank, detected.size));
+    throw Error(
+        fmt::format("backend mpi: the job has {} ranks, but {} says that this is rank {} of {}: the job was not "
+                    "started by this MPI's launcher",
+                    what.size, library.version, detected.rank, detected.size));
   }
   detected.meeting = rendezvous::RecordOnBoard{std::make_shared<CommunicatorBoard>(found.library, communicator)};
   return detected;

@@ -13,8 +13,9 @@
 namespace tutti::mpi {
 
 struct OnCommunicator {
-  std::optional<int> communicator{};  // as InitOptions::mpi_communicator; none: MPI_COMM_WORLD, and MPI is initialised if need be
-  int size = 0;                       // how many ranks the launcher has started; 0: nobody knows
+  /// As InitOptions::mpi_communicator. None: MPI_COMM_WORLD, and MPI is initialised if need be.
+  std::optional<int> communicator{};
+  int size = 0;  // how many ranks the launcher has started; 0: nobody knows
   const Environment& environment;
   const Log& log;
 };

@@ -16,7 +16,8 @@ class MpiExecutor final : public Executor {
  public:
   /// `facts` outlive the executor.
   MpiExecutor(const JobFacts& job, const GroupFacts& facts)
-      : facts_(facts), communicator_(Process::self().communicator_of(job, facts)),
+      : facts_(facts),
+        communicator_(Process::self().communicator_of(job, facts)),
         segment_bytes_(job.segment_bytes > 0 ? job.segment_bytes : usual_segment_bytes(facts.size)) {}
 
   [[nodiscard]] std::span<const int> members() const override { return facts_.world_of; }

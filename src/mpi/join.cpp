@@ -77,8 +77,8 @@ std::shared_ptr<const Library> open_library(const Environment& environment, cons
 void open_everywhere(JobFacts& job, const Exchange& exchange, const Environment& environment, const Log& log) {
   const auto names = exchange([&] {
     job.library = open_library(environment, log);
-    job.segment_bytes = environment.integer("TUTTI_MPI_SEGMENT_BYTES", segment_bytes_min, segment_bytes_max)
-                            .value_or(0);
+    job.segment_bytes =
+        environment.integer("TUTTI_MPI_SEGMENT_BYTES", segment_bytes_min, segment_bytes_max).value_or(0);
     if (job.segment_bytes == 0) return job.library->version;
     return fmt::format("{}, in segments of {} bytes", job.library->version, job.segment_bytes);
   });

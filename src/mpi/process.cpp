@@ -64,8 +64,7 @@ void Process::enter(const std::shared_ptr<const Library>& library, const Log& lo
         "MPI does not let several threads call it (MPI_THREAD_MULTIPLE), which the progress of asynchronous calls "
         "needs; initialise MPI by MPI_Init_thread with that level, or leave it to tutti.init()");
   }
-  const TuttiMpiKernels kernels{.reduce = reduce_elements,
-                                .before_finalize = before_finalize};
+  const TuttiMpiKernels kernels{.reduce = reduce_elements, .before_finalize = before_finalize};
   check(*library, plugin.prepare(&kernels), "MPI_Comm_create_keyval");
 }
 

@@ -15,8 +15,7 @@ int bytes_of(const RoundRecord& record) { return static_cast<int>(offsetof(Round
 std::vector<RoundStep> round_steps(int rank, int size) {
   const int doubling = static_cast<int>(std::bit_floor(static_cast<unsigned>(size))), extra = size - doubling;
   const bool is_paired = rank < 2 * extra;
-  if (is_paired && rank % 2 == 0)
-    return {{RoundStep::Kind::give, rank + 1}, {RoundStep::Kind::replace, rank + 1}};
+  if (is_paired && rank % 2 == 0) return {{RoundStep::Kind::give, rank + 1}, {RoundStep::Kind::replace, rank + 1}};
   std::vector<RoundStep> steps;
   if (is_paired) steps.push_back({RoundStep::Kind::take, rank - 1});
   const int number = is_paired ? rank / 2 : rank - extra;

@@ -80,8 +80,7 @@ class Ranks {
 TEST(Round, EveryRankGetsTheSumInTheSameBits) {
   for (int size = 2; size <= 40; ++size) {
     Ranks ranks(size);
-    while (ranks.advance()) {
-    }
+    while (ranks.advance()) {}
     ASSERT_TRUE(ranks.are_done()) << size << " ranks";
     for (int rank = 1; rank < size; ++rank)
       ASSERT_EQ(sum_in(ranks.record(rank)), sum_in(ranks.record(0))) << "rank " << rank << " of " << size;

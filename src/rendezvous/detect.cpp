@@ -150,8 +150,7 @@ std::optional<Detected> detect_open_mpi(const Environment& environment) {
   // MPI_Init of Open MPI 5 fails in a process that has called PMIx_Init, and the program may call it later.
   if (environment.has("PRTE_LAUNCHED") && detected.on_one_node()) {
     const std::string server = environment.get("PMIX_SERVER_URI2").value_or("");
-    detected.meeting =
-        RecordInPrivateFile{fmt::format("prte-{:016x}", Hash().add(detected.job).add(server).value())};
+    detected.meeting = RecordInPrivateFile{fmt::format("prte-{:016x}", Hash().add(detected.job).add(server).value())};
   }
   return detected;
 }

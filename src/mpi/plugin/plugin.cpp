@@ -274,8 +274,8 @@ int start(TuttiMpiCall* call, TuttiMpiCommunicator* communicator, const TuttiMpi
 int start_exchange(TuttiMpiCall* call, TuttiMpiCommunicator* communicator, const TuttiMpiExchange* what) {
   const MPI_Comm comm = communicator->handle;
   if (what->source >= 0) {
-    if (const int code = MPI_Irecv(what->recv, what->recv_bytes, MPI_BYTE, what->source, exchange_tag, comm,
-                                   &call->requests[0]))
+    if (const int code =
+            MPI_Irecv(what->recv, what->recv_bytes, MPI_BYTE, what->source, exchange_tag, comm, &call->requests[0]))
       return code;
   }
   if (what->destination < 0) return MPI_SUCCESS;
