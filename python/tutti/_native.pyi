@@ -174,6 +174,12 @@ class Array:
 def copy_elements(source: Any, target: Any) -> None:
     """Copies an array into another one of the same shape and dtype."""
 
+def gpu_problem() -> str:
+    """Why this process can use no GPU; empty: it can."""
+
+def note_stream(array: int, gpu: int, stream: int) -> None:
+    """The next call that has an array at this address begins behind what the stream has now."""
+
 def new_array(dtype: str, shape: Sequence[int]) -> Array:
     """An Array of our own, elements not initialised."""
 

@@ -17,11 +17,13 @@ namespace tutti::link {
 
 // The same on all ranks of a world, but for the transports and devices.
 struct UcxOptions {
-  std::string transports{};                 // as UCX_TLS; empty: what UCX_TLS says, or all
-  std::string devices{};                    // as UCX_NET_DEVICES; likewise
-  std::int64_t eager_bytes_max = 64 << 10;  // larger messages wait until the receiver has room
-  std::int64_t credit_bytes = 2 << 20;      // what one peer may pile up at another before it is received
-  std::int64_t fragment_bytes_max = 1 << 20;
+  std::string transports{};  // as UCX_TLS; empty: what UCX_TLS says, or all
+  std::string devices{};     // as UCX_NET_DEVICES; likewise
+  // Larger messages wait until the receiver has room. With its head this fits one segment of UCX's TCP (64 KiB): UCX puts larger frames
+  // together in another copy.
+  std::int64_t eager_bytes_max = 60 << 10;
+  std::int64_t credit_bytes = 2 << 20;  // what one peer may pile up at another before it is received
+  std::int64_t fragment_bytes_max = 60 << 10;
   std::int64_t in_flight_bytes_max = 4 << 20;  // what UCX may hold of frames to one peer
 };
 

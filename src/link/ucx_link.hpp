@@ -57,7 +57,7 @@ class UcxLink final : public Link {
     Token token{};
     std::uint32_t rank = 0;        // of the sender
     std::uint32_t sequence = 0;    // of an ordered frame
-    std::uint16_t head_bytes = 0;  // the head follows; then the payload, if it is small
+    std::uint16_t head_bytes = 0;  // of the data: the frame's head, then its payload
     Kind kind = Kind::ordered;
     std::uint8_t type = 0;
   };

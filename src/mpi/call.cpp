@@ -46,9 +46,6 @@ bool Call::poll() {
   Communicator& communicator = *parts_.communicator;
   if (stage_ == Stage::opening) {
     if (!communicator.is_open()) return false;
-    // Once the sizes have been exchanged, the ranks have agreed on the call, and the rest of it follows.
-    const bool is_agreed = what_.phase == data_phase && (signature_.flags & Signature::sizes_follow) != 0;
-    if (is_agreed) return start_counts();
     stage_ = Stage::round;
   }
   if (stage_ == Stage::round) return ends_round() && take_verdict();
@@ -134,14 +131,14 @@ bool Call::start_counts() {
 bool Call::advance_counts() {
   if (!parts_.communicator->ends(counts_, "MPI_Ialltoallv")) return false;
   const auto* const told = reinterpret_cast<const std::int64_t*>(counts_.recv.data());
-  misfit_.reset();
-  for (int rank = 0; rank < what_.spec.size && !misfit_; ++rank) {
+  misfit_.clear();
+  for (int rank = 0; rank < what_.spec.size && misfit_.empty(); ++rank) {
     const std::int64_t expected = what_.spec.recv_counts[static_cast<std::size_t>(rank)];
     if (told[rank] == expected) continue;
-    misfit_.emplace(fmt::format("{} elements were expected and {} are sent", expected, told[rank]), rank,
-                    TransferFailed::Reason::size);
+    misfit_ = fmt::format("rank {} sends rank {} a part of {} elements, but rank {} expects one of {}", rank,
+                          what_.spec.rank, told[rank], what_.spec.rank, expected);
   }
-  pairs_ = {.has_misfit = misfit_ ? 1 : 0, .longest = segments_.longest()};
+  pairs_ = {.has_misfit = misfit_.empty() ? 0 : 1, .longest = segments_.longest()};
   is_entered_ = false;
   stage_ = Stage::verdict;
   return advance_verdict();
@@ -151,7 +148,7 @@ bool Call::advance_verdict() {
   if (!ends_round()) return false;
   const RoundRecord& result = parts_.communicator->result();
   stage_ = Stage::awaiting;  // word that the group is broken, unless all pairs fit
-  if (misfit_) throw TransferFailed(*misfit_);
+  if (!misfit_.empty()) throw Mismatch(misfit_);
   if (result.highest != signature_.sequence) return false;
   std::memcpy(&pairs_, result.payload.data(), sizeof pairs_);
   if (pairs_.has_misfit != 0) return false;

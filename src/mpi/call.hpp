@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
+#include <string>
 #include <vector>
 
 #include <tutti/backend.hpp>
@@ -79,7 +79,7 @@ class Call final : public PreparedCall {
   std::vector<InFlight> lanes_;
   InFlight counts_;
   PairsVerdict pairs_{};
-  std::optional<TransferFailed> misfit_;  // of this rank with another
+  std::string misfit_;  // what this rank expects of another, and does not get; empty: all fits
 };
 
 }  // namespace tutti::mpi

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpi/communicator.hpp"
 
-#include <fmt/format.h>
-
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -43,19 +41,6 @@ Tags& tags() {
 
 }  // namespace
 
-void check(const Library& library, int code, std::string_view what) {
-  if (code == 0) return;
-  std::vector<char> text(TUTTI_MPI_TEXT_MAX);
-  library.plugin->error_text(code, text.data());
-  throw Error(fmt::format("MPI ({}) failed in {}: {}", library.name, what, text.data()));
-}
-
-CallHandle make_call(const Library& library) {
-  CallHandle call(library.plugin->make_call(), FreeCall{library.plugin});
-  if (!call) throw std::bad_alloc();
-  return call;
-}
-
 struct Communicator::Opening {
   std::atomic<bool> is_over{false};
   TuttiMpiCommunicator* made = nullptr;
@@ -74,7 +59,7 @@ Communicator::Communicator(Parts parts) : parts_(std::move(parts)), opening_(std
 
 // What MPI may still write to outlives it.
 Communicator::~Communicator() {
-  if (is_in_round_) static_cast<void>(round_.release());
+  if (rounds_ && rounds_->is_under_way()) static_cast<void>(rounds_.release());
   for (InFlight& call : kept_) static_cast<void>(new InFlight(std::move(call)));
 }
 
@@ -84,23 +69,18 @@ bool Communicator::is_open() {
   if (!opening_->is_over.load(std::memory_order_acquire)) return false;
   check(library(), opening_->code, "MPI_Comm_create_group");
   handle_ = opening_->made;
-  round_ = make_call(library());
+  rounds_ = std::make_unique<Rounds>(library(), handle_);
   return true;
 }
 
 void Communicator::begin_round(const RoundRecord& record) {
-  record_ = record;
   const InsideMpi inside;
-  check(library(), library().plugin->start_round(round_.get(), handle_, &record_), "MPI_Iallreduce");
-  is_in_round_ = true;
+  rounds_->begin(record);
 }
 
 bool Communicator::ends_round() {
   const InsideMpi inside;
-  int done = 0;
-  check(library(), library().plugin->test(round_.get(), &done), "MPI_Test");
-  if (done != 0) is_in_round_ = false;
-  return done != 0;
+  return rounds_->ends();
 }
 
 void Communicator::start(InFlight& flight, const TuttiMpiCollective& collective, std::string_view what) {
@@ -132,13 +112,13 @@ bool Communicator::closes() {
   if (is_closed_) return true;
   if (!is_open() || !ends_kept()) return false;
   for (;;) {
-    if (is_in_round_ && !ends_round()) return false;
-    if (is_closing_ && record_.lowest == RoundRecord::closing) break;
+    if (is_in_round() && !ends_round()) return false;
+    if (is_closing_ && result().lowest == RoundRecord::closing) break;
     is_closing_ = true;
     begin_round({.lowest = RoundRecord::closing, .highest = RoundRecord::closing});
   }
   is_closed_ = true;
-  round_.reset();
+  rounds_.reset();
   static_cast<void>(library().plugin->free_communicator(std::exchange(handle_, nullptr)));
   return true;
 }

@@ -10,14 +10,12 @@
 #include <vector>
 
 #include "engine/aligned_buffer.hpp"
+#include "mpi/call_handle.hpp"
 #include "mpi/library.hpp"
-#include "mpi/round_record.hpp"
+#include "mpi/round.hpp"
 #include "mpi/segments.hpp"
 
 namespace tutti::mpi {
-
-/// Error with MPI's words for the code, unless it is 0.
-void check(const Library& library, int code, std::string_view what);
 
 /// This thread is inside MPI, which may end the process there by exit(): it holds locks then that the functions which exit() calls would
 /// wait for. They can ask.
@@ -32,14 +30,6 @@ class InsideMpi {
  private:
   static inline thread_local bool is_inside_ = false;
 };
-
-/// Frees a call of the plug-in.
-struct FreeCall {
-  const TuttiMpiPlugin* plugin = nullptr;
-  void operator()(TuttiMpiCall* call) const { plugin->free_call(call); }
-};
-using CallHandle = std::unique_ptr<TuttiMpiCall, FreeCall>;
-CallHandle make_call(const Library& library);
 
 /// A collective that MPI may still work on, with the memory that it works on and the arrays of counts that it reads until the call has ended.
 struct InFlight {
@@ -71,13 +61,13 @@ class Communicator {
 
   /// This rank's next round, unless one is under way.
   void begin_round(const RoundRecord& record);
-  [[nodiscard]] bool is_in_round() const { return is_in_round_; }
+  [[nodiscard]] bool is_in_round() const { return rounds_->is_under_way(); }
   /// Goes on with the round; true once it is over, and result() is what the ranks brought, combined.
   bool ends_round();
   /// Starts a collective, and asks whether it has ended. Error if MPI fails; `what` is said then.
   void start(InFlight& flight, const TuttiMpiCollective& collective, std::string_view what);
   bool ends(InFlight& flight, std::string_view what);
-  [[nodiscard]] const RoundRecord& result() const { return record_; }
+  [[nodiscard]] const RoundRecord& result() const { return rounds_->result(); }
 
   /// MPI may still use this memory, and cannot be told not to: it stays until MPI is done with it. The communicator serves no further call.
   void keep(std::vector<InFlight>& calls);
@@ -99,9 +89,8 @@ class Communicator {
   Parts parts_;
   std::shared_ptr<Opening> opening_;
   TuttiMpiCommunicator* handle_ = nullptr;
-  RoundRecord record_;
-  CallHandle round_;
-  bool is_in_round_ = false, is_closing_ = false, is_closed_ = false, is_given_up_ = false;
+  std::unique_ptr<Rounds> rounds_;  // once it is open
+  bool is_closing_ = false, is_closed_ = false, is_given_up_ = false;
   std::vector<InFlight> kept_;
 };
 

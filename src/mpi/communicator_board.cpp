@@ -5,11 +5,13 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -80,26 +82,51 @@ class CommunicatorBoard final : public rendezvous::Board {
 
 }  // namespace
 
+namespace {
+
+void check_initialized(const Library& library) {
+  int is_initialized = 0;
+  check(library, library.plugin->initialized(&is_initialized), "MPI_Initialized");
+  if (is_initialized != 0) return;
+  throw InvalidArgument(
+      fmt::format("init: a communicator was given, but {} is not initialised in this process; call MPI_Init_thread "
+                  "first, or set TUTTI_MPI to the MPI of the communicator",
+                  library.version));
+}
+
+}  // namespace
+
 rendezvous::Detected detect_communicator(const OnCommunicator& what) {
   const Found found = find_library(what.environment);
   if (!found.library) throw InvalidArgument(fmt::format("init: no MPI can be used: {}", describe_problems(found)));
   const Library& library = *found.library;
-  int is_initialized = 0;
-  check(library, library.plugin->initialized(&is_initialized), "MPI_Initialized");
-  if (is_initialized == 0) {
-    throw InvalidArgument(
-        fmt::format("init: a communicator was given, but {} is not initialised in this process; call MPI_Init_thread "
-                    "first, or set TUTTI_MPI "
-                    "to the MPI of the communicator",
-                    library.version));
-  }
+  if (what.communicator) check_initialized(library);
   Process::self().enter(found.library, what.log);
   TuttiMpiCommunicator* communicator = nullptr;
-  check(library, library.plugin->duplicate_fortran(what.communicator, &communicator), "MPI_Comm_dup");
+  check(library,
+        what.communicator ? library.plugin->duplicate_fortran(*what.communicator, &communicator)
+                          : library.plugin->duplicate_world(&communicator),
+        "MPI_Comm_dup");
   rendezvous::Detected detected{.launcher = "an MPI communicator"};
   check(library, library.plugin->place(communicator, &detected.rank, &detected.size), "MPI_Comm_rank");
+  if (what.size > 0 && detected.size != what.size) {
+    throw Error(
+        fmt::format("backend mpi: the job has {} ranks, but {} says that this is rank {} of {}: the job was not "
+                    "started by this MPI's launcher",
+                    what.size, library.version, detected.rank, detected.size));
+  }
   detected.meeting = rendezvous::RecordOnBoard{std::make_shared<CommunicatorBoard>(found.library, communicator)};
   return detected;
+}
+
+bool must_precede_pmix(const Environment& environment) {
+  const Found found = find_library(environment);
+  constexpr std::string_view name = "Open MPI v";
+  if (!found.library || !found.library->version.starts_with(name)) return false;
+  int major = 0;
+  const std::string& version = found.library->version;
+  std::from_chars(version.data() + name.size(), version.data() + version.size(), major);
+  return major >= 5;
 }
 
 }  // namespace tutti::mpi

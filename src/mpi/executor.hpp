@@ -16,7 +16,9 @@ class MpiExecutor final : public Executor {
  public:
   /// `facts` outlive the executor.
   MpiExecutor(const JobFacts& job, const GroupFacts& facts)
-      : facts_(facts), communicator_(Process::self().communicator_of(job, facts)), segment_bytes_(job.segment_bytes) {}
+      : facts_(facts),
+        communicator_(Process::self().communicator_of(job, facts)),
+        segment_bytes_(job.segment_bytes > 0 ? job.segment_bytes : usual_segment_bytes(facts.size)) {}
 
   [[nodiscard]] std::span<const int> members() const override { return facts_.world_of; }
   std::unique_ptr<PreparedCall> prepare(const ExecutionSpec& what) override {
@@ -27,7 +29,6 @@ class MpiExecutor final : public Executor {
         what);
   }
   [[nodiscard]] std::string_view medium() const override { return "MPI"; }
-  [[nodiscard]] bool compares_counts() const override { return false; }
 
  private:
   const GroupFacts& facts_;

@@ -26,7 +26,6 @@
 namespace tutti::mpi {
 namespace {
 
-constexpr std::int64_t segment_bytes_default = 1 << 20;
 constexpr std::int64_t segment_bytes_min = 64, segment_bytes_max = 1 << 28;
 constexpr char mark_of_problem = '!', mark_of_value = '=';
 
@@ -81,8 +80,9 @@ std::shared_ptr<const Library> open_library(const Environment& environment, cons
 void open_everywhere(JobFacts& job, const Exchange& exchange, const Environment& environment, const Log& log) {
   const auto names = exchange([&] {
     job.library = open_library(environment, log);
-    job.segment_bytes = environment.integer("TUTTI_MPI_SEGMENT_BYTES", segment_bytes_min, segment_bytes_max)
-                            .value_or(segment_bytes_default);
+    job.segment_bytes =
+        environment.integer("TUTTI_MPI_SEGMENT_BYTES", segment_bytes_min, segment_bytes_max).value_or(0);
+    if (job.segment_bytes == 0) return job.library->version;
     return fmt::format("{}, in segments of {} bytes", job.library->version, job.segment_bytes);
   });
   for (std::size_t rank = 1; rank < names.size(); ++rank) {

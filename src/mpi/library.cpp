@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <optional>
 
 #include <tutti/error.hpp>
@@ -142,6 +144,40 @@ std::shared_ptr<const Library> open_library(const Interface& one, const std::str
   return library;
 }
 
+/// An MPI library that was opened here, and why. When it is looked for again it is in the process, but the program has not loaded it.
+struct Opened {
+  std::string file, reason;
+};
+
+class OpenedLibraries {
+ public:
+  static OpenedLibraries& self() {
+    static OpenedLibraries one;
+    return one;
+  }
+  /// The first reason stays.
+  void note(const std::string& file, std::string_view reason) {
+    const std::scoped_lock lock(mutex_);
+    opened_.try_emplace(handle_of(file), Opened{.file = file, .reason = std::string(reason)});
+  }
+  [[nodiscard]] std::optional<Opened> find(const std::string& file) const {
+    const std::scoped_lock lock(mutex_);
+    const auto found = opened_.find(handle_of(file));
+    return found == opened_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+ private:
+  /// The same for every name of a library that is in the process.
+  static const void* handle_of(const std::string& file) {
+    void* const handle = dlopen(file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+    if (handle != nullptr) dlclose(handle);
+    return handle;
+  }
+
+  mutable std::mutex mutex_;
+  std::map<const void*, Opened> opened_;
+};
+
 class Search {
  public:
   explicit Search(const Environment& environment) : environment_(environment) {}
@@ -151,8 +187,10 @@ class Search {
     std::string problem;
     found_.library = open_library(one, file, environment_, problem);
     found_.attempts.push_back({.name = std::string(one.name), .file = file, .problem = problem});
-    if (found_.library) found_.reason = reason;
-    return found_.library != nullptr;
+    if (!found_.library) return false;
+    found_.reason = reason;
+    OpenedLibraries::self().note(file, reason);
+    return true;
   }
   bool attempt_any_file(const Interface& one, std::string_view reason) {
     return std::ranges::any_of(
@@ -198,7 +236,9 @@ std::optional<Found> find_loaded(const Environment& environment) {
   }
   Search search(environment);
   if (loaded.size() == 1) {
-    search.attempt(*loaded[0].first, loaded[0].second, "the program has loaded it");
+    const auto& [interface, file] = loaded[0];
+    const Opened known = OpenedLibraries::self().find(file).value_or(Opened{file, "the program has loaded it"});
+    search.attempt(*interface, known.file, known.reason);
   } else {
     search.note("MPI", "the program has loaded several MPI libraries; link it, and mpi4py, with the same one");
   }

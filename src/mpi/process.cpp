@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <thread>
 
 #include <tutti/clock.hpp>
@@ -26,14 +25,6 @@ constexpr Duration closing_nap = 100us;
 
 void reduce_elements(int op, int dtype, void* to, const void* a, std::int64_t count) {
   kernel::reduce(static_cast<Op::Kind>(op), static_cast<DType>(dtype), to, a, to, count);
-}
-
-void combine_records(void* to, const void* from) {
-  RoundRecord mine, theirs;  // MPI's memory need not be aligned
-  std::memcpy(&mine, to, sizeof mine);
-  std::memcpy(&theirs, from, sizeof theirs);
-  combine(mine, theirs);
-  std::memcpy(to, &mine, sizeof mine);
 }
 
 // Registered after the function by which worlds are left at exit, and so called before it.
@@ -73,11 +64,8 @@ void Process::enter(const std::shared_ptr<const Library>& library, const Log& lo
         "MPI does not let several threads call it (MPI_THREAD_MULTIPLE), which the progress of asynchronous calls "
         "needs; initialise MPI by MPI_Init_thread with that level, or leave it to tutti.init()");
   }
-  const TuttiMpiKernels kernels{.reduce = reduce_elements,
-                                .combine = combine_records,
-                                .record_bytes = sizeof(RoundRecord),
-                                .before_finalize = before_finalize};
-  check(*library, plugin.prepare(&kernels), "MPI_Op_create");
+  const TuttiMpiKernels kernels{.reduce = reduce_elements, .before_finalize = before_finalize};
+  check(*library, plugin.prepare(&kernels), "MPI_Comm_create_keyval");
 }
 
 std::shared_ptr<Communicator> Process::communicator_of(const JobFacts& job, const GroupFacts& facts) {

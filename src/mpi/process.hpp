@@ -23,7 +23,7 @@ struct JobFacts {
   const TuttiMpiCommunicator* base = nullptr;
   std::vector<int> rank_in_base{};  // of each rank in the world
   int tag_max = 0;
-  std::int64_t segment_bytes = 0;
+  std::int64_t segment_bytes = 0;  // 0: by the number of ranks of a group
 };
 
 /// There is one MPI in a process, and it can be initialised once: hence one of these, which is never destroyed.

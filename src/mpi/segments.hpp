@@ -6,6 +6,7 @@
 // memory of a call bounded.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -25,6 +26,12 @@ struct Segment {
   TuttiMpiCollective what{};
   std::int64_t begin = 0;  // first element of each block
 };
+
+/// Two segments and what they are copied from fit a core's cache where few ranks share a host; many ranks have no less than this to send at a time.
+constexpr std::int64_t segment_bytes_per_rank = 128 << 10, segment_bytes_usual_max = 16 << 20;
+constexpr std::int64_t usual_segment_bytes(int ranks) {
+  return std::min(ranks * segment_bytes_per_rank, segment_bytes_usual_max);
+}
 
 class Segments {
  public:

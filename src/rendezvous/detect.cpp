@@ -140,13 +140,19 @@ std::optional<Detected> detect_torchrun(const Environment& environment) {
 std::optional<Detected> detect_open_mpi(const Environment& environment) {
   if (!environment.has("OMPI_COMM_WORLD_SIZE")) return std::nullopt;
   const auto [rank, size] = read_world(environment, "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE");
-  return Detected{.launcher = "Open MPI",
-                  .rank = rank,
-                  .size = size,
-                  .local_rank = number(environment, "OMPI_COMM_WORLD_LOCAL_RANK"),
-                  .local_size = number(environment, "OMPI_COMM_WORLD_LOCAL_SIZE", 1),
-                  .meeting = RecordInPmix{},
-                  .job = environment.get("PMIX_NAMESPACE").value_or("")};
+  Detected detected{.launcher = "Open MPI",
+                    .rank = rank,
+                    .size = size,
+                    .local_rank = number(environment, "OMPI_COMM_WORLD_LOCAL_RANK"),
+                    .local_size = number(environment, "OMPI_COMM_WORLD_LOCAL_SIZE", 1),
+                    .meeting = RecordInPmix{},
+                    .job = environment.get("PMIX_NAMESPACE").value_or("")};
+  // MPI_Init of Open MPI 5 fails in a process that has called PMIx_Init, and the program may call it later.
+  if (environment.has("PRTE_LAUNCHED") && detected.on_one_node()) {
+    const std::string server = environment.get("PMIX_SERVER_URI2").value_or("");
+    detected.meeting = RecordInPrivateFile{fmt::format("prte-{:016x}", Hash().add(detected.job).add(server).value())};
+  }
+  return detected;
 }
 
 // MPICH's hydra, Intel MPI, and srun --mpi=pmi2: all speak PMI-1 over an inherited descriptor.

@@ -16,6 +16,15 @@ case $mpi in
   mpich)
     mpirun=$(command -v mpirun.mpich || true)
     launch=("$mpirun") tolerant=(-disable-auto-cleanup) ;;
+  openmpi5)  # the newest, which `./dev bench` installs
+    mpirun=$(command -v "$source_folder/build/openmpi5/bin/mpirun" || true)
+    launch=("$mpirun" --oversubscribe) tolerant=(--enable-recovery)
+    export LD_LIBRARY_PATH=$source_folder/build/openmpi5/lib:$source_folder/build/openmpi5/lib/openmpi TMPDIR=$folder
+    export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1 ;;
+  mpich5)
+    mpirun=$(command -v "$source_folder/build/mpich5/bin/mpiexec" || true)
+    launch=("$mpirun") tolerant=(-disable-auto-cleanup)
+    export LD_LIBRARY_PATH=$source_folder/build/mpich5/lib:$source_folder/build/mpich5/lib/mpich TUTTI_MPI=libmpi.so.12 ;;
   impi | impi-abi)  # Intel MPI, by MPICH's interface and by the standard one
     impi=$source_folder/build/impi
     mpirun=$(command -v "$impi/bin/mpiexec.hydra" || true)

@@ -74,7 +74,7 @@ void differ_in_pairs(Group& world) {
   const std::vector<int> input(10 * size, 1);
   const std::string text = error_of<Mismatch>(
       [&] { static_cast<void>(group.all_to_all(input, {.split_sizes = sent, .recv_sizes = received})); });
-  expect_text(text, "elements were expected");
+  expect_text(text, "rank 0 sends rank 1 a part of 10 elements, but rank 1 expects one of 11");
 }
 
 /// A rank that refuses its part of a call leaves the group usable, also where the others wait in MPI.
@@ -209,7 +209,7 @@ int run(const std::string& name, const std::string& backend) {
     scenarios.at(name)(world);
     if (name != "die") world.barrier();
     std::cout << fmt::format("rank {}: right\n", rank) << std::flush;
-    if (name == "die") _exit(0);  // MPI's launcher may still wait for the dead one
+    if (name == "die" && backend == "mpi") _exit(0);  // MPI's launcher may still wait for the dead one
     return 0;
   } catch (const std::exception& error) {
     std::cerr << fmt::format("rank {}: {}\n", rank, error.what()) << std::flush;

@@ -1,5 +1,7 @@
 # test_torch_distributed.py: torch.distributed's backend "tutti": every verb and every form of it.
 # SPDX-License-Identifier: Apache-2.0
+import os
+import time
 from datetime import timedelta
 
 import pytest
@@ -367,6 +369,26 @@ def test_the_profiler_sees_the_calls(rank, size):
         dist.barrier()
     names = {event.name for event in profile.function_events}
     assert {"tutti:all_reduce", "tutti:barrier"} <= names
+
+
+@pytest.mark.skipif(os.environ.get("TUTTI_TORCH_BACKEND") != "cpp", reason="events that end with the call need C++")
+def test_profiler_events_last_as_long_as_the_calls(rank, size):
+    if size == 1:
+        pytest.skip("no rank is late")
+    late_seconds = 0.1
+    with torch.autograd.profiler.profile() as profile:
+        for start, root in ((dist.all_reduce, {}), (dist.broadcast, {"src": 0}), (dist.reduce, {"dst": 1})):
+            if rank == 0:
+                dist.recv(torch.empty(1), 1)  # rank 1 has started its call
+                time.sleep(late_seconds)
+            work = start(torch.ones(3), async_op=True, **root)
+            if rank == 1:
+                dist.send(torch.ones(1), 0)
+            work.wait()
+    if rank == 1:
+        lasted = {event.name: event.time_range.elapsed_us() / 1e6 for event in profile.function_events}
+        for verb in ("all_reduce", "broadcast", "reduce"):
+            assert lasted[f"tutti:{verb}"] > late_seconds, lasted
 
 
 def test_memory_for_fsdp_comes_from_the_group(rank, size):

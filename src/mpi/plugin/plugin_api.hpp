@@ -8,12 +8,11 @@
 // Functions that return int return 0, or MPI's error code. Any thread may call them (MPI_THREAD_MULTIPLE).
 #pragma once
 
-#include <stddef.h>
 #include <stdint.h>
 
 extern "C" {
 
-#define TUTTI_MPI_PLUGIN_VERSION 2
+#define TUTTI_MPI_PLUGIN_VERSION 3
 #define TUTTI_MPI_PLUGIN_SYMBOL "tutti_mpi_plugin"
 #define TUTTI_MPI_TEXT_MAX 8192  // MPI_MAX_LIBRARY_VERSION_STRING of all interfaces is at most this
 
@@ -50,13 +49,20 @@ typedef struct TuttiMpiCollective {
   int destination, source;  // permute; -1: none
 } TuttiMpiCollective;
 
+/// Bytes to one rank and from one, which may be another. −1: none. Those between two ranks arrive in the order in which they were sent.
+typedef struct TuttiMpiExchange {
+  const void* send;
+  int send_bytes;
+  int destination;
+  void* recv;
+  int recv_bytes;  // at most
+  int source;
+} TuttiMpiExchange;
+
 /// What the plug-in calls in the library.
 typedef struct TuttiMpiKernels {
   /// to[i] = a[i] ⊕ to[i].
   void (*reduce)(int op, int dtype, void* to, const void* a, int64_t count);
-  /// Combines the records of two ranks (round_record.hpp) into `to`.
-  void (*combine)(void* to, const void* a);
-  size_t record_bytes;
   /// MPI is about to be finalised, by the program or by Tutti.
   void (*before_finalize)(void);
 } TuttiMpiKernels;
@@ -97,9 +103,8 @@ typedef struct TuttiMpiPlugin {
   /// It must not be under way.
   void (*free_call)(TuttiMpiCall* call);
   int (*start)(TuttiMpiCall* call, TuttiMpiCommunicator* communicator, const TuttiMpiCollective* what);
-  /// The record at `record` of every rank, combined, at the same place. By a persistent collective where this MPI has them; then
-  /// `communicator` and `record` are the same in every start of this call.
-  int (*start_round)(TuttiMpiCall* call, TuttiMpiCommunicator* communicator, void* record);
+  /// Its messages are no others' but those of other exchanges.
+  int (*start_exchange)(TuttiMpiCall* call, TuttiMpiCommunicator* communicator, const TuttiMpiExchange* what);
   int (*test)(TuttiMpiCall* call, int* done);
 } TuttiMpiPlugin;
 

@@ -45,6 +45,7 @@ def wrapped(process_group: Any) -> Any:
     """A c10d::Backend over a process group of the Python class."""
     backend = module().Backend(process_group, _native.torch_entry(process_group.group), explained, wrapped)
     process_group._call_lock = backend.call_lock
+    process_group._is_shown = True
     return backend
 
 

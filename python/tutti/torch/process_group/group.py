@@ -58,6 +58,7 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
         self._barriers = 0
         self._splits: Counter[tuple[int, ...]] = Counter()
         self._owns_world = False
+        self._is_shown = False  # to the profiler, by the part in C++
 
     # Who it is.
 
@@ -218,7 +219,7 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
     # The profiler.
 
     def _recorded(self, verb: str, tensors: Sequence[torch.Tensor]) -> contextlib.AbstractContextManager:
-        if not torch.autograd._profiler_enabled():
+        if self._is_shown or not torch.autograd._profiler_enabled():
             return _UNRECORDED
         return _record(f"tutti:{verb}", tensors)
 

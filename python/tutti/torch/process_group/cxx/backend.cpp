@@ -2,11 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Blocking collectives on one contiguous tensor go straight to the library, through entry.hpp, without the GIL and without a frame of
-// Python. Everything else is handed to the Python class (process_group.py), which the backend holds: both make the same calls of the
+// Python. Everything else is handed to the Python class (group.py), which the backend holds: both make the same calls of the
 // same group, so ranks of one group may differ in which of them they use.
 #include <pybind11/chrono.h>
-#include <torch/csrc/autograd/profiler.h>
-#include <torch/csrc/jit/python/pybind_utils.h>
 #include <torch/csrc/utils/pybind.h>
 #include <torch/extension.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -15,15 +13,14 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
+#include <span>
 
 #include "entry.hpp"
+#include "works.hpp"
 
 namespace tutti::torch_backend {
 
 using namespace torch_entry;
-using Tensors = std::vector<at::Tensor>;
-using WorkPtr = c10::intrusive_ptr<c10d::Work>;
-using std::chrono::milliseconds;
 
 namespace {
 
@@ -58,62 +55,6 @@ bool is_plain(const at::Tensor& tensor) {
 Array array_of(const at::Tensor& tensor) {
   return {tensor.data_ptr(), tensor.numel(), dtypes[std::size_t(tensor.scalar_type())]};
 }
-
-/// A call that is over.
-class EndedWork final : public c10d::Work {
- public:
-  EndedWork(c10d::OpType type, Tensors tensors) : Work(-1, type), tensors_(std::move(tensors)) { completed_ = true; }
-  bool wait(milliseconds) override { return true; }
-  void synchronize() override {}
-  Tensors result() override { return tensors_; }
-  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
-    const auto future = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
-    future->markCompleted(c10::IValue(tensors_));
-    return future;
-  }
-
- private:
-  Tensors tensors_;
-};
-
-/// A call that the Python class has begun.
-class PythonWork final : public c10d::Work {
- public:
-  explicit PythonWork(py::object work) : work_(std::move(work)) {}
-  ~PythonWork() override {
-    const py::gil_scoped_acquire gil;
-    work_ = py::object();
-  }
-  bool isCompleted() override { return ask<bool>("is_completed"); }
-  bool isSuccess() const override { return ask<bool>("is_success"); }
-  int sourceRank() const override { return ask<int>("source_rank"); }
-  Tensors result() override { return ask<Tensors>("result"); }
-  void synchronize() override { wait(kNoTimeout); }
-  bool wait(milliseconds timeout) override {
-    const py::gil_scoped_acquire gil;
-    return work_.attr("wait")(timeout).cast<bool>();
-  }
-  std::exception_ptr exception() const override {
-    const py::gil_scoped_acquire gil;
-    const py::object error = work_.attr("exception")();
-    if (error.is_none()) return nullptr;
-    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
-    return std::make_exception_ptr(py::error_already_set());
-  }
-  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
-    const py::gil_scoped_acquire gil;
-    return work_.attr("get_future")().cast<std::shared_ptr<torch::jit::PythonFutureWrapper>>()->fut;
-  }
-  c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override { return getFuture(); }
-
- private:
-  template <class Answer>
-  Answer ask(const char* method) const {
-    const py::gil_scoped_acquire gil;
-    return work_.attr(method)().cast<Answer>();
-  }
-  py::object work_;
-};
 
 /// One thread at a time begins a call of a group. The Python class takes the same lock.
 class CallLock {
@@ -191,29 +132,29 @@ class Backend final : public c10d::Backend {
 
   // What is served here if it is plain enough.
   WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
-    if (!options.asyncOp && tensors.size() == 1 && is_served(tensors[0])) {
+    if (!options.asyncOp && tensors.size() == 1 && is_plain(tensors[0])) {
       const std::uint8_t op = number_of(options.reduceOp, tensors[0].scalar_type());
       const Array array = array_of(tensors[0]);
       if (op != unknown) {
-        return run({verbs[all_reduce], op, 0, limit(options.timeout), array, array}, c10d::OpType::ALLREDUCE, tensors);
+        return run({verbs[all_reduce], op, 0, limit(options.timeout), array, array}, all_reduce_of(tensors), tensors);
       }
     }
-    return handed_over("allreduce", tensors, options);
+    return handed_over(all_reduce_of(tensors), "allreduce", tensors, options);
   }
   WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
-    if (!options.asyncOp && tensors.size() == 1 && is_served(tensors[0])) {
+    if (!options.asyncOp && tensors.size() == 1 && is_plain(tensors[0])) {
       const Array array = array_of(tensors[0]);
       return run({verbs[Verb::broadcast], 0, int(options.rootRank), limit(options.timeout), array, array},
-                 c10d::OpType::BROADCAST, tensors);
+                 broadcast_of(tensors), tensors);
     }
-    return handed_over("broadcast", tensors, options);
+    return handed_over(broadcast_of(tensors), "broadcast", tensors, options);
   }
   WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options) override {
     if (!options.asyncOp && are_served(output, input) && output.numel() == input.numel() * getSize()) {
       return run({verbs[all_gather], 0, 0, limit(options.timeout), array_of(input), array_of(output)},
-                 c10d::OpType::_ALLGATHER_BASE, {output});
+                 all_gather_of({&input, 1}), {output});
     }
-    return handed_over("all_gather_single", output, input, options);
+    return handed_over(all_gather_of({&input, 1}), "all_gather_single", output, input, options);
   }
   WorkPtr _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                                const c10d::ReduceScatterOptions& options) override {
@@ -221,75 +162,94 @@ class Backend final : public c10d::Backend {
       const std::uint8_t op = number_of(options.reduceOp, input.scalar_type());
       if (op != unknown) {
         return run({verbs[Verb::reduce_scatter], op, 0, limit(options.timeout), array_of(input), array_of(output)},
-                   c10d::OpType::_REDUCE_SCATTER_BASE, {output});
+                   reduce_scatter_of({&input, 1}), {output});
       }
     }
-    return handed_over("reduce_scatter_single", output, input, options);
+    return handed_over(reduce_scatter_of({&input, 1}), "reduce_scatter_single", output, input, options);
   }
   WorkPtr barrier(const c10d::BarrierOptions& options) override {
-    if (options.asyncOp || torch::autograd::profiler::profilerEnabled()) return handed_over("barrier", options);
-    return run({verbs[Verb::barrier], 0, 0, limit(options.timeout), {}, {}}, c10d::OpType::BARRIER, {});
+    constexpr Shown shown{c10d::OpType::BARRIER, "tutti:barrier"};
+    if (options.asyncOp) return handed_over(shown, "barrier", options);
+    return run({verbs[Verb::barrier], 0, 0, limit(options.timeout), {}, {}}, shown, {});
   }
 
   // The Python class's.
   WorkPtr allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) override {
-    return handed_over("allreduce", tensors, options);
+    return handed_over(all_reduce_of(tensors), "allreduce", tensors, options);
   }
   WorkPtr allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) override {
-    return handed_over("allreduce_coalesced", tensors, static_cast<const c10d::AllreduceOptions&>(options));
+    return handed_over(all_reduce_of(tensors), "allreduce_coalesced", tensors,
+                       static_cast<const c10d::AllreduceOptions&>(options));
   }
   WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& options) override {
-    return handed_over("reduce", tensors, options);
+    return handed_over({c10d::OpType::REDUCE, "tutti:reduce", tensors}, "reduce", tensors, options);
   }
   WorkPtr allgather(std::vector<Tensors>& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override {
-    return handed_over("allgather", outputs, inputs, options);
+    return handed_over(all_gather_of(inputs), "allgather", outputs, inputs, options);
   }
   WorkPtr allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
                               const c10d::AllgatherOptions& options) override {
-    return handed_over("allgather_coalesced", outputs, inputs, options);
+    return handed_over(all_gather_of(inputs), "allgather_coalesced", outputs, inputs, options);
   }
   WorkPtr allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                           const c10d::AllgatherOptions& options) override {
-    return handed_over("all_gather_single_coalesced", outputs, inputs, options);
+    return handed_over(all_gather_of(inputs), "all_gather_single_coalesced", outputs, inputs, options);
   }
   WorkPtr gather(std::vector<Tensors>& outputs, Tensors& inputs, const c10d::GatherOptions& options) override {
-    return handed_over("gather", outputs, inputs, options);
+    return handed_over({c10d::OpType::GATHER, "tutti:gather", inputs}, "gather", outputs, inputs, options);
   }
   WorkPtr scatter(Tensors& outputs, std::vector<Tensors>& inputs, const c10d::ScatterOptions& options) override {
-    return handed_over("scatter", outputs, inputs, options);
+    return handed_over({c10d::OpType::SCATTER, "tutti:scatter", outputs}, "scatter", outputs, inputs, options);
   }
   WorkPtr reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
                          const c10d::ReduceScatterOptions& options) override {
-    return handed_over("reduce_scatter", outputs, inputs, options);
+    return handed_over(reduce_scatter_of(outputs), "reduce_scatter", outputs, inputs, options);
   }
   WorkPtr reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                           const c10d::ReduceScatterOptions& options) override {
-    return handed_over("reduce_scatter_single_coalesced", outputs, inputs, options);
+    return handed_over(reduce_scatter_of(inputs), "reduce_scatter_single_coalesced", outputs, inputs, options);
   }
   WorkPtr alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_splits,
                         std::vector<int64_t>& input_splits, const c10d::AllToAllOptions& options) override {
-    return handed_over("all_to_all_single", output, input, output_splits, input_splits, options);
+    return handed_over({c10d::OpType::ALLTOALL_BASE, "tutti:all_to_all", {&input, 1}}, "all_to_all_single", output,
+                       input, output_splits, input_splits, options);
   }
   WorkPtr alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) override {
-    return handed_over("alltoall", outputs, inputs, options);
+    return handed_over({c10d::OpType::ALLTOALL, "tutti:all_to_all", inputs}, "alltoall", outputs, inputs, options);
   }
-  WorkPtr send(Tensors& tensors, int peer, int tag) override { return handed_over("send", tensors, peer, tag); }
-  WorkPtr recv(Tensors& tensors, int peer, int tag) override { return handed_over("recv", tensors, peer, tag); }
-  WorkPtr recvAnysource(Tensors& tensors, int tag) override { return handed_over("recv_anysource", tensors, tag); }
+  WorkPtr send(Tensors& tensors, int peer, int tag) override {
+    return handed_over({c10d::OpType::SEND, "tutti:send", tensors}, "send", tensors, peer, tag);
+  }
+  WorkPtr recv(Tensors& tensors, int peer, int tag) override {
+    return handed_over({c10d::OpType::RECV, "tutti:recv", tensors}, "recv", tensors, peer, tag);
+  }
+  WorkPtr recvAnysource(Tensors& tensors, int tag) override {
+    return handed_over({c10d::OpType::RECVANYSOURCE, "tutti:recvAnySource", tensors}, "recv_anysource", tensors, tag);
+  }
 
  private:
-  /// Calls that the profiler records are the Python class's: it tells the profiler.
-  static bool is_served(const at::Tensor& tensor) {
-    return is_plain(tensor) && !torch::autograd::profiler::profilerEnabled();
+  static Shown all_reduce_of(std::span<const at::Tensor> inputs) {
+    return {c10d::OpType::ALLREDUCE, "tutti:all_reduce", inputs};
   }
+  static Shown broadcast_of(std::span<const at::Tensor> inputs) {
+    return {c10d::OpType::BROADCAST, "tutti:broadcast", inputs};
+  }
+  static Shown all_gather_of(std::span<const at::Tensor> inputs) {
+    return {c10d::OpType::ALLGATHER, "tutti:all_gather", inputs};
+  }
+  static Shown reduce_scatter_of(std::span<const at::Tensor> inputs) {
+    return {c10d::OpType::REDUCE_SCATTER, "tutti:reduce_scatter", inputs};
+  }
+
   static bool are_served(const at::Tensor& output, const at::Tensor& input) {
-    return is_served(output) && is_plain(input) && output.scalar_type() == input.scalar_type();
+    return is_plain(output) && is_plain(input) && output.scalar_type() == input.scalar_type();
   }
   std::int64_t limit(milliseconds timeout) const {
     return std::chrono::nanoseconds(timeout.count() > 0 ? timeout : timeout_.load()).count();
   }
 
-  WorkPtr run(const BlockingCall& call, c10d::OpType type, Tensors tensors) {
+  WorkPtr run(const BlockingCall& call, const Shown& shown, Tensors tensors) {
+    auto work = c10::make_intrusive<EndedWork>(shown, std::move(tensors));
     void* pending = nullptr;
     PyObject* error = nullptr;
     {
@@ -299,7 +259,8 @@ class Backend final : public c10d::Backend {
     if (pending != nullptr)
       error = entry_->complete(pending);  // without the lock: other threads may begin calls meanwhile
     if (error != nullptr) raise(error);
-    return c10::make_intrusive<EndedWork>(type, std::move(tensors));
+    work->end();
+    return work;
   }
 
   [[noreturn]] void raise(PyObject* error) const {
@@ -315,9 +276,10 @@ class Backend final : public c10d::Backend {
   }
 
   template <class... Arguments>
-  WorkPtr handed_over(const char* method, const Arguments&... arguments) {
+  WorkPtr handed_over(const Shown& shown, const char* method, const Arguments&... arguments) {
+    auto work = c10::make_intrusive<PythonWork>(shown);
     const py::gil_scoped_acquire gil;
-    return c10::make_intrusive<PythonWork>(group_.attr(method)(arguments...));
+    return PythonWork::of(std::move(work), group_.attr(method)(arguments...));
   }
 
   py::object group_, capsule_, explained_, wrap_;
