@@ -120,16 +120,17 @@ class Control final : private NetworkListener {
   // Starts making a group together with its other members; see creation.hpp. InvalidArgument for a list that is empty,
   // has a rank twice or outside the world, or lacks this rank.
   std::shared_ptr<const Creation> create(CreationRequest request);
-  // The key-value store of the job, which rank 0 keeps.
+  // The key-value store of the job.
   [[nodiscard]] JobStore& store() { return store_; }
   // Says goodbye to all ranks: this rank takes part in no call beyond these positions. It stays in the network,
   // receives decisions and forwards messages, until leave().
   void announce_leave(std::span<const Position> positions);
   // Whether every linked peer has this rank's goodbye and has compared the positions with its own, nothing that this rank has
-  // forwarded can be lost with it, the members of groups that it has made know of them, and no rank's proposal to break a
-  // group is undecided.
+  // forwarded can be lost with it, the members of groups that it has made know of them, another rank has the job's store if
+  // this one kept it, and no rank's proposal to break a group is undecided.
   [[nodiscard]] bool may_leave() const {
-    return network_.may_leave() && !creations_.has_untaken() && !verdicts_.has_proposals() && news_.empty();
+    return network_.may_leave() && !creations_.has_untaken() && !verdicts_.has_proposals() && news_.empty() &&
+           (silenced() || !store_.must_stay());
   }
   // Nothing is sent or reported afterwards; close the transport next.
   void leave();
