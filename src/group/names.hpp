@@ -25,6 +25,8 @@ class GroupNames {
   [[nodiscard]] std::string rank(int rank) const;
   /// "all_reduce #412 (float32 × 1048576, sum)", "recv (float32 × 4, tag 3) from rank 1 in the world".
   [[nodiscard]] std::string call(const Operation& operation) const;
+  /// "; messages that it does not take have come: tag 3 from rank 1"; empty if there are none. To add to a receive that waits.
+  [[nodiscard]] std::string messages_not_taken() const;
 
  private:
   const GroupFacts& facts_;

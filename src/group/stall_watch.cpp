@@ -293,10 +293,11 @@ std::string StallWatch::report(const Operation& operation, TimePoint now, std::s
                                            : state_.stalls.describe_all(ends, key, {now, answer_stale},
                                                                         [&](int rank) { return names.rank(rank); });
   const std::string step = operation.is_message() ? "" : fmt::format(" at step {} of {}", where.step, where.step_count);
+  const std::string others = operation.request.verb == Verb::recv ? names.messages_not_taken() : "";
   const bool says_group = operation.is_message() || facts.id == state_.runtime->directory().world_group();
-  return fmt::format("{}{}{} ({}) {} on rank {}{}, waiting for {}", names.call(operation),
+  return fmt::format("{}{}{} ({}) {} on rank {}{}, waiting for {}{}", names.call(operation),
                      says_group ? "" : " in " + names.group(), at_site(operation.site), where.how, what, facts.rank,
-                     step, missing);
+                     step, missing, others);
 }
 
 void StallWatch::time_out(Operation& operation, TimePoint now) {
@@ -318,6 +319,17 @@ void StallWatch::time_out(Operation& operation, TimePoint now) {
                     .text = text});
 }
 
+// A message fails alone: those with other members go on.
+void StallWatch::end_without_peer(Operation& message, int world_peer) {
+  const bool receives = message.request.verb == Verb::recv;
+  const std::string reason =
+      fmt::format("{} left the job without {} it", state_.names.rank(state_.facts.rank_of(world_peer)),
+                  receives ? "sending" : "receiving");
+  const std::string what = fmt::format("{}: {}: {}", state_.names.who(), state_.names.call(message), reason);
+  failure_.give_up(message,
+                   std::make_exception_ptr(PeerLost(what, world_peer, state_.runtime->host_of(world_peer), reason)));
+}
+
 // A transfer failed. Where a link broke, its peer is accused by now, and the control network decides which of the two is lost. Otherwise the
 // peer is asked: one that is gone will be found lost, and if it answers, something failed here.
 bool StallWatch::report_failing(Operation& operation, TimePoint now) {
@@ -327,8 +339,12 @@ bool StallWatch::report_failing(Operation& operation, TimePoint now) {
   const std::string call = state_.names.call(operation);
   if (!operation.does_not_fit && peer >= 0 && runtime.directory().has_left(peer)) {
     if (!runtime.control().has_left(peer)) return false;  // its goodbye is on its way, over others
+    if (operation.is_message()) {
+      end_without_peer(operation, peer);
+      return true;
+    }
     const auto position = runtime.directory().position_when_leaving(peer, state_.facts.id);
-    if (operation.is_message() || !position || position->calls <= sequence) {
+    if (!position || position->calls <= sequence) {
       agreement_.report_left(peer, sequence);
       return true;
     }

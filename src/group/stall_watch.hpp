@@ -46,6 +46,7 @@ class StallWatch {
   void note_stall(const Operation& operation, TimePoint now) const;
   [[nodiscard]] std::string where_the_program_is();
   bool report_failing(Operation& operation, TimePoint now);
+  void end_without_peer(Operation& message, int world_peer);
   [[nodiscard]] bool is_known_to_live(Operation& failing, TimePoint now);
 
   GroupState& state_;
