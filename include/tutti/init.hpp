@@ -26,8 +26,9 @@ requires(std::is_same_v<std::decay_t<Count>, int> || std::is_same_v<std::decay_t
   return {};
 }
 
-/// The key-value store of the job that the group belongs to: small values that any rank sets and any rank reads, at any time. Rank 0
-/// keeps it, so it ends when rank 0 leaves; calls then raise PeerLost. Key and value together are at most 56 KiB.
+/// The key-value store of the job that the group belongs to: small values that any rank sets and any rank reads, at any time. One rank
+/// keeps it, rank 0 at first, and hands it over when it leaves; if it is lost, calls raise PeerLost. Key and value together are at most
+/// 56 KiB.
 std::shared_ptr<Store> job_store(const Group& group);
 /// The same for the world that init() has joined.
 std::shared_ptr<Store> job_store();

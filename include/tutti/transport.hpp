@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <tutti/clock.hpp>
 #include <tutti/request.hpp>
@@ -143,6 +144,15 @@ class Transport {
 
   /// This rank leaves: no message between two ranks is received any more, and senders that wait for that learn it. Collectives go on.
   virtual void refuse_messages() {}
+
+  /// For reports: messages from one rank to another in this group that have come in and that no receive has taken, oldest first.
+  struct Unreceived {
+    int peer = 0;
+    std::uint32_t tag = 0;
+  };
+  [[nodiscard]] virtual std::vector<Unreceived> unreceived(std::uint64_t /*group*/, std::uint32_t /*epoch*/) const {
+    return {};
+  }
 
   /// A small message (≤ 64 KiB) to the peer's listener. Best effort: a broken link shows as lost().
   virtual void post(int peer, std::span<const std::byte> message) = 0;

@@ -38,9 +38,11 @@ Control::Control(Transport& transport, const Clock& clock, Random random, const 
                     }
                     return nullptr;
                   }}),
-      store_(rank_, options.retry,
+      store_(rank_, size_, options.retry,
              {.send = [this](int to, RoutedBody body) { network_.send(to, std::move(body)); },
-              .may_answer = [this](int rank) { return may_answer(rank); }}) {}
+              .flood = [this](StoreMoved moved) { network_.flood(moved); },
+              .is_lost = [this](int rank) { return silenced() || lost_.contains(rank); },
+              .is_there = [this](int rank) { return !lost_.contains(rank) && !left_.contains(rank); }}) {}
 
 void Control::start(ControlListener& listener) {
   listener_ = &listener;
@@ -127,10 +129,11 @@ void Control::announce_leave(std::span<const Position> positions) {
   verdicts_.retire(rank_);
   creations_.leave(cause_of_leaving(rank_));
   network_.begin_leaving();
+  const bool has_store = store_.leave(clock_->now());
   do {
     const auto part = positions.first(std::min(positions.size(), positions_max));
     positions = positions.subspan(part.size());
-    network_.flood(Goodbye{{part.begin(), part.end()}, !positions.empty()});
+    network_.flood(Goodbye{{part.begin(), part.end()}, !positions.empty(), has_store});
   } while (!positions.empty());
 }
 
@@ -165,17 +168,22 @@ void Control::on_flood(int origin, const FloodBody& body) {
                  [&](const Lost& lost) { lose(lost.rank, lost.cause); },
                  [&](const Proposal& proposal) { verdicts_.propose(now, origin, proposal); },
                  [&](const Broken& broken) { break_group(broken); },
-                 [&](const Goodbye& goodbye) { retire(origin, goodbye.positions); },
+                 [&](const Goodbye& goodbye) {
+                   retire(origin, goodbye.positions);
+                   store_.rank_leaves(now, origin, goodbye.has_store);
+                 },
                  [&](const Departed& departed) { part_from(departed.rank); },
                  [&](const Refused& r) {
                    news_.emplace_back([refusal = Refusal{origin, r.group, r.epoch, r.sequence, r.text}](
                                           ControlListener& l) { l.on_refusal(refusal); });
                  },
+                 [&](const StoreMoved& moved) { store_.on_moved(now, moved); },
              },
              body);
 }
 
 void Control::on_routed(int origin, RoutedBody body) {
+  const TimePoint now = clock_->now();
   std::visit(Overloaded{
                  [&](Probe& probe) {
                    news_.emplace_back([origin, probe = std::move(probe)](ControlListener& l) {
@@ -194,7 +202,10 @@ void Control::on_routed(int origin, RoutedBody body) {
                  [&](const GaveUp& given_up) { creations_.on_gave_up(origin, given_up); },
                  [&](const CalledOff& called_off) { creations_.on_called_off(called_off); },
                  [&](const StoreAsked& asked) { store_.on_asked(origin, asked); },
-                 [&](const StoreAnswered& answered) { store_.on_answered(origin, answered); },
+                 [&](const StoreAnswered& answered) { store_.on_answered(answered); },
+                 [&](const StoreOffered& offered) { store_.on_offered(origin, offered); },
+                 [&](const StoreFetched& fetched) { store_.on_fetched(now, origin, fetched); },
+                 [&](const StorePart& part) { store_.on_part(origin, part); },
              },
              body);
 }
@@ -272,12 +283,15 @@ void Control::lose(int rank, const Cause& cause) {
   news_.emplace_back([rank, cause](ControlListener& listener) { listener.on_lost(rank, cause); });
   verdicts_.remove(rank);
   creations_.remove_rank(rank, cause);
-  store_.remove_rank(rank);
   network_.set_gone(rank);
-  if (rank == rank_) return network_.silence();
-  network_.stop_telling(rank);
-  network_.ban(rank);
-  network_.mend();
+  if (rank == rank_) {
+    network_.silence();
+  } else {
+    network_.stop_telling(rank);
+    network_.ban(rank);
+    network_.mend();
+  }
+  store_.rank_lost(clock_->now(), rank);
 }
 
 // The rank starts no more calls and decides nothing any more; its links stay until it closes them.
@@ -314,7 +328,7 @@ void Control::part_from(int rank) {
   retire(rank, {});
   link_parted(rank);
   creations_.remove_rank(rank, left_.at(rank));
-  store_.remove_rank(rank);
+  store_.rank_left(rank);
   verdicts_.remove(rank);
 }
 

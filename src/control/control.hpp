@@ -122,16 +122,17 @@ class Control final : private NetworkListener {
   std::shared_ptr<const Creation> create(CreationRequest request);
   // The caller no longer waits for the group: it is not made, or breaks with this cause if it was made just now.
   void give_up(const Creation& creation, const Cause& cause);
-  // The key-value store of the job, which rank 0 keeps.
+  // The key-value store of the job.
   [[nodiscard]] JobStore& store() { return store_; }
   // Says goodbye to all ranks: this rank takes part in no call beyond these positions. It stays in the network,
   // receives decisions and forwards messages, until leave().
   void announce_leave(std::span<const Position> positions);
   // Whether every linked peer has this rank's goodbye and has compared the positions with its own, nothing that this rank has
-  // forwarded can be lost with it, the members of groups that it has made know of them, and no rank's proposal to break a
-  // group is undecided.
+  // forwarded can be lost with it, the members of groups that it has made know of them, another rank has the job's store if
+  // this one kept it, and no rank's proposal to break a group is undecided.
   [[nodiscard]] bool may_leave() const {
-    return network_.may_leave() && !creations_.has_untaken() && !verdicts_.has_proposals() && news_.empty();
+    return network_.may_leave() && !creations_.has_untaken() && !verdicts_.has_proposals() && news_.empty() &&
+           (silenced() || !store_.must_stay());
   }
   // Nothing is sent or reported afterwards; close the transport next.
   void leave();

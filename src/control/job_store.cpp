@@ -1,4 +1,4 @@
-// job_store.cpp: requests that are repeated until they are answered, and take effect once.
+// job_store.cpp: requests that are repeated until they are answered, and who answers them.
 // SPDX-License-Identifier: Apache-2.0
 #include "control/job_store.hpp"
 
@@ -23,20 +23,6 @@ StoreAsked to_message(const store::Request& request, std::uint32_t slot) {
           .amount = request.amount};
 }
 
-store::Request to_request(const StoreAsked& message) {
-  return {.kind = message.kind,
-          .id = message.id,
-          .key = message.key,
-          .expected = message.has_expected ? std::optional(message.expected) : std::nullopt,
-          .value = message.value,
-          .amount = message.amount};
-}
-
-StoreAnswered to_message(const store::Reply& reply) {
-  return {
-      .kind = reply.kind, .id = reply.id, .value = reply.value ? *reply.value : std::string(), .number = reply.number};
-}
-
 store::Reply to_reply(const StoreAnswered& message) {
   return {.kind = message.kind,
           .id = message.id,
@@ -46,13 +32,23 @@ store::Reply to_reply(const StoreAnswered& message) {
 
 }  // namespace
 
+JobStore::JobStore(int rank, int size, Duration retry, Outside outside)
+    : rank_(rank),
+      size_(size),
+      retry_(retry),
+      outside_(std::move(outside)),
+      handover_(retry, {.send = outside_.send, .flood = outside_.flood, .next_staying = [this](int above) {
+                          return next_staying(above);
+                        }}) {}
+
 // ---- the rank that asks
 
 std::shared_ptr<const JobStore::Asked> JobStore::ask(TimePoint now, store::Request request) {
   request.id = next_id_++;
   auto asked = std::make_shared<Asked>(Asked{.request = std::move(request), .reply = {}});
-  if (!outside_.may_answer(keeper)) {
-    asked->is_lost = true;
+  for (const int each : {rank_, keeper_}) {
+    if (!outside_.is_lost(each)) continue;
+    asked->lost = each;
     return asked;
   }
   const std::uint32_t slot = free_slot();
@@ -65,7 +61,17 @@ void JobStore::send(Pending& pending, TimePoint now) {
   pending.repeat_at = now + pending.wait;
   pending.wait = std::min(2 * pending.wait, 5 * retry_);
   const store::Request request = pending.asked->request;  // an answer may come at once, if this rank is the keeper
-  outside_.send(keeper, to_message(request, pending.slot));
+  outside_.send(keeper_, to_message(request, pending.slot));
+}
+
+void JobStore::send_all(TimePoint now) {
+  for (auto& [id, pending] : pending_) pending.repeat_at = now;
+  (void)poll(now);
+}
+
+void JobStore::fail_all(int lost) {
+  for (const auto& [id, pending] : pending_) pending.asked->lost = lost;
+  pending_.clear();
 }
 
 std::uint32_t JobStore::free_slot() const {
@@ -81,20 +87,20 @@ void JobStore::give_up(const Asked& asked) {
   if (found == pending_.end()) return;
   const std::uint32_t slot = found->second.slot;
   pending_.erase(found);
-  if (outside_.may_answer(keeper))
-    outside_.send(keeper, to_message({.kind = Kind::cancel, .id = asked.request.id}, slot));
+  if (!outside_.is_lost(keeper_))
+    outside_.send(keeper_, to_message({.kind = Kind::cancel, .id = asked.request.id}, slot));
 }
 
-void JobStore::on_answered(int from, const StoreAnswered& message) {
+void JobStore::on_answered(const StoreAnswered& message) {
   const auto found = pending_.find(message.id);
-  if (from != keeper || found == pending_.end()) return;  // an answer to a repetition, or to what was given up
+  if (found == pending_.end()) return;  // an answer to a repetition, or to what was given up
   if (message.waits) return;
   found->second.asked->reply = to_reply(message);
   pending_.erase(found);
 }
 
 bool JobStore::poll(TimePoint now) {
-  bool moved = false;
+  bool moved = handover_.poll(now);
   std::vector<std::uint64_t> due;
   for (const auto& [id, pending] : pending_) {
     if (now >= pending.repeat_at) due.push_back(id);
@@ -109,7 +115,7 @@ bool JobStore::poll(TimePoint now) {
 }
 
 TimePoint JobStore::next_timer() const {
-  TimePoint next = TimePoint::max();
+  TimePoint next = handover_.next_timer();
   for (const auto& [id, pending] : pending_) next = std::min(next, pending.repeat_at);
   return next;
 }
@@ -117,47 +123,88 @@ TimePoint JobStore::next_timer() const {
 // ---- the keeper
 
 void JobStore::on_asked(int from, const StoreAsked& message) {
-  if (rank_ != keeper) return;
-  Served& served = served_[from][message.slot];
-  if (message.id < served.id) return;  // a late repetition: its rank has the answer, or does not wait for it
-  if (message.kind == Kind::cancel || (message.id > served.id && served.answer.waits)) {
-    service_.handle(static_cast<std::uint64_t>(from), {.kind = Kind::cancel, .id = served.id});
-    served.answer.waits = false;
+  if (keeper_ != rank_ || is_leaving_) return;
+  for (const auto& answer : kept_.handle(from, message)) outside_.send(answer.to, answer.message);
+}
+
+bool JobStore::leave(TimePoint now) {
+  is_leaving_ = true;
+  if (keeper_ == rank_) {
+    handover_.give(now, rank_, std::exchange(kept_, {}).encode());
+  } else if (!handover_.has_all()) {
+    handover_.drop();
   }
-  if (message.kind == Kind::cancel) {
-    served.id = message.id;
+  return keeper_ == rank_ || handover_.has_all();
+}
+
+int JobStore::next_staying(int above) const {
+  for (int rank = above + 1; rank < size_; ++rank) {
+    if (outside_.is_there(rank)) return rank;
+  }
+  return -1;
+}
+
+// ---- the next keeper
+
+void JobStore::on_offered(int from, const StoreOffered& message) {
+  const bool may_take = from < rank_ && keeper_ < rank_ && message.parts > 0;
+  if (!may_take || (is_leaving_ && !handover_.has_all())) return;
+  handover_.on_offered(from, message);
+}
+
+void JobStore::on_part(int from, const StorePart& message) {
+  if (!handover_.on_part(from, message)) return;
+  if (handover_.has_all()) kept_ = KeptStore::decode(handover_.bytes(), size_);
+  handover_.fetch();
+}
+
+void JobStore::become_keeper(TimePoint now) {
+  keeper_ = rank_;
+  handover_.drop();
+  for (const int client : kept_.clients()) {
+    if (client != rank_ && !outside_.is_there(client)) kept_.forget_answers(client);
+  }
+  if (is_leaving_) {
+    (void)leave(now);
+  } else {
+    send_all(now);
+  }
+}
+
+void JobStore::on_moved(TimePoint now, const StoreMoved& message) {
+  if (message.keeper <= keeper_) return;
+  if (message.keeper == rank_) {
+    if (handover_.has_all()) become_keeper(now);
     return;
   }
-  if (message.id > served.id) {
-    serve(from, to_request(message), served);
+  keeper_ = message.keeper;
+  if (outside_.is_lost(keeper_)) {
+    fail_all(keeper_);
   } else {
-    outside_.send(from, served.answer);
+    send_all(now);
   }
 }
 
-// A change answers its own request, and those of all ranks that wait for the key, perhaps the same rank's.
-void JobStore::serve(int from, store::Request request, Served& served) {
-  served = {.id = request.id, .answer = {.waits = true, .id = request.id}};
-  const auto answers = service_.handle(static_cast<std::uint64_t>(from), std::move(request));
-  if (answers.empty()) outside_.send(from, served.answer);
-  for (const auto& [client, reply] : answers) {
-    const int rank = static_cast<int>(client);
-    for (auto& [slot, each] : served_[rank]) {
-      if (each.id != reply.id) continue;
-      each.answer = to_message(reply);
-      outside_.send(rank, each.answer);
+// ---- ranks that go
+
+void JobStore::rank_leaves(TimePoint now, int rank, bool has_store) {
+  if (!has_store) handover_.remove_successor(now, rank);
+}
+
+void JobStore::rank_left(int rank) { kept_.forget_answers(rank); }
+
+void JobStore::rank_lost(TimePoint now, int rank) {
+  kept_.forget_answers(rank);
+  handover_.remove_successor(now, rank);
+  if (handover_.giver() == rank) {
+    if (!handover_.has_all()) {
+      handover_.drop();
+    } else {
+      become_keeper(now);
+      outside_.flood({rank_});
     }
   }
-}
-
-void JobStore::remove_rank(int rank) {
-  if (rank_ == keeper) {
-    service_.gone(static_cast<std::uint64_t>(rank));
-    served_.erase(rank);
-  }
-  if (rank != keeper) return;
-  for (const auto& [id, pending] : pending_) pending.asked->is_lost = true;
-  pending_.clear();
+  if (rank == keeper_ || rank == rank_) fail_all(rank);
 }
 
 }  // namespace tutti::control

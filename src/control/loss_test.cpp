@@ -272,35 +272,6 @@ TEST(Loss, is_not_told_when_all_leave_in_any_order) {
   }
 }
 
-/// Ranks of a world that leave as processes do: each announces it, stays until its goodbye is known, and closes its links.
-class LeavingRanks {
- public:
-  explicit LeavingRanks(SimulatedWorld& world) : world_(world) {}
-
-  void announce(int rank) {
-    world_.network(rank).announce_leave({});
-    world_.cluster.wake(rank);
-    go_on(rank);
-  }
-  /// In the order in which they closed their links.
-  [[nodiscard]] const std::vector<int>& gone() const { return gone_; }
-
- private:
-  void go_on(int rank) {
-    if (!world_.network(rank).may_leave()) {
-      world_.cluster.at(world_.cluster.clock().now() - start_ + 20us, [this, rank] { go_on(rank); });
-      return;
-    }
-    world_.network(rank).leave();
-    world_.cluster.endpoint(rank).close(TimePoint::max());
-    gone_.push_back(rank);
-  }
-
-  SimulatedWorld& world_;
-  TimePoint start_ = world_.cluster.clock().now();
-  std::vector<int> gone_;
-};
-
 TEST(Leaving, hands_every_goodbye_to_the_ranks_that_stay_however_many_leave_at_once) {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     const int size = 2 + static_cast<int>(seed % 15);

@@ -42,7 +42,7 @@ class Writer {
   void operator()(const Proposal& m) { group(m.group, m.epoch), cause(m.cause); }
   void operator()(const Broken& m) { group(m.group, m.epoch), cause(m.cause); }
   void operator()(const Goodbye& m) {
-    u8(m.more ? 1 : 0);
+    u8(m.more ? 1 : 0), u8(m.has_store ? 1 : 0);
     out_.u32(static_cast<std::uint32_t>(m.positions.size()));
     for (const Position& each : m.positions) {
       group(each.group, each.epoch), out_.u64(each.calls).u64(each.history).u64(each.refused);
@@ -51,6 +51,7 @@ class Writer {
   }
   void operator()(const Departed& m) { rank(m.rank); }
   void operator()(const Refused& m) { group(m.group, m.epoch), out_.u64(m.sequence), text(m.text); }
+  void operator()(const StoreMoved& m) { rank(m.keeper); }
 
   void operator()(const Probe& m) { out_.u64(m.id).blob(m.question); }
   void operator()(const ProbeAnswer& m) { out_.u64(m.id).blob(m.answer); }
@@ -67,6 +68,9 @@ class Writer {
   void operator()(const StoreAnswered& m) {
     u8(m.waits ? 1 : 0), u8(static_cast<std::size_t>(m.kind)), out_.u64(m.id).string(m.value).i64(m.number);
   }
+  void operator()(const StoreOffered& m) { out_.u32(m.parts); }
+  void operator()(const StoreFetched& m) { out_.u32(m.taken); }
+  void operator()(const StorePart& m) { out_.u32(m.part).blob(m.bytes); }
 
   void operator()(const Beat& m) { out_.u32(m.lag_ms); }
   void operator()(const Link&) {}
@@ -138,7 +142,7 @@ class Reader {
   void operator()(Proposal& m) { m.group = in_.u64(), m.epoch = in_.u32(), m.cause = cause(); }
   void operator()(Broken& m) { m.group = in_.u64(), m.epoch = in_.u32(), m.cause = cause(); }
   void operator()(Goodbye& m) {
-    m.more = flag();
+    m.more = flag(), m.has_store = flag();
     const std::uint32_t count = in_.u32();
     if (count > positions_max) throw MalformedMessage(fmt::format("a goodbye with {} positions", count));
     m.positions.resize(count);
@@ -149,6 +153,7 @@ class Reader {
   }
   void operator()(Departed& m) { m.rank = rank(); }
   void operator()(Refused& m) { m.group = in_.u64(), m.epoch = in_.u32(), m.sequence = in_.u64(), m.text = text(); }
+  void operator()(StoreMoved& m) { m.keeper = rank(); }
 
   void operator()(Probe& m) { m.id = in_.u64(), m.question = in_.blob(blob_bytes_max); }
   void operator()(ProbeAnswer& m) { m.id = in_.u64(), m.answer = in_.blob(blob_bytes_max); }
@@ -174,6 +179,9 @@ class Reader {
     m.id = in_.u64(), m.value = in_.string(store_bytes_max);
     m.number = in_.i64();
   }
+  void operator()(StoreOffered& m) { m.parts = in_.u32(); }
+  void operator()(StoreFetched& m) { m.taken = in_.u32(); }
+  void operator()(StorePart& m) { m.part = in_.u32(), m.bytes = in_.blob(blob_bytes_max); }
 
   void operator()(Beat& m) { m.lag_ms = in_.u32(); }
   void operator()(Link&) {}

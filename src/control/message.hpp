@@ -65,7 +65,8 @@ struct Position {  // how far a rank has come in a group
 };
 struct Goodbye {  // the origin starts no more calls; what it has posted still goes on
   std::vector<Position> positions;
-  bool more = false;  // positions follow in another goodbye
+  bool more = false;       // positions follow in another goodbye
+  bool has_store = false;  // it has the whole store of the job; otherwise it never takes it
   friend bool operator==(const Goodbye&, const Goodbye&) = default;
 };
 struct Departed {  // a witness: this rank said goodbye
@@ -79,7 +80,11 @@ struct Refused {
   std::string text;
   friend bool operator==(const Refused&, const Refused&) = default;
 };
-using FloodBody = std::variant<Suspect, Alive, Lost, Proposal, Broken, Goodbye, Departed, Refused>;
+struct StoreMoved {  // this rank keeps the job's store from now on (store_handover.hpp)
+  int keeper = 0;
+  friend bool operator==(const StoreMoved&, const StoreMoved&) = default;
+};
+using FloodBody = std::variant<Suspect, Alive, Lost, Proposal, Broken, Goodbye, Departed, Refused, StoreMoved>;
 
 // ---- to one rank
 
@@ -153,8 +158,22 @@ struct StoreAnswered {  // keeper → the rank that asked
   std::int64_t number = 0;
   friend bool operator==(const StoreAnswered&, const StoreAnswered&) = default;
 };
-using RoutedBody =
-    std::variant<Probe, ProbeAnswer, Join, Missing, Made, Taken, GaveUp, CalledOff, StoreAsked, StoreAnswered>;
+// How the store gets to another keeper (store_handover.hpp).
+struct StoreOffered {  // keeper that leaves → successor
+  std::uint32_t parts = 0;
+  friend bool operator==(const StoreOffered&, const StoreOffered&) = default;
+};
+struct StoreFetched {       // successor → keeper
+  std::uint32_t taken = 0;  // this many parts have arrived: send the next one
+  friend bool operator==(const StoreFetched&, const StoreFetched&) = default;
+};
+struct StorePart {  // keeper → successor
+  std::uint32_t part = 0;
+  std::vector<std::byte> bytes;
+  friend bool operator==(const StorePart&, const StorePart&) = default;
+};
+using RoutedBody = std::variant<Probe, ProbeAnswer, Join, Missing, Made, Taken, GaveUp, CalledOff, StoreAsked,
+                                StoreAnswered, StoreOffered, StoreFetched, StorePart>;
 
 // ---- on a link
 

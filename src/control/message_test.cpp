@@ -16,17 +16,19 @@ const std::vector<std::byte> some_bytes = {std::byte{1}, std::byte{0}, std::byte
 
 std::vector<Message> one_of_each() {
   std::vector<Message> all = {Beat{7}, Link{}, Seen{}};
-  for (const FloodBody& body : std::vector<FloodBody>{
-           Suspect{2, false, "silent", true}, Alive{17}, Lost{3, cause}, Proposal{7, 1, cause}, Broken{7, 1, cause},
-           Goodbye{{{7, 1, 41, 99, 3}, {9, 0, 0, 0, 0, false}}, true}, Departed{3}, Refused{7, 1, 41, "no"}}) {
-    all.push_back(Flooded{4, 99, body});
+  for (const FloodBody& body :
+       std::vector<FloodBody>{Suspect{2, false, "silent", true}, Alive{17}, Lost{3, cause}, Proposal{7, 1, cause},
+                              Broken{7, 1, cause}, Goodbye{{{7, 1, 41, 99, 3}, {9, 0, 0, 0, 0, false}}, true, true},
+                              Departed{3}, Refused{7, 1, 41, "no"}, StoreMoved{3}}) {
+    all.emplace_back(Flooded{4, 99, body});
   }
   for (const RoutedBody& body : std::vector<RoutedBody>{
            Probe{1, some_bytes}, ProbeAnswer{2, some_bytes}, Join{name, 3, {0, 4, 2}}, Missing{name, cause},
            Made{name, 77, some_bytes}, Taken{name}, GaveUp{name, cause}, CalledOff{name, cause},
            StoreAsked{store::Request::Kind::compare_set, 9, 7, "key", true, "old", "new", -3},
-           StoreAnswered{true, store::Reply::Kind::number, 9, "new", -1}}) {
-    all.push_back(Routed{0, 4, 12, body});
+           StoreAnswered{true, store::Reply::Kind::number, 9, "new", -1}, StoreOffered{12}, StoreFetched{11},
+           StorePart{11, some_bytes}}) {
+    all.emplace_back(Routed{0, 4, 12, body});
   }
   return all;
 }

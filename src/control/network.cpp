@@ -52,15 +52,16 @@ void ControlNetwork::spread(const Flooded& message, int except) {
     if (peer != except && peer != message.origin) post(peer, encoded);
   }
   for (const int peer : quiet_) post(peer, encoded);
-  if (is_leaving_ && message.origin != rank_) has_forwarded_ = true;
-  if (message.origin == rank_ && std::holds_alternative<Goodbye>(message.body)) goodbye_ = encoded;
+  const bool is_own_goodbye = message.origin == rank_ && std::holds_alternative<Goodbye>(message.body);
+  if (is_own_goodbye) goodbye_ = encoded;
+  if (is_leaving_ && !is_own_goodbye) has_forwarded_ = true;
   floods_.keep(std::move(encoded));
 }
 
 void ControlNetwork::send(int to, RoutedBody body) {
   if (is_silent_) return;
   const bool asks = std::holds_alternative<Probe>(body) || std::holds_alternative<Join>(body) ||
-                    std::holds_alternative<StoreAsked>(body);
+                    std::holds_alternative<StoreAsked>(body) || std::holds_alternative<StoreOffered>(body);
   // A rank on the route may be stuck. Among many ranks, however, a late answer is usual on a busy machine, and another
   // connection for each pair of ranks would not help.
   constexpr int few_ranks = 32;

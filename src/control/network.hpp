@@ -100,7 +100,7 @@ class ControlNetwork {
   TimePoint mend_at_ = TimePoint::max();
   std::set<int> unconfirmed_;       // linked peers that have yet to confirm this rank's goodbye
   std::vector<std::byte> goodbye_;  // its last part, as it was sent
-  bool has_forwarded_ = false;      // since then; not confirmed yet
+  bool has_forwarded_ = false;      // floods of others or its own since then; not confirmed yet
   bool is_leaving_ = false, is_silent_ = false;
   TimePoint last_poll_{};
   Duration lag_{};         // the longest this rank was kept from its links, lately

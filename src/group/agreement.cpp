@@ -179,7 +179,7 @@ bool CallAgreement::report_leaver(const Operation& operation, int peer) {
   const std::uint64_t sequence = operation.request.signature.sequence;
   const std::string call = state_.names.call(operation), leaver = state_.names.rank(state_.facts.rank_of(peer));
   const auto position = runtime.directory().position_when_leaving(peer, state_.facts.id);
-  if (operation.is_message() || !position || !position->is_known || position->calls <= sequence) {
+  if (!position || !position->is_known || position->calls <= sequence) {
     report_left(peer, sequence);
   } else if (runtime.directory().has_lost_link(peer)) {
     if (runtime.control().is_accused(peer)) return false;

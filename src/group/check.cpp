@@ -38,6 +38,7 @@ void check_rank(Verb verb, std::string_view what, int rank, int size) {
 
 int normalized_axis(Verb verb, int axis, const View& view) {
   const int axes = view.axes();
+  if (axes == 0) refuse(verb, "a number has no axis {} to cut or join along; pass an array", axis);
   if (axis < -axes || axis >= axes) {
     refuse(verb, "axis {} does not exist in an array of {} ax{}", axis, axes, axes == 1 ? "is" : "es");
   }

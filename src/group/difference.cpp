@@ -17,6 +17,8 @@ using namespace std::chrono_literals;
 
 constexpr Duration ask_again = 100ms;  // a question may be lost with a rank on its way
 
+constexpr std::string_view tree_word = " of ", shape_word = " of shape ";  // what details begin with
+
 std::string described(const CallOf& call) { return describe(call.signature) + call.details + at_site(call.site); }
 
 // Of a long text the part around the place where the two begin to differ.
@@ -50,10 +52,10 @@ control::Position position_in(const GroupFacts& facts, const CallDigest& digest)
 }
 
 std::string details_of(const Request& request) {
-  if (const std::string tree = structure_words(request.structure); !tree.empty()) return " of " + tree;
+  if (const std::string tree = structure_words(request.structure); !tree.empty()) return std::string(tree_word) + tree;
   const View& any = request.input.present() ? request.input : request.output;
   if (!any.present()) return {};
-  std::string text = fmt::format(" of shape ({})", fmt::join(any.shape(), ", "));
+  std::string text = fmt::format("{}({})", shape_word, fmt::join(any.shape(), ", "));
   if (request.stack) text += ", stacked";
   if (request.axis != 0) text += fmt::format(", axis {}", request.axis);
   if (request.concat_axis != 0) text += fmt::format(", joined along axis {}", request.concat_axis);
@@ -82,6 +84,14 @@ control::Cause difference_between(CallOf own, CallOf theirs) {
   const std::string_view hint = look_alike && describe(a) == describe(b)
                                     ? " with another shape, axis, factor, sizes, pairs or tree of arrays"
                                     : "";
+  // What a rank without an array asked for has no words.
+  const bool is_told = root_gives(a.verb) && a.verb == b.verb && own.details.empty() != theirs.details.empty();
+  const std::string words = own.details + theirs.details;
+  const bool is_tree = is_told && words.starts_with(tree_word) && !words.starts_with(shape_word);
+  const std::string_view nothing =
+      is_tree ? "; None stands for one array: for a tree of arrays, pass one like the root's on every rank, or send it "
+                "as an object"
+              : "";
   const std::string_view differentiation = ((a.flags ^ b.flags) & Signature::differentiated) != 0
                                                ? " (one takes part in differentiation, the other does not)"
                                                : "";
@@ -94,13 +104,13 @@ control::Cause difference_between(CallOf own, CallOf theirs) {
                 (a.flags & on_gpu_flag) != 0 ? theirs.rank : own.rank)
           : "";
   if (own.rank > theirs.rank) std::swap(own, theirs);
-  return {
-      .kind = control::Cause::Kind::mismatch,
-      .culprits = {},
-      .sequence = sequence,
-      .text = fmt::format("rank {} called {}, but rank {} called {}{}{}{}; every rank of a group must make the "
-                          "same calls in the same order",
-                          own.rank, described(own), theirs.rank, described(theirs), hint, differentiation, devices)};
+  return {.kind = control::Cause::Kind::mismatch,
+          .culprits = {},
+          .sequence = sequence,
+          .text = fmt::format("rank {} called {}, but rank {} called {}{}{}{}{}; every rank of a group must make the "
+                              "same calls in the same order",
+                              own.rank, described(own), theirs.rank, described(theirs), hint, differentiation, devices,
+                              nothing)};
 }
 
 control::Cause numbers_differ(CallCount left, CallCount ends) {

@@ -59,7 +59,7 @@ class StoreOfJob final : public Store {
     const bool ended = wait_for(*asked, deadline);
     if (!ended) throw_late(asked->request);
     runtime_->check_alive();
-    if (asked->is_lost) throw_lost(asked->request);
+    if (asked->lost) throw_lost(asked->request, *asked->lost);
     if (asked->reply->kind == ReplyKind::refused) throw InvalidArgument(*asked->reply->value);
     return *asked->reply;
   }
@@ -84,19 +84,24 @@ class StoreOfJob final : public Store {
         name_of(request.kind), store::shown_key(request.key), bytes, control::store_bytes_max));
   }
 
-  [[noreturn]] static void throw_late(const store::Request& request) {
-    store::throw_timeout("the job's store", name_of(request.kind), request.key,
-                         request.kind == Kind::get || request.kind == Kind::wait
-                             ? "nobody has set it"
-                             : "rank 0, which keeps the store, has not answered");
+  [[noreturn]] void throw_late(const store::Request& request) const {
+    const bool waits = request.kind == Kind::get || request.kind == Kind::wait;
+    store::throw_timeout(
+        "the job's store", name_of(request.kind), request.key,
+        waits ? "nobody has set it" : fmt::format("rank {}, which keeps the store, has not answered", keeper()));
   }
-  [[noreturn]] void throw_lost(const store::Request& request) const {
-    const std::string reason = "rank 0, which keeps the job's store, has left the job or is lost";
+  [[noreturn]] void throw_lost(const store::Request& request, int rank) const {
+    const std::string reason =
+        rank == runtime_->transport().rank()
+            ? std::string("the other ranks have declared this rank lost")
+            : fmt::format("rank {}, which kept the job's store, is lost, and the store with it", rank);
     throw PeerLost(
-        fmt::format("{} of {} in the job's store: {}; keep rank 0 until all ranks are done with the store, for "
-                    "instance with a barrier",
-                    name_of(request.kind), store::shown_key(request.key), reason),
-        JobStore::keeper, runtime_->host_of(JobStore::keeper), reason);
+        fmt::format("{} of {} in the job's store: {}", name_of(request.kind), store::shown_key(request.key), reason),
+        rank, runtime_->host_of(rank), reason);
+  }
+  [[nodiscard]] int keeper() const {
+    const auto guard = runtime_->lock();
+    return runtime_->control().store().keeper();
   }
 
   std::shared_ptr<Runtime> runtime_;

@@ -266,7 +266,9 @@ void GroupMessages::refuse_received(Operation& operation) {
         operation, std::make_exception_ptr(Aborted(
                        fmt::format("rank {} of {}: {}: {}", facts_.rank, facts_.size, names_.call(operation), why))));
   }
-  if (transfer.refusal == Refusal::receiver_left) return report_left(operation);
+  if (transfer.refusal == Refusal::receiver_left) {
+    return running_.end(operation, names_.left_without(operation, transfer.peer));
+  }
   operation.peer = facts_.rank_of(transfer.peer);
   switch (transfer.refusal) {
     case Refusal::too_long:
@@ -283,13 +285,6 @@ void GroupMessages::refuse_received(Operation& operation) {
       return fail_message(operation, fmt::format("rank {} sent {} with tag {}, which could not be taken: {}",
                                                  operation.peer, what, transfer.envelope.tag, transfer.error));
   }
-}
-
-void GroupMessages::report_left(Operation& operation) const {
-  const int world_rank = operation.transfer.peer;
-  const std::string why = fmt::format("{} left the job without receiving it", names_.rank(operation.peer));
-  const std::string text = fmt::format("rank {} of {}: {}: {}", facts_.rank, facts_.size, names_.call(operation), why);
-  running_.end(operation, std::make_exception_ptr(PeerLost(text, world_rank, runtime_->host_of(world_rank), why)));
 }
 
 void GroupMessages::finish_receive(Operation& operation) {

@@ -78,7 +78,6 @@ class GroupMessages {
   void advance(Operation& operation);
   void finish_receive(Operation& operation);
   void refuse_received(Operation& operation);
-  void report_left(Operation& operation) const;
   void fail_message(Operation& operation, std::string_view why);
 
   GroupCore& group_;

@@ -3,6 +3,13 @@
 #include "group/names.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <tutti/error.hpp>
 
 #include "group/operation.hpp"
 #include "group/runtime.hpp"
@@ -41,6 +48,33 @@ std::string GroupNames::call(const Operation& operation) const {
   return fmt::format("{} ({}, {}) {} {} in {}", operation.transfer.probes ? "probe" : name_of(operation.request.verb),
                      array, tag == any_tag ? "any tag" : fmt::format("tag {}", tag), is_send ? "to" : "from", peer,
                      group());
+}
+
+// A tag that nobody asks for is the most frequent reason why a receive waits.
+std::string GroupNames::messages_not_taken() const {
+  constexpr std::size_t told_max = 4;
+  std::vector<std::string> told;
+  for (const auto& [world_peer, tag] : runtime_.transport().unreceived(facts_.id, facts_.epoch)) {
+    std::string each = fmt::format("tag {} from rank {}", tag, facts_.rank_of(world_peer));
+    if (std::ranges::find(told, each) == told.end()) told.push_back(std::move(each));
+  }
+  if (told.empty()) return {};
+  const std::size_t more = told.size() > told_max ? told.size() - told_max : 0;
+  told.resize(told.size() - more);
+  return fmt::format("; messages that it does not take have come: {}{}", fmt::join(told, ", "),
+                     more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+std::exception_ptr GroupNames::left_without(const Operation& message, int world_peer) const {
+  const bool receives = message.request.verb == Verb::recv;
+  const std::string why =
+      receives && runtime_.directory().has_lost_link(world_peer)
+          ? fmt::format("{} has left the job, and the link to it broke before all that it sent had arrived",
+                        rank(facts_.rank_of(world_peer)))
+          : fmt::format("{} left the job without {} it", rank(facts_.rank_of(world_peer)),
+                        receives ? "sending" : "receiving");
+  const std::string text = fmt::format("{}: {}: {}", who(), call(message), why);
+  return std::make_exception_ptr(PeerLost(text, world_peer, runtime_.host_of(world_peer), why));
 }
 
 }  // namespace tutti

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <exception>
 #include <string>
 
 #include <tutti/backend.hpp>
@@ -25,6 +26,10 @@ class GroupNames {
   [[nodiscard]] std::string rank(int rank) const;
   /// "all_reduce #412 (float32 × 1048576, sum)", "recv (float32 × 4, tag 3) from rank 1 in the world".
   [[nodiscard]] std::string call(const Operation& operation) const;
+  /// "; messages that it does not take have come: tag 3 from rank 1"; empty if there are none. To add to a receive that waits.
+  [[nodiscard]] std::string messages_not_taken() const;
+  /// The error of a message whose other side has left the job, or refuses it because it leaves.
+  [[nodiscard]] std::exception_ptr left_without(const Operation& message, int world_peer) const;
 
  private:
   const GroupFacts& facts_;

@@ -333,10 +333,11 @@ std::string StallWatch::report(const Operation& operation, TimePoint now, std::s
                                            : state_.stalls.describe_all(ends, key, {now, answer_stale},
                                                                         [&](int rank) { return names.rank(rank); });
   const std::string step = operation.is_message() ? "" : fmt::format(" at step {} of {}", where.step, where.step_count);
+  const std::string others = operation.request.verb == Verb::recv ? names.messages_not_taken() : "";
   const bool says_group = operation.is_message() || facts.id == state_.runtime->directory().world_group();
-  return fmt::format("{}{}{} ({}) {} on rank {}{}, waiting for {}", names.call(operation),
+  return fmt::format("{}{}{} ({}) {} on rank {}{}, waiting for {}{}", names.call(operation),
                      says_group ? "" : " in " + names.group(), at_site(operation.site), where.how, what, facts.rank,
-                     step, missing);
+                     step, missing, others);
 }
 
 void StallWatch::time_out(Operation& operation, TimePoint now) {
@@ -365,7 +366,9 @@ bool StallWatch::report_failing(Operation& operation, TimePoint now) {
   const std::string call = state_.names.call(operation);
   if (!operation.does_not_fit && peer >= 0 && runtime.directory().has_left(peer)) {
     if (!runtime.control().has_left(peer)) return false;  // its goodbye is on its way, over others
-    return agreement_.report_leaver(operation, peer);
+    if (!operation.is_message()) return agreement_.report_leaver(operation, peer);
+    failure_.give_up(operation, state_.names.left_without(operation, peer));  // alone: those with other members go on
+    return true;
   }
   if (!operation.does_not_fit && (runtime.control().is_accused(peer) || !is_known_to_live(operation, now)))
     return false;

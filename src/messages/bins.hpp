@@ -90,6 +90,8 @@ class Bins {
   [[nodiscard]] Entry* find(std::uint64_t key, int peer, const Envelope& envelope) const;
   // The same whatever the tags are: looks at all entries.
   [[nodiscard]] Entry* find_any_tag(int peer, const Envelope& envelope) const;
+  template <class Look>
+  void for_each(Look look) const;
   // Removes all entries for which `chosen` holds; returns them chained by `next`.
   template <class Chosen>
   Entry* remove_if(Chosen chosen);
@@ -179,6 +181,14 @@ Entry* Bins<Entry>::find_any_tag(int peer, const Envelope& envelope) const {
     }
   }
   return oldest;
+}
+
+template <class Entry>
+template <class Look>
+void Bins<Entry>::for_each(Look look) const {
+  for (const Bin& bin : bins_) {
+    for (const Entry* entry = bin.first; entry != nullptr; entry = entry->next) look(*entry);
+  }
 }
 
 template <class Entry>

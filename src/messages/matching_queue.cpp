@@ -290,6 +290,19 @@ Transfer* MatchingQueue::withdraw_all(int peer) {
   });
 }
 
+std::vector<Transport::Unreceived> MatchingQueue::unreceived(std::uint64_t group, std::uint32_t epoch) const {
+  std::vector<const UnexpectedMessage*> found;
+  unexpected_.for_each([&](const UnexpectedMessage& each) {
+    const Envelope& envelope = each.envelope;
+    if (envelope.channel == point_to_point_channel && envelope.group == group && envelope.epoch == epoch)
+      found.push_back(&each);
+  });
+  std::ranges::sort(found, {}, &UnexpectedMessage::order);
+  std::vector<Transport::Unreceived> all;
+  for (const UnexpectedMessage* each : found) all.push_back({each->peer, each->envelope.tag});
+  return all;
+}
+
 UnexpectedMessage* MatchingQueue::forget(std::uint64_t group, std::uint64_t up_to_sequence) {
   return unexpected_.remove_if([=](const UnexpectedMessage& message) {
     if (message.envelope.group != group) return false;

@@ -98,7 +98,9 @@ class MatchingQueue final : private TransferWatcher {
   void forget(UnexpectedMessage& message);
   void recycle(UnexpectedMessage& message);
 
-  [[nodiscard]] bool is_empty() const { return posted_.count() == 0 && unexpected_.count() == 0; }
+  // Of point-to-point messages that nobody asked for yet, oldest first.
+  [[nodiscard]] std::vector<Transport::Unreceived> unreceived(std::uint64_t group, std::uint32_t epoch) const;
+
   [[nodiscard]] std::size_t posted_count() const { return posted_.count(); }
   [[nodiscard]] std::size_t unexpected_count() const { return unexpected_.count(); }
   // Payload memory of unexpected messages, those handed out included; and what the pool keeps for the next ones.

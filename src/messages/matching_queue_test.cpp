@@ -70,6 +70,18 @@ TEST(MatchingQueue, a_receive_finds_the_message_that_came_before_it) {
   box.recycle(kept);
 }
 
+TEST(MatchingQueue, tells_which_messages_of_a_group_nobody_has_asked_for) {
+  MatchingQueue box(0);
+  (void)box.keep(3, point_to_point({.tag = 2}));
+  (void)box.keep(1, point_to_point({.tag = 9}));
+  (void)box.keep(1, point_to_point({.group = 2, .tag = 5}));
+  (void)box.keep(1, collective({.tag = 6}));
+  const auto all = box.unreceived(1, 0);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(std::pair(all[0].peer, all[0].tag), std::pair(3, 2u));
+  EXPECT_EQ(std::pair(all[1].peer, all[1].tag), std::pair(1, 9u));
+}
+
 TEST(MatchingQueue, every_part_of_a_collectives_key_tells_messages_apart) {
   const Key key{.group = 5, .epoch = 1, .sequence = 9, .tag = 4, .phase = 2};
   for (int part = 0; part < 6; ++part) {

@@ -92,7 +92,8 @@ void Messages::recv(Transfer& transfer) {
 }
 
 bool Messages::try_recv(Transfer& transfer, int spins) {
-  if (transfer.peer < 0 || transfer.peer >= size_ || !queue_.is_empty()) return false;
+  if (transfer.peer < 0 || transfer.peer >= size_) return false;
+  if (queue_.posted_count() > 0 || queue_.unexpected_count() > 0) return false;
   Peer& peer = peers_[static_cast<std::size_t>(transfer.peer)];
   return !peer.is_gone && peer.link != nullptr && receiver_.try_recv(peer, transfer, spins);
 }

@@ -81,6 +81,9 @@ class Messages final : public Transport, private LinkListener {
   [[nodiscard]] std::int64_t held_bytes() const { return queue_.held_bytes(); }
   [[nodiscard]] std::int64_t held_bytes_peak() const { return receiver_.held_bytes_peak(); }
   [[nodiscard]] std::size_t unexpected_count() const { return queue_.unexpected_count(); }
+  [[nodiscard]] std::vector<Unreceived> unreceived(std::uint64_t group, std::uint32_t epoch) const override {
+    return queue_.unreceived(group, epoch);
+  }
 
  private:
   void discard_all(UnexpectedMessage* chain);

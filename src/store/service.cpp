@@ -111,6 +111,17 @@ void Service::gone(ClientId client) {
   parked_.erase(parked);
 }
 
+std::vector<Service::Asked> Service::rebuilding() const {
+  std::vector<Asked> requests;
+  for (const auto& [key, value] : table_.values())
+    requests.push_back({0, {.kind = Request::Kind::set, .key = key, .value = *value}});
+  for (const auto& [key, waiting] : waiters_) {
+    for (const Waiter& waiter : waiting)
+      requests.push_back({waiter.client, {.kind = waiter.kind, .id = waiter.id, .key = key}});
+  }
+  return requests;
+}
+
 std::size_t Service::parked_count() const {
   std::size_t count = 0;
   for (const auto& [key, waiting] : waiters_) count += waiting.size();

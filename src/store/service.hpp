@@ -30,6 +30,12 @@ class Service {
   void gone(ClientId client);
 
   [[nodiscard]] std::size_t parked_count() const;
+  // Requests that give an empty service the values of this one, and those that wait here.
+  struct Asked {
+    ClientId client;
+    Request request;
+  };
+  [[nodiscard]] std::vector<Asked> rebuilding() const;
 
  private:
   struct Waiter {

@@ -28,6 +28,7 @@ class Table {
   std::int64_t add(std::string_view key, std::int64_t amount);
   Compared compare_set(std::string_view key, std::optional<std::string_view> expected, std::string_view desired);
   bool remove(std::string_view key);
+  [[nodiscard]] const std::map<std::string, Value, std::less<>>& values() const { return values_; }
   void clear() { values_.clear(); }
 
  private:

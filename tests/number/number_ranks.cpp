@@ -4,17 +4,24 @@
 //   number_ranks every [finalize]   every verb once, messages, groups from groups; leaves by returning, or by finalize()
 //   number_ranks bare               one all_reduce and return: nothing holds the ranks together at the end
 //   number_ranks large              calls of 1 MB: over a slow link each takes longer than silence is borne
+//   number_ranks store              uses the job's store and leaves, each rank when it is done: rank 0 and its keeper of the day, too
 //   number_ranks init               joins, meets the others once and returns: for bench/init_time.py
 #include <fmt/format.h>
 
 #include <chrono>
 #include <cstdio>
+#include <memory>
+#include <optional>
+#include <random>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <tutti/init.hpp>
+#include <tutti/store.hpp>
 
+#include "base/random.hpp"
 #include "contract_case.hpp"
 
 namespace {
@@ -87,6 +94,34 @@ void large_calls(Group& world) {
   for (const float value : last) check(value == static_cast<float>(world.size() - 1), "broadcast from the last rank");
 }
 
+/// Every rank adds, takes a lock by compare_set, and waits for the key of a rank that may have left. The last rank knows the sums.
+void use_store(Group& world) {
+  const std::shared_ptr<Store> store = job_store(world);
+  const auto by = [] { return steady_clock().now() + timeout; };
+  const int me = world.rank(), size = world.size();
+  Random random(std::random_device{}());
+  const auto rounds = static_cast<int>(random.between(1, 30));
+  const auto rest = [&] { std::this_thread::sleep_for(std::chrono::microseconds(random.below(3000))); };
+  for (int round = 0; round < rounds; ++round) {
+    store->add("rounds", 1, by());
+    if (!random.chance(0.2)) continue;
+    // Two counters that only the holder of a lock changes, one after the other.
+    while (store->compare_set("lock", std::nullopt, std::to_string(me), by()) != std::to_string(me)) rest();
+    const std::int64_t a = store->add("a", 1, by()), b = store->add("b", 1, by());
+    check(a == b, "two counters under one lock");
+    check(store->remove("lock", by()), "the lock");
+    rest();
+  }
+  store->add("expected", rounds, by());
+  store->set(fmt::format("of {}", me), std::string(random.below(40'000), 'x') + std::to_string(me), by());
+  const int peer = static_cast<int>(random.below(static_cast<std::uint64_t>(size)));
+  const std::string theirs = store->get(fmt::format("of {}", peer), by());
+  check(theirs.substr(theirs.rfind('x') + 1) == std::to_string(peer), "what another rank has set");
+  if (store->add("done", 1, by()) != size) return;
+  check(store->get("rounds", by()) == store->get("expected", by()), "the sum of all rounds");
+  for (int rank = 0; rank < size; ++rank) store->wait(fmt::format("of {}", rank), by());
+}
+
 int run(const std::string& mode, bool finalizes) {
   Group world = init({.timeout = timeout});
   if (mode == "every") {
@@ -99,6 +134,8 @@ int run(const std::string& mode, bool finalizes) {
     for (const float value : x) check(value == static_cast<float>(world.size()), "all_reduce of ones");
   } else if (mode == "large") {
     large_calls(world);
+  } else if (mode == "store") {
+    use_store(world);
   } else {
     world.barrier();
   }
@@ -110,8 +147,8 @@ int run(const std::string& mode, bool finalizes) {
 
 int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
-  if (mode != "every" && mode != "bare" && mode != "large" && mode != "init") {
-    fmt::print(stderr, "usage: number_ranks every|bare|large|init [finalize]\n");
+  if (mode != "every" && mode != "bare" && mode != "large" && mode != "store" && mode != "init") {
+    fmt::print(stderr, "usage: number_ranks every|bare|large|store|init [finalize]\n");
     return 2;
   }
   try {

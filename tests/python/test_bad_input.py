@@ -62,7 +62,7 @@ WRONG_ON_ONE_RANK = {
     "weight": (lambda x: tutti.average(x, weight="a"), lambda x: tutti.average(x, weight=1.0)),
     "color": (lambda x: tutti.init().split("a"), lambda x: tutti.init().split(0)),
     "a leaf of a tree": (lambda x: tutti.reduce_scatter([x[:-1], x, x]), lambda x: tutti.reduce_scatter([x, x, x])),
-    "a leaf, async": (lambda x: tutti.all_gather([x, 1.0, x]), lambda x: tutti.all_gather([x, x, x], async_op=True).wait()),
+    "a leaf, async": (lambda x: tutti.all_to_all([x, x[:-1], x]), lambda x: tutti.all_to_all([x, x, x], async_op=True).wait()),
     "pmap": (lambda x: tutti.pmap(lambda part: 1 / 0)(x), tutti.pmap(lambda part: part)),
 }
 
@@ -143,7 +143,8 @@ def test_arguments_that_make_no_sense(size):
         (lambda: tutti.all_reduce(x, op=3), "op=3"),
         (lambda: tutti.reduce(x, root=size), "root"),
         (lambda: tutti.all_gather(x, axis=2), "axis 2"),
-        (lambda: tutti.all_gather(np.float32(1)), "axis 0"),
+        (lambda: tutti.all_gather(np.float32(1), axis=1), "no axis 1"),
+        (lambda: tutti.reduce_scatter(np.float32(1)), "no axis 0"),
         (lambda: tutti.all_gather(x, sizes=[3] * (size + 1)), "sizes"),
         (lambda: tutti.reduce_scatter(np.ones(size + 1) if size > 1 else np.ones(2), sizes=[1] * size), "sizes|add up"),
         (lambda: tutti.permute(x, [(0, size)]), "destination"),

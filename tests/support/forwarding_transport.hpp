@@ -24,6 +24,9 @@ class ForwardingTransport : public Transport {
   void give_back(Transfer& receive) override { endpoint_.give_back(receive); }
   void forget(std::uint64_t group, std::uint64_t up_to) override { endpoint_.forget(group, up_to); }
   void refuse_messages() override { endpoint_.refuse_messages(); }
+  std::vector<Unreceived> unreceived(std::uint64_t group, std::uint32_t epoch) const override {
+    return endpoint_.unreceived(group, epoch);
+  }
   void post(int peer, std::span<const std::byte> message) override { endpoint_.post(peer, message); }
   void attach(int peer) override { endpoint_.attach(peer); }
   bool poll() override { return endpoint_.poll(); }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <tuple>
@@ -84,6 +85,37 @@ struct SimulatedWorld {
 
   messages::SimulatedCluster cluster;
   std::vector<std::unique_ptr<SimulatedMember>> members;
+};
+
+// Ranks of a world that leave as processes do: each announces it, stays until its goodbye is known, and closes its links.
+class LeavingRanks {
+ public:
+  explicit LeavingRanks(SimulatedWorld& world) : world_(world) {}
+
+  void announce(int rank) {
+    world_.network(rank).announce_leave({});
+    world_.cluster.wake(rank);
+    go_on(rank);
+  }
+  // In the order in which they closed their links.
+  [[nodiscard]] const std::vector<int>& gone() const { return gone_; }
+
+ private:
+  void go_on(int rank) {
+    if (!world_.cluster.alive(rank)) return;
+    if (!world_.network(rank).may_leave()) {
+      world_.cluster.at(world_.cluster.clock().now() - start_ + std::chrono::microseconds(20),
+                        [this, rank] { go_on(rank); });
+      return;
+    }
+    world_.network(rank).leave();
+    world_.cluster.endpoint(rank).close(TimePoint::max());
+    gone_.push_back(rank);
+  }
+
+  SimulatedWorld& world_;
+  TimePoint start_ = world_.cluster.clock().now();
+  std::vector<int> gone_;
 };
 
 }  // namespace tutti::control

@@ -35,6 +35,29 @@ def _with_structure(call: Call, structure: int) -> Call:
     return call.replace(structure=structure)
 
 
+@functools.lru_cache(maxsize=256)
+def _stacking(call: Call) -> Call:
+    return call.replace(axis=None, uneven=False)
+
+
+def _joins_numbers(call: Call, leaf: Any, adapter: ModuleType) -> bool:
+    return call.verb in ("all_gather", "gather") and call.axis == 0 and not adapter.shape_of(leaf)
+
+
+def _check_can_be_cut(call: Call, x: Any) -> None:
+    """Raises for a list of numbers, which others take for the parts."""
+    if call.verb not in ("scatter", "reduce_scatter", "all_to_all"):
+        return
+    flat = flatten(x, call.verb)
+    for leaf, path in zip(flat.leaves, flat.paths, strict=True):
+        if adapters.kind_of(leaf) == "numpy" and not adapters.get("numpy").shape_of(leaf):
+            instead = " or, for an object per rank, scatter_object(values)" if call.verb == "scatter" else ""
+            raise InvalidArgument(
+                f"{call.verb}: {path} is a number, which cannot be cut: in a list each element is an array of its own; pass"
+                f" numpy.array(values){instead}"
+            )
+
+
 def common_adapter(flat: Flat, verb: str) -> ModuleType:
     first = adapters.adapter_of(flat.leaves[0], flat.paths[0], verb)
     for leaf, path in zip(flat.leaves, flat.paths, strict=True):
@@ -118,7 +141,8 @@ class _TreeCall:
         leaves = [self.flat.leaves[place] for place in places]
         if len(leaves) == 1:
             out = None if self.outs is None else self.outs[places[0]]
-            return self.adapter.apply(self.call, leaves[0], out, self.group, async_op, self.timeout)
+            call = _stacking(self.call) if _joins_numbers(self.call, leaves[0], self.adapter) else self.call
+            return self.adapter.apply(call, leaves[0], out, self.group, async_op, self.timeout)
         packed = self.adapter.pack(leaves)
         in_place = self.call.verb == "all_reduce" and getattr(self.adapter, "packs_a_copy", False)
         return self.adapter.apply(self.call, packed, packed if in_place else None, self.group, async_op, self.timeout)
@@ -167,6 +191,13 @@ def _start_all(tree: _TreeCall) -> list:
 
 def apply_to_tree(call: Call, x: Any, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
     """Runs a verb on every array of a tree; gives the tree of results, or a Works that will."""
+    try:
+        _check_can_be_cut(call, x)
+    except (InvalidArgument, Unsupported) as error:
+        # Where only the root of a scatter has a list, the others make one call, with None.
+        for _ in range(1 if call.verb == "scatter" else _calls_started_together(call, x)):
+            tell_refusal(group, call, error)
+        raise
     try:
         tree = _TreeCall(call, x, out, group, timeout)
     except (InvalidArgument, Unsupported) as error:

@@ -13,6 +13,7 @@ from .._errors import Unsupported
 _NUMBERS = {"numpy": 0, "torch": 1, "jax": 2, "tensorflow": 3}
 OBJECT = 4  # of messages: a Python object, encoded
 TREE = 5  # … the number of a tree's structure, and its leaves, encoded
+NUMBER, SCALAR = 6, 7  # … a number of Python's, and of NumPy's
 _NAMES = {number: name for name, number in _NUMBERS.items()}
 
 
@@ -45,6 +46,8 @@ def told(array: Any, verb: str) -> Any:
 
 def made_as(array: Any, like: Any) -> Any:
     """A message that came, as an array of its sender's framework, or of like's."""
+    if like is None and array.kind in (NUMBER, SCALAR):
+        return array.numpy().item() if array.kind == NUMBER else array.numpy()[()]
     if like is None:
         return _adapter_named(array, "recv", f"rank {array.source}").from_array(array, None)
     return adapters.adapter_of(like, "like", "recv").from_array(array, like)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import inspect
 from typing import Any, NoReturn
 
 from .. import _native, adapters
@@ -55,13 +56,42 @@ def tell_refusal(group: _native.Group, call: Call, error: Exception) -> None:
         group.refuse(call, str(error))
 
 
-def reject(verb: str, group: Any, error: Exception) -> NoReturn:
+def _has_arrays(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(map(_has_arrays, value))
+    kind = adapters.kind_of(value)
+    is_other = kind in (None, adapters.TREE, adapters.TEXT, adapters.NOTHING)
+    return not is_other and (kind != "numpy" or hasattr(value, "__array_interface__"))
+
+
+def reject(verb: str, group: Any, error: Exception, **given: Any) -> NoReturn:
     """Raises what is wrong with the arguments of a call that could not be made of them, once the others are told: they may
-    have entered it."""
+    have entered it. `given`: arguments that are often mistaken for one of another library's."""
     wrong = error if isinstance(error, Error) else InvalidArgument(f"{verb}: {error}")
+    for name, value in given.items():
+        if _has_arrays(value):
+            from .hints import array_hint
+
+            wrong = InvalidArgument(array_hint(verb, name))
     with contextlib.suppress(Error):  # before init(), or with what is no group, there are no others
         tell_refusal(group_or_world(group), Call(verb), wrong)
     raise wrong from (None if wrong is error else error)
+
+
+def refuse_keywords(called: Any, others: dict[str, Any]) -> NoReturn:
+    """Raises for keywords that a function or class does not have, and says what they are here."""
+    from .hints import keyword_hint
+
+    name, known = next(iter(others)), [each for each in inspect.signature(called).parameters if each != "others"]
+    raise InvalidArgument(f"{called.__name__}: there is no {name}={keyword_hint(called.__name__, name, known)}")
+
+
+def reject_keywords(verb: Any, group: Any, others: dict[str, Any]) -> NoReturn:
+    """The same for a verb, once the other ranks are told."""
+    try:
+        refuse_keywords(verb, others)
+    except InvalidArgument as wrong:
+        reject(verb.__name__, group if isinstance(group, _native.Group) else None, wrong)
 
 
 def with_sizes(call: Call, x: Any, group: _native.Group) -> Call:

@@ -8,15 +8,22 @@ from collections.abc import Callable
 from typing import Any
 
 from .._native import Group
+from .dispatch import reject_keywords
 from .verbs import ARRAY_VERBS
 
 
 def _as_method(verb: Callable[..., Any]) -> Callable[..., Any]:
+    known = inspect.signature(verb)
+
     @functools.wraps(verb)
     def method(self: Group, *args: Any, **options: Any) -> Any:
-        return verb(*args, group=self, **options)
+        try:
+            return verb(*args, group=self, **options)
+        except TypeError:
+            if others := {name: value for name, value in options.items() if name not in known.parameters}:
+                reject_keywords(verb, self, others)
+            raise
 
-    known = inspect.signature(verb)
     own = [parameter for parameter in known.parameters.values() if parameter.name != "group"]
     me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
     method.__signature__ = known.replace(parameters=[me, *own])  # type: ignore[attr-defined]  # what help() shows

@@ -49,6 +49,36 @@ _NAMES = {
     "waitall": "tutti.wait_all",
     "Waitany": "tutti.wait_any",
     "waitany": "tutti.wait_any",
+    "IN_PLACE": "out=x, with the same x",
+    "Status": "source, tag and count of the work that irecv gives, or of the message that probe gives",
+    "Request": "tutti.Work; several are waited for by tutti.wait_all",
+    "Testall": "work.test() of each",
+    "Testany": "work.test() of each",
+    "Waitsome": "tutti.wait_any",
+    "Comm": "tutti.Group",
+    "Intracomm": "tutti.Group",
+    "Op_create": "op=function, of two arrays",
+    "COMM_TYPE_SHARED": "tutti.world().split(color=tutti.context().node_rank)",
+    "COMM_SELF": "tutti.Group([tutti.rank()])",
+    "COMM_NULL": "group.rank == -1",
+    "Get_processor_name": "socket.gethostname() of Python",
+    "Win": "tutti.store() for small values; there are no windows",
+    "File": "numpy.memmap, or tutti.checkpoint",
+    "Comm_spawn": "tutti.spawn",
+    "MAXLOC": "op=function, of arrays with value and place",
+    "MINLOC": "op=function, of arrays with value and place",
+    "LAND": 'op="band" of bools',
+    "LOR": 'op="bor" of bools',
+    "BAND": 'op="band"',
+    "BOR": 'op="bor"',
+    "BXOR": 'op="bxor"',
+    "sum": 'op="sum"',
+    "AVG": 'op="mean"',
+    "PRODUCT": 'op="product"',
+    "neighbor_alltoall": "mesh.neighbour_all_to_all, of a tutti.Mesh",
+    "neighbor_allgather": "mesh.neighbour_all_gather, of a tutti.Mesh",
+    "Sendrecv_replace": "tutti.sendrecv(x, dst, src, out=x)",
+    "Allreduce_init": "tutti.prepare",
     "ANY_SOURCE": "src=None",
     "ANY_TAG": "tag=None",
     "PROC_NULL": "tutti.nobody",
@@ -127,7 +157,19 @@ _NAMES = {
     "ProcessSet": "tutti.Group(ranks)",
     "add_process_set": "tutti.Group(ranks)",
     "join": "tutti.torch.DataParallel.join()",
-    # JAX
+    # gloo, Ray, DeepSpeed, JAX
+    "init_collective_group": "tutti.init(rank=…, size=…), or tutti.ray.run(function, ranks=…)",
+    "create_collective_group": "tutti.ray.run(function, ranks=…)",
+    "destroy_collective_group": "tutti.finalize",
+    "get_collective_group_size": "tutti.size()",
+    "init_distributed": "tutti.init",
+    "initialize": "tutti.init",
+    "inference_all_reduce": "tutti.all_reduce",
+    "sync_global_devices": "tutti.barrier()",
+    "broadcast_one_to_all": "tutti.broadcast",
+    "process_allgather": "tutti.all_gather",
+    "psum_scatter": "tutti.reduce_scatter",
+    "pshuffle": "tutti.permute",
     "psum": "tutti.all_reduce",
     "pmean": 'tutti.all_reduce(x, op="mean")',
     "pmax": 'tutti.all_reduce(x, op="max")',
@@ -146,6 +188,12 @@ _GROUP_NAMES = {
     "get_world_size": "group.size",
     "world_size": "group.size",
     "Split": "group.split(color, key)",
+    "Split_type": "group.split(color=tutti.context().node_rank)",
+    "split_type": "group.split(color=tutti.context().node_rank)",
+    "Get_name": "repr(group)",
+    "Get_group": "group.members",
+    "Spawn": "tutti.spawn",
+    "name": "repr(group)",
     "Dup": "group.subgroup(range(group.size))",
     "dup": "group.subgroup(range(group.size))",
     "Create": "group.subgroup(ranks)",
@@ -170,6 +218,79 @@ _INIT_ARGUMENTS = {
     "coordinator_address": 'init_method="tcp://host:port"',
     "url": "init_method",
 }
+
+
+# By the keyword that another library's call has.
+_KEYWORDS = {
+    "dest": "dst=", "source": "src=", "obj": "the first argument", "buf": "the first argument", "sendobj": "the first argument",
+    "sendbuf": "the first argument", "recvbuf": "out=", "sendtag": "tag=", "recvtag": "tag=", "recvsource": "src=", "comm": "group=",
+    "status": "source, tag and count of the work that irecv gives, or of the message that probe gives",
+    "tensor": "the first argument", "object": "the first argument", "tensor_list": "the first argument",
+    "output_tensor": "out=", "input_tensor": "the first argument", "gather_list": "what comes back on the root",
+    "scatter_list": "the first argument, one array that is cut", "object_list": "the first argument, and what comes back",
+    "group_src": "src=", "group_dst": "dst=", "device_ids": "nothing: leave it out", "process_set": "group=", "group_name": "group=",
+    "average": 'op="mean"', "root_rank": "root=", "name": "nothing: leave it out", "sparse_as_dense": "nothing: leave it out",
+    "compression": 'tutti.torch.DataParallel(model, hook="bf16")', "prescale_factor": "op=tutti.premul(factor)",
+    "postscale_factor": "a product with the result", "splits": "split_sizes=", "received_splits": "recv_sizes=",
+    "token": "nothing: calls in a compiled program keep their order", "axis_name": "group=", "dim": "axis=", "dtype": "x.astype(dtype)",
+    "scatter_dim": "axis=", "gather_dim": "axis=", "reduction": "op=", "reduce_op": "op=", "timeout_ms": "timeout=, in seconds",
+    "output_device": "nothing: leave it out", "find_unused_parameters": "nothing: leave it out", "bucket_cap_mb": "bucket_bytes=",
+    "gradient_as_bucket_view": "nothing: leave it out", "static_graph": "nothing: leave it out", "process_group": "group=",
+    "sync_op": "async_op=", "use_calc_stream": "nothing: leave it out", "src_rank": "root=", "dst_rank": "root=",
+}  # fmt: skip
+
+
+_WORK_NAMES = {
+    "Wait": "wait()", "Test": "test()", "Cancel": "cancel()", "result": "wait(), which gives the result", "is_completed": "test()",
+    "is_success": "test(), and wait() raises what went wrong", "done": "test()", "exception": "wait(), which raises it",
+    "get_future": "add_done_callback(function), or await work", "then": "add_done_callback(function)", "is_ready": "test()",
+    "Get_source": "source", "Get_tag": "tag", "Get_count": "count", "Free": "nothing: a work needs no ending", "synchronize": "wait()",
+    "block_until_ready": "wait()", "join": "wait()", "source_rank": "source", "value": "wait(), which gives the result",
+}  # fmt: skip
+
+
+def work_name_hint(name: str, known: Iterable[str]) -> str:
+    """What to add to "a Work has no NAME"."""
+    if name in _WORK_NAMES:
+        return f"; it is {_WORK_NAMES[name]} here"
+    close = difflib.get_close_matches(name, [each for each in known if not each.startswith("_")], n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+_MESH_NAMES = {
+    "coords": "coordinates", "Get_coords": "mesh.coordinates", "Get_cart_rank": "rank_at(y=…, x=…)", "Shift": "neighbour(axis, distance)",
+    "shift": "neighbour(axis, distance)", "dims": "shape", "ndim": "len(mesh)", "periods": "periodic", "rank": "mesh.group.rank",
+    "Sub": "mesh[axis]", "get_group": "mesh[axis]", "get_local_rank": "mesh[axis].rank", "neighbor": "neighbour(axis)",
+    "Neighbor_allgather": "neighbour_all_gather(x)", "Neighbor_alltoall": "neighbour_all_to_all(x)", "axis_names": "axes",
+    "mesh_dim_names": "axes", "halo_exchange": "exchange(x, halo=1)",
+}  # fmt: skip
+
+
+def mesh_name_hint(name: str, axes: Iterable[str], known: Iterable[str]) -> str:
+    """What to add to "a Mesh has no NAME"."""
+    if name in axes:
+        return f'; its group along that axis is mesh["{name}"]'
+    if name in _MESH_NAMES:
+        return f"; it is {_MESH_NAMES[name]} here"
+    close = difflib.get_close_matches(name, [each for each in known if not each.startswith("_")], n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def keyword_hint(verb: str, name: str, known: Iterable[str]) -> str:
+    """What to add to "VERB has no NAME=": the argument of ours."""
+    known = [each for each in known if each != "x"]
+    ours = "out=" if name in ("tensor", "buf") and verb in ("recv", "irecv") else _KEYWORDS.get(name)
+    if name in ("src", "dst") and "root" in known:
+        ours = "root="
+    if ours is not None and (not ours.endswith("=") or ours[:-1] in known):
+        return f"; here it is {ours}"
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]}=?" if close else f"; it takes {', '.join(known)}"
+
+
+def array_hint(verb: str, name: str) -> str:
+    """For an array, or a list of arrays, where an option belongs."""
+    return f"{verb}: {name}= is an array; results come back, y = tutti.{verb}(x), or go into an array given as out="
 
 
 def name_hint(name: str, known: Iterable[str]) -> str:

@@ -9,6 +9,7 @@ back as they went in."""
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 
 from .. import _native
@@ -16,7 +17,7 @@ from .._errors import InvalidArgument
 from .._messages import messages
 from .._messages.verbs import iprobe, irecv, isend, probe, recv, send
 from .._native import Call, Op, apply, apply_plain
-from .dispatch import reject
+from .dispatch import reject, reject_keywords
 
 Reduction = str | Op | Callable
 
@@ -38,7 +39,16 @@ def _sizes(sizes: Sequence[int] | None) -> tuple[int, ...] | None:
     return None if sizes is None else tuple(sizes)
 
 
+_NUMBERS = (int, float, complex)
 _WRONG = (InvalidArgument, TypeError, ValueError)  # what may be raised where a call is made of its arguments
+
+
+def _is_number(x) -> bool:
+    return isinstance(x, _NUMBERS) or hasattr(x, "ndim")  # those with axes have been told apart, which costs less
+
+
+def _is_first(axis) -> bool:
+    return isinstance(axis, int) and axis == 0  # it may be anything, also an array
 
 
 def _by_own_function(error: Exception, verb: str, op, x, root: int, out, group, async_op: bool, timeout):
@@ -46,14 +56,14 @@ def _by_own_function(error: Exception, verb: str, op, x, root: int, out, group, 
     from . import own_op
 
     if not own_op.is_own(op):
-        reject(verb, group, error)
+        reject(verb, group, error, op=op, root=root)
     members = _native.world() if group is None else group
     if not isinstance(members, _native.Group) or members.rank < 0:
         return all_gather(x, group=group)  # says what is wrong with it
     return own_op.reduce_by(op, verb, x, root, out, members, async_op, timeout)
 
 
-def all_reduce(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool = False, timeout=None):
+def all_reduce(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool = False, timeout=None, **others):
     """Every rank gets the reduction of all ranks' arrays.
 
     x: an array, a number, or a tree of arrays; alike on every rank.
@@ -72,6 +82,8 @@ def all_reduce(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool
         longest = tutti.all_reduce(np.array([1.0, rank]), op=lambda a, b: np.where(a < b, b, a))
         assert longest[1] == size - 1
     """
+    if others:
+        reject_keywords(all_reduce, group, others)
     try:
         call = _all_reduce_calls[op]
     except _WRONG as error:
@@ -81,7 +93,7 @@ def all_reduce(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool
     return apply(call, x, out, group, async_op, timeout)
 
 
-def reduce(x, root: int = 0, op: Reduction = "sum", *, out=None, group=None, async_op: bool = False, timeout=None):
+def reduce(x, root: int = 0, op: Reduction = "sum", *, out=None, group=None, async_op: bool = False, timeout=None, **others):
     """The root gets the reduction of all ranks' arrays; the others get their input back.
 
     x: an array, a number, or a tree of arrays; alike on every rank.
@@ -96,6 +108,8 @@ def reduce(x, root: int = 0, op: Reduction = "sum", *, out=None, group=None, asy
         total = tutti.reduce(np.ones(2), root=0)
         assert (total == (size if rank == 0 else 1)).all()
     """
+    if others:
+        reject_keywords(reduce, group, others)
     try:
         call = _call("reduce", root=root, op=op)
     except _WRONG as error:
@@ -103,7 +117,7 @@ def reduce(x, root: int = 0, op: Reduction = "sum", *, out=None, group=None, asy
     return apply(call, x, out, group, async_op, timeout)
 
 
-def broadcast(x, root: int = 0, *, out=None, group=None, async_op: bool = False, timeout=None):
+def broadcast(x, root: int = 0, *, out=None, group=None, async_op: bool = False, timeout=None, **others):
     """Every rank gets the root's array.
 
     x: the array, or a tree of arrays. In eager code the other ranks may pass None: shape, dtype and kind of the array
@@ -118,19 +132,21 @@ def broadcast(x, root: int = 0, *, out=None, group=None, async_op: bool = False,
         x = tutti.broadcast(np.arange(3) if rank == 0 else None)
         assert x.tolist() == [0, 1, 2]
     """
+    if others:
+        reject_keywords(broadcast, group, others)
     try:
         call = _call("broadcast", root=root)
     except _WRONG as error:
-        reject("broadcast", group, error)
+        reject("broadcast", group, error, root=root)
     return apply(call, x, out, group, async_op, timeout)
 
 
 def all_gather(x, axis: int | None = 0, *, uneven: bool = False, sizes: Sequence[int] | None = None, out=None, group=None,
-               async_op: bool = False, timeout=None):
+               async_op: bool = False, timeout=None, **others):
     """Every rank gets all ranks' arrays joined along an axis, in the order of ranks.
 
     x: an array, a number, or a tree of arrays.
-    axis: along which they are joined; None stacks them on a new first axis.
+    axis: along which they are joined; None stacks them on a new first axis, as numbers always are.
     uneven: lengths along the axis may differ; the ranks tell each other first.
     sizes: the lengths, one per rank, which spares that exchange; required for uneven calls under a compiler.
     out: an array for the result.
@@ -139,20 +155,25 @@ def all_gather(x, axis: int | None = 0, *, uneven: bool = False, sizes: Sequence
 
     Example::
 
+        assert tutti.all_gather(rank).tolist() == list(range(size))
         rows = tutti.all_gather(np.full((1, 2), rank))
         assert rows.shape == (size, 2) and rows[:, 0].tolist() == list(range(size))
         parts = tutti.all_gather(np.full(rank + 1, rank), uneven=True)
         assert len(parts) == size * (size + 1) // 2
     """
+    if others:
+        reject_keywords(all_gather, group, others)
+    if getattr(x, "ndim", 0) == 0 and _is_number(x) and _is_first(axis):
+        axis, uneven = None, False
     try:
         call = _call("all_gather", axis=axis, uneven=uneven, sizes=_sizes(sizes))
     except _WRONG as error:
-        reject("all_gather", group, error)
+        reject("all_gather", group, error, axis=axis)
     return apply(call, x, out, group, async_op, timeout)
 
 
 def gather(x, root: int = 0, axis: int | None = 0, *, uneven: bool = False, sizes: Sequence[int] | None = None, out=None,
-           group=None, async_op: bool = False, timeout=None):
+           group=None, async_op: bool = False, timeout=None, **others):
     """The root gets all ranks' arrays joined along an axis, in the order of ranks; the others get their input back.
 
     x, axis, uneven, sizes, out: as in all_gather.
@@ -165,15 +186,19 @@ def gather(x, root: int = 0, axis: int | None = 0, *, uneven: bool = False, size
         rows = tutti.gather(np.full((1, 2), rank), root=0)
         assert rows.shape == ((size, 2) if rank == 0 else (1, 2))
     """
+    if others:
+        reject_keywords(gather, group, others)
+    if getattr(x, "ndim", 0) == 0 and _is_number(x) and _is_first(axis):
+        axis, uneven = None, False
     try:
         call = _call("gather", root=root, axis=axis, uneven=uneven, sizes=_sizes(sizes))
     except _WRONG as error:
-        reject("gather", group, error)
+        reject("gather", group, error, root=root, axis=axis)
     return apply(call, x, out, group, async_op, timeout)
 
 
 def reduce_scatter(x, op: Reduction = "sum", axis: int | None = 0, *, sizes: Sequence[int] | None = None, out=None, group=None,
-                   async_op: bool = False, timeout=None):
+                   async_op: bool = False, timeout=None, **others):
     """Rank r gets the r-th part of the reduction of all ranks' arrays.
 
     x: an array, or a tree of arrays; alike on every rank.
@@ -189,15 +214,17 @@ def reduce_scatter(x, op: Reduction = "sum", axis: int | None = 0, *, sizes: Seq
         part = tutti.reduce_scatter(np.arange(2 * size))
         assert part.tolist() == [2 * rank * size, (2 * rank + 1) * size]
     """
+    if others:
+        reject_keywords(reduce_scatter, group, others)
     try:
         call = _call("reduce_scatter", op=op, axis=axis, sizes=_sizes(sizes))
     except _WRONG as error:
-        reject("reduce_scatter", group, error)
+        reject("reduce_scatter", group, error, op=op)
     return apply(call, x, out, group, async_op, timeout)
 
 
 def scatter(x, root: int = 0, axis: int | None = 0, *, sizes: Sequence[int] | None = None, out=None, group=None,
-            async_op: bool = False, timeout=None):
+            async_op: bool = False, timeout=None, **others):
     """Rank r gets the r-th part of the root's array.
 
     x: the array, or a tree of arrays. In eager code the other ranks may pass None, as in broadcast.
@@ -211,15 +238,17 @@ def scatter(x, root: int = 0, axis: int | None = 0, *, sizes: Sequence[int] | No
         part = tutti.scatter(np.arange(3 * size) if rank == 0 else None)
         assert part.tolist() == [3 * rank, 3 * rank + 1, 3 * rank + 2]
     """
+    if others:
+        reject_keywords(scatter, group, others)
     try:
         call = _call("scatter", root=root, axis=axis, sizes=_sizes(sizes))
     except _WRONG as error:
-        reject("scatter", group, error)
+        reject("scatter", group, error, root=root)
     return apply(call, x, out, group, async_op, timeout)
 
 
 def all_to_all(x, split_axis: int = 0, concat_axis: int = 0, *, split_sizes: Sequence[int] | None = None,
-               recv_sizes: Sequence[int] | None = None, out=None, group=None, async_op: bool = False, timeout=None):
+               recv_sizes: Sequence[int] | None = None, out=None, group=None, async_op: bool = False, timeout=None, **others):
     """Cuts x into one part per rank, sends the r-th part to rank r, and joins what arrives.
 
     x: an array, or a tree of arrays.
@@ -237,14 +266,16 @@ def all_to_all(x, split_axis: int = 0, concat_axis: int = 0, *, split_sizes: Seq
         y = tutti.all_to_all(np.arange(size) + 10 * rank)
         assert y.tolist() == [rank + 10 * other for other in range(size)]
     """
+    if others:
+        reject_keywords(all_to_all, group, others)
     try:
         call = _call("all_to_all", axis=split_axis, concat_axis=concat_axis, sizes=_sizes(split_sizes), recv_sizes=_sizes(recv_sizes))
     except _WRONG as error:
-        reject("all_to_all", group, error)
+        reject("all_to_all", group, error, split_axis=split_axis)
     return apply(call, x, out, group, async_op, timeout)
 
 
-def scan(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool = False, timeout=None):
+def scan(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool = False, timeout=None, **others):
     """Rank r gets the reduction over ranks 0 to r.
 
     x, op, out: as in all_reduce.
@@ -255,6 +286,8 @@ def scan(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool = Fal
 
         assert tutti.scan(1) == rank + 1
     """
+    if others:
+        reject_keywords(scan, group, others)
     try:
         call = _call("scan", op=op)
     except _WRONG as error:
@@ -262,7 +295,7 @@ def scan(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool = Fal
     return apply(call, x, out, group, async_op, timeout)
 
 
-def exscan(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool = False, timeout=None):
+def exscan(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool = False, timeout=None, **others):
     """Rank r gets the reduction over ranks 0 to r - 1; rank 0 gets the identity, such as 0 for a sum.
 
     x, op, out: as in all_reduce.
@@ -274,6 +307,8 @@ def exscan(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool = F
         begin = tutti.exscan(100)        # where this rank's 100 elements begin among all
         assert begin == 100 * rank
     """
+    if others:
+        reject_keywords(exscan, group, others)
     try:
         call = _call("exscan", op=op)
     except _WRONG as error:
@@ -281,7 +316,7 @@ def exscan(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool = F
     return apply(call, x, out, group, async_op, timeout)
 
 
-def permute(x, pairs: Sequence[tuple[int, int]], *, out=None, group=None, async_op: bool = False, timeout=None):
+def permute(x, pairs: Sequence[tuple[int, int]], *, out=None, group=None, async_op: bool = False, timeout=None, **others):
     """Each pair (source, destination) sends an array; a rank to which nothing is sent gets zeros.
 
     x: an array, or a tree of arrays; alike on every rank.
@@ -296,6 +331,8 @@ def permute(x, pairs: Sequence[tuple[int, int]], *, out=None, group=None, async_
         y = tutti.permute(np.array([rank]), right)
         assert y[0] == (rank - 1) % size
     """
+    if others:
+        reject_keywords(permute, group, others)
     try:
         call = _call("permute", pairs=tuple((int(source), int(destination)) for source, destination in pairs))
     except _WRONG as error:
@@ -303,7 +340,7 @@ def permute(x, pairs: Sequence[tuple[int, int]], *, out=None, group=None, async_
     return apply(call, x, out, group, async_op, timeout)
 
 
-def sendrecv(x, dst: int, src: int, tag: int = 0, *, out=None, group=None, async_op: bool = False, timeout=None):
+def sendrecv(x, dst: int, src: int, tag: int = 0, *, out=None, group=None, async_op: bool = False, timeout=None, **others):
     """Sends x to one rank while an array like it arrives from another.
 
     x: an array, or a tree of arrays.
@@ -318,13 +355,15 @@ def sendrecv(x, dst: int, src: int, tag: int = 0, *, out=None, group=None, async
         y = tutti.sendrecv(np.array([rank]), dst=(rank + 1) % size, src=(rank - 1) % size)
         assert y[0] == (rank - 1) % size
     """
+    if others:
+        reject_keywords(sendrecv, group, others)
     if not (type(dst) is int and type(src) is int and type(tag) is int and 0 <= tag <= messages.TAG_MAX and dst != -1 != src):
         dst, src = messages.rank_from(dst, "dst", "sendrecv"), messages.rank_from(src, "src", "sendrecv")
         tag = messages.tag_from(tag, "sendrecv")
     return apply(_call("sendrecv", dst=dst, src=src, tag=tag), x, out, group, async_op, timeout)
 
 
-def barrier(*, group=None, async_op: bool = False, timeout=None):
+def barrier(*, group=None, async_op: bool = False, timeout=None, **others):
     """Returns when every rank of the group has called it.
 
     Raises Timeout, which names the ranks that are missing.
@@ -333,6 +372,8 @@ def barrier(*, group=None, async_op: bool = False, timeout=None):
 
         tutti.barrier(timeout=30)
     """
+    if others:
+        reject_keywords(barrier, group, others)
     return messages.barrier(group, async_op, timeout)
 
 
@@ -344,3 +385,14 @@ OBJECT_VERBS = ("broadcast_object", "all_gather_object", "gather_object", "scatt
 def verbs() -> list[str]:
     """The names of all verbs."""
     return sorted([verb.__name__ for verb in ARRAY_VERBS] + list(OBJECT_VERBS))
+
+
+def _show_own_parameters() -> None:
+    """What help() shows: the keywords that a verb has, and not that it has an answer to others."""
+    for verb in ARRAY_VERBS:
+        known = inspect.signature(verb)
+        own = [parameter for parameter in known.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
+        verb.__signature__ = known.replace(parameters=own)  # type: ignore[attr-defined]
+
+
+_show_own_parameters()

@@ -132,6 +132,18 @@ class Work(abc.ABC, Generic[Result]):
             self.wait()
 
 
+def _unknown(self: Any, name: str) -> Any:
+    """For names that are not found only."""
+    if name.startswith("_"):  # Python's own questions, which expect no advice
+        raise AttributeError(f"'Work' object has no attribute {name!r}")
+    from .hints import work_name_hint
+
+    raise AttributeError(f"a tutti.Work has no {name}" + work_name_hint(name, dir(Work)))
+
+
+setattr(Work, "__getattr__", _unknown)  # noqa: B010  # in the class, type checkers would take every name for one that is there
+
+
 class Works(Work[Result]):
     """What the asynchronous verbs give for a tree of arrays: a Work over all its messages."""
 
@@ -184,7 +196,7 @@ class Works(Work[Result]):
 
 # The works of the core have the same methods, and count as Work.
 Work.register(_native.Work)
-for _name in ("add_done_callback", "__await__", "__enter__", "__exit__"):
+for _name in ("add_done_callback", "__await__", "__getattr__", "__enter__", "__exit__"):
     setattr(_native.Work, _name, vars(Work)[_name])
 
 

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from .. import _native, adapters
-from .._arrays.kinds import OBJECT, TREE, made_as, number_of
+from .._arrays.kinds import NUMBER, OBJECT, SCALAR, TREE, made_as, number_of
 from .._calls.dispatch import group_or_world
 from .._errors import InvalidArgument
 
@@ -88,11 +88,17 @@ def _tag(tag: Any, verb: str) -> int | None:
 def _sent(x: Any, verb: str) -> tuple[Any, int]:
     """What goes out, and the number of its kind."""
     kind = adapters.kind_of(x)
-    if kind is adapters.TREE:
-        from .trees import encoded_tree
+    is_number = kind == "numpy" and not hasattr(x, "__array_interface__")
+    if kind in (None, adapters.TREE, adapters.TEXT, adapters.NOTHING) or (is_number and _is_large(x)):
+        from .trees import encoded_object, encoded_tree
 
-        return encoded_tree(x, verb)
-    return adapters.adapter_of(x, verb=verb).memory(x, False), number_of(kind)
+        return encoded_tree(x, verb) if kind is adapters.TREE else encoded_object(x, verb)
+    is_scalar = kind == "numpy" and not hasattr(x, "__setitem__")
+    return adapters.adapter_of(x).memory(x, False), NUMBER if is_number else SCALAR if is_scalar else number_of(kind)
+
+
+def _is_large(number: Any) -> bool:
+    return isinstance(number, int) and not -(2**63) <= number < 2**63
 
 
 def send(x: Any, dst: Any, tag: Any, group: Any, timeout: Any) -> None:

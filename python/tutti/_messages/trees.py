@@ -25,21 +25,37 @@ def _bytes(value: Any, name: str, allow_pickle: bool = False) -> np.ndarray:
 
 
 def _check_leaves(flat: Flat, verb: str) -> None:
-    for leaf, path in zip(flat.leaves, flat.paths, strict=True):
-        adapter = adapters.adapter_of(leaf, path, verb)
+    for leaf in flat.leaves:
+        adapter = None if adapters.kind_of(leaf) in (None, adapters.TEXT) else adapters.adapter_of(leaf)
         if hasattr(adapter, "refuse_gradients"):
             adapter.refuse_gradients(verb, leaf)
 
 
+def _refused(error: InvalidArgument, verb: str) -> InvalidArgument:
+    pickled = "pass it to send_object with allow_pickle=True, and receive it by recv_object with the same"
+    return InvalidArgument(f"{verb}: {error}".replace("pass allow_pickle=True on every rank", pickled))
+
+
+def encoded_object(value: Any, verb: str) -> tuple[np.ndarray, int]:
+    """What is no array and no tree, as send_object sends it."""
+    try:
+        return _bytes(value, "the object"), OBJECT
+    except InvalidArgument as error:
+        raise _refused(error, verb) from None
+
+
 def encoded_tree(tree: Any, verb: str) -> tuple[np.ndarray, int]:
-    """A tree as bytes, and the kind of message that they are."""
+    """A tree as bytes, and the kind of message that they are. Its leaves may be objects, too."""
     flat = flatten(tree, verb)
     _check_leaves(flat, verb)
     try:
         return _bytes(tree, "the tree"), OBJECT
-    except InvalidArgument:
+    except InvalidArgument as first:
         leaves = [leaf if adapters.kind_of(leaf) != "dlpack" else np.asarray(leaf) for leaf in flat.leaves]
-        return _bytes([hash_of(flat.text), leaves], "the tree"), TREE
+        try:
+            return _bytes([hash_of(flat.text), leaves], "the tree"), TREE
+        except InvalidArgument:
+            raise _refused(first, verb) from None
 
 
 def _value_of(array: _native.Array, allow_pickle: bool = False) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from .. import _native
+from .._calls.dispatch import reject_keywords
 from . import messages
 
 
 def send(x, dst: int, tag: int = 0, *, group=None, async_op: bool = False, timeout=None):
     """Sends x to another rank. Returns when x may be changed again.
 
-    x: an array, or a tree of arrays.
+    x: an array, a tree of arrays, or an object that send_object takes: a number, a text, a dict of these and so on.
     dst: the rank in the group; tutti.nobody: nothing is sent.
     tag: a number that the message carries; a receive with the same one takes it.
 
@@ -27,7 +28,7 @@ def send(x, dst: int, tag: int = 0, *, group=None, async_op: bool = False, timeo
 
 
 def recv(src: int | None = None, tag: int | None = 0, *, like=None, out=None, group=None, async_op: bool = False, timeout=None):
-    """What another rank sends: an array, or a tree of arrays, as it was sent.
+    """What another rank sends: an array, a tree of arrays or an object, as it was sent.
 
     src: the rank in the group; None: any; tutti.nobody: nothing comes, and the result is None.
     tag: the number that the message carries; None: any.
@@ -48,7 +49,7 @@ def recv(src: int | None = None, tag: int | None = 0, *, like=None, out=None, gr
     return (messages.irecv if async_op else _native.recv)(src, tag, like, out, group, timeout)
 
 
-def isend(x, dst: int, tag: int = 0, *, group=None, timeout=None):
+def isend(x, dst: int, tag: int = 0, *, group=None, timeout=None, **others):
     """send that gives a Work at once; x must not be changed before its wait() returns.
 
     x, dst, tag: as in send. Raises InvalidArgument where there is no rank `dst`. Its cancel() takes the message back.
@@ -61,10 +62,12 @@ def isend(x, dst: int, tag: int = 0, *, group=None, timeout=None):
                 assert tutti.recv(other)[0] == other
         tutti.wait_all(works)
     """
+    if others:
+        reject_keywords(isend, group, others)
     return messages.isend(x, dst, tag, group, timeout)
 
 
-def irecv(src: int | None = None, tag: int | None = 0, *, like=None, out=None, group=None, timeout=None):
+def irecv(src: int | None = None, tag: int | None = 0, *, like=None, out=None, group=None, timeout=None, **others):
     """recv that gives a Work at once. After its wait(), `source`, `tag` and `count` tell what came.
 
     src, tag, like, out: as in recv. Its cancel() takes the receive back, and so does dropping it, unless a message has come.
@@ -80,10 +83,12 @@ def irecv(src: int | None = None, tag: int | None = 0, *, like=None, out=None, g
         for work in works:
             assert work.wait()[0] == work.source
     """
+    if others:
+        reject_keywords(irecv, group, others)
     return messages.irecv(src, tag, like, out, group, timeout)
 
 
-def probe(src: int | None = None, tag: int | None = 0, *, group=None, timeout=None):
+def probe(src: int | None = None, tag: int | None = 0, *, group=None, timeout=None, **others):
     """Waits for a message and reserves it: gives a Message, which tells source, tag, count, dtype and shape, and receives it.
 
     src, tag: as in recv. No other receive gets a message that was found; a Message that is dropped gives it back.
@@ -100,10 +105,12 @@ def probe(src: int | None = None, tag: int | None = 0, *, group=None, timeout=No
                 assert message.shape == (message.source, 3)
                 assert message.recv().sum() == message.count
     """
+    if others:
+        reject_keywords(probe, group, others)
     return messages.probe(src, tag, group, timeout)
 
 
-def iprobe(src: int | None = None, tag: int | None = 0, *, group=None):
+def iprobe(src: int | None = None, tag: int | None = 0, *, group=None, **others):
     """probe without waiting: a Message, or None if no such message has come.
 
     src, tag: as in recv.
@@ -114,4 +121,6 @@ def iprobe(src: int | None = None, tag: int | None = 0, *, group=None):
 
         assert tutti.iprobe(tag=99) is None
     """
+    if others:
+        reject_keywords(iprobe, group, others)
     return messages.iprobe(src, tag, group)

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    if name.startswith("_"):  # Python's own questions, which expect no advice
+        return ""
+    from .._calls.hints import name_hint
+
+    return name_hint(name, known)
 
 
 def names_later(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -15,7 +23,7 @@ def names_later(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str],
     def get(name: str) -> Any:
         home = homes.get(name)
         if home is None:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            raise AttributeError(f"{package} has no {name}" + _hint(name, homes))
         module = importlib.import_module(f".{home}", package)
         value = module if name == home else getattr(module, name)
         setattr(sys.modules[package], name, value)

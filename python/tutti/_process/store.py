@@ -26,8 +26,8 @@ def _checked(key: str) -> str:
 class Store:
     """Small values that any rank of the job sets and any rank reads, at any time and in any thread.
 
-    Values come back as bytes. Every call ends by `timeout` seconds (the world's by default) with `Timeout`. Rank 0 keeps the store;
-    once it has left, calls raise `PeerLost`. Key and value together are at most 56 KiB.
+    Values come back as bytes. Every call ends by `timeout` seconds (the world's by default) with `Timeout`. One rank keeps the store, rank
+    0 at first, and hands it over when it leaves; if it is lost, calls raise `PeerLost`. Key and value together are at most 56 KiB.
     """
 
     def __init__(self) -> None:

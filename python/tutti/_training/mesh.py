@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, Never, TypeVar
 
 from .. import _native
 from .._calls.dispatch import group_or_world
@@ -33,7 +33,13 @@ class Mesh:
     Raises InvalidArgument where the sizes do not multiply to the number of ranks.
     """
 
-    def __init__(self, group: _native.Group | None = None, /, *, periodic: Iterable[str] = (), **axes: int):
+    def __init__(
+        self, group: _native.Group | None = None, /, *unnamed: Never, periodic: Iterable[str] = (), **axes: int
+    ):
+        if unnamed or isinstance(group, (int, tuple, list)):
+            sizes = [*(group if isinstance(group, (tuple, list)) else [group]), *unnamed]
+            named = ", ".join(f"{name}={size}" for name, size in zip("zyx"[-len(sizes) :], sizes, strict=False))
+            raise InvalidArgument(f"Mesh: axes have names here: Mesh({named}); a group of ranks comes first, without a name")
         if not all(isinstance(size, int) for size in axes.values()):
             raise InvalidArgument(f"Mesh: sizes are integers, as in Mesh(data=2, tensor=-1), not {axes}")
         around = {periodic} if isinstance(periodic, str) else set(periodic)
@@ -179,3 +185,15 @@ class Mesh:
 
     def __str__(self) -> str:
         return self._grid.describe()
+
+
+def _unknown(self: Mesh, name: str) -> Any:
+    """For names that are not found only."""
+    if name.startswith("_"):  # Python's own questions, which expect no advice
+        raise AttributeError(f"'Mesh' object has no attribute {name!r}")
+    from .._calls.hints import mesh_name_hint
+
+    raise AttributeError(f"a tutti.Mesh has no {name}" + mesh_name_hint(name, self.axes, dir(Mesh)))
+
+
+setattr(Mesh, "__getattr__", _unknown)  # noqa: B010  # in the class, type checkers would take every name for one that is there

@@ -121,7 +121,9 @@ def refuse(value: Any, where: str = "", verb: str = "") -> InvalidArgument:
     if isinstance(value, type):
         hint = "pass an instance, not the class"
     elif kind_of(value) is TEXT or isinstance(value, (set, frozenset)):
-        hint = "texts and other objects go by broadcast_object, all_gather_object, gather_object or scatter_object"
+        twins = ("broadcast", "all_gather", "gather", "scatter")
+        names = f"{verb}_object" if verb in twins else ", ".join(f"{twin}_object" for twin in twins) + " and send_object"
+        hint = f"texts and other objects go by {names}"
     else:
         hint = (
             "pass an array of NumPy, PyTorch, JAX or TensorFlow, anything with __dlpack__ or the buffer protocol, "

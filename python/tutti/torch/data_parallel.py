@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 import torch
 from torch import nn
 
 from .. import _native
-from .._calls.dispatch import group_or_world
+from .._calls.dispatch import group_or_world, refuse_keywords
 from .._errors import InvalidArgument, Unsupported
 from . import sparse_gradients, sync_batch_norm
 from ._bucket import BYTES_MAX, Bucket, FIRST_BYTES_MAX, broadcast_tensors, check_on_cpu, make_buckets
@@ -47,8 +47,10 @@ class DataParallel(nn.Module):
 
     def __init__(
         self, module: nn.Module, *, group: Any = None, bucket_bytes: int = BYTES_MAX,
-        first_bucket_bytes: int = FIRST_BYTES_MAX, broadcast_buffers: bool = True, hook: str | Hook | None = None,
+        first_bucket_bytes: int = FIRST_BYTES_MAX, broadcast_buffers: bool = True, hook: str | Hook | None = None, **others: Never,
     ):
+        if others:
+            refuse_keywords(type(self), others)
         super().__init__()
         members = group_or_world(group)
         # Backward calls when its gradients are ready, in between whatever else the program calls: numbers of its own.
