@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
 #include <thread>
 
@@ -75,12 +76,15 @@ Met Rendezvous::operator()(const FixedAddress& point) const {
 // The server of an earlier init of this job may still be there: it has another name, or ends while we talk to it.
 Met Rendezvous::join_at(const FixedAddress& point, const wire::Address& address, const FoundSecret& secret) const {
   const TimePoint patience = within(seconds(2));
-  for (;;) {
+  for (std::exception_ptr why;;) {
     try {
       auto store = join_store(point.where, guard_by(secret), deadline_);
       if (store->get(nonce_key, deadline_) == meeting_name()) return make_met(secret, std::move(store), address);
     } catch (const AuthenticationError&) {
-      if (around_.clock.now() >= patience) throw;
+      const TimePoint now = around_.clock.now();
+      if (!why || now < deadline_)
+        why = std::current_exception();  // of an attempt that was cut short one learns nothing
+      if (now >= patience) std::rethrow_exception(why);
     } catch (const RendezvousError&) {
       if (around_.clock.now() >= deadline_) throw;
     }
