@@ -55,7 +55,13 @@ bool Control::poll() {
   bool moved = false;
   if (!silenced()) {
     network_.poll();
-    moved = decide(now);
+    while (!silenced()) {
+      const auto decision = verdicts_.decide(now);
+      if (!decision) break;
+      moved = true;
+      FloodBody verdict = std::visit([](const auto& v) -> FloodBody { return v; }, decision->verdict);
+      decision->for_all ? network_.flood(std::move(verdict)) : on_flood(rank_, verdict);
+    }
     moved = creations_.poll(now) || moved;
     moved = store_.poll(now) || moved;
   }
@@ -258,22 +264,6 @@ void Control::accuse(const Suspect& suspect) {
   network_.ban(suspect.accused);
   network_.mend();
   if (!lost_.contains(suspect.accused)) network_.flood(suspect);
-}
-
-bool Control::decide(TimePoint now) {
-  bool decided = false;
-  while (!silenced()) {
-    const auto decision = verdicts_.decide(now);
-    if (!decision) return decided;
-    decided = true;
-    FloodBody verdict = std::visit([](const auto& v) -> FloodBody { return v; }, decision->verdict);
-    if (decision->for_all) {
-      network_.flood(std::move(verdict));
-    } else {
-      on_flood(rank_, verdict);
-    }
-  }
-  return decided;
 }
 
 // A rank that has announced that it leaves can still be lost, with data that it had yet to send.

@@ -164,7 +164,6 @@ class Control final : private NetworkListener {
 
   void accuse(const Suspect& suspect);
   void on_suspect(int accuser, const Suspect& message);
-  bool decide(TimePoint now);
   void lose(int rank, const Cause& cause);
   void retire(int rank, std::span<const Position> positions);
   void part_from(int rank);

@@ -13,6 +13,16 @@
 #include "intranode/intranode_executor.hpp"
 
 namespace tutti {
+namespace {
+
+[[noreturn]] void refuse_second_thread(const GroupNames& names, std::string_view what) {
+  throw InvalidArgument(
+      fmt::format("{}: {} was called while another thread is inside a call on the same group; use one group "
+                  "per thread, or one thread at a time",
+                  names.who(), what));
+}
+
+}  // namespace
 
 GroupCore::GroupCore(std::shared_ptr<Runtime> runtime, GroupFacts facts, const Table& table, GroupBackend backend)
     : parts_(std::move(runtime), std::move(facts), *this),
@@ -63,16 +73,9 @@ void GroupCore::use_backend(GroupBackend backend) {
 GroupCore::Entry::Entry(GroupCore& core, std::string_view what) {
   core.runtime().check_alive();
   const auto guard = core.runtime().lock();
-  if (core.inside_.load(std::memory_order_acquire)) core.refuse_second_thread(what);
+  if (core.inside_.load(std::memory_order_acquire)) refuse_second_thread(core.parts_.state.names, what);
   core.inside_.store(true, std::memory_order_relaxed);
   core_ = &core;
-}
-
-void GroupCore::refuse_second_thread(std::string_view what) const {
-  throw InvalidArgument(
-      fmt::format("{}: {} was called while another thread is inside a call on the same group; use one group "
-                  "per thread, or one thread at a time",
-                  parts_.state.names.who(), what));
 }
 
 // A thread that finds the lock held is told at once if another thread is inside this group. The service thread may hold it, too.
@@ -80,7 +83,8 @@ inline std::unique_lock<shm::RankLock> GroupCore::enter(Entry* entry, Verb verb,
   Runtime& runtime = *parts_.state.runtime;
   runtime.check_alive();
   const auto reject_second = [&] {
-    if (entry != nullptr && inside_.load(std::memory_order_acquire)) refuse_second_thread(name_of(verb));
+    if (entry != nullptr && inside_.load(std::memory_order_acquire))
+      refuse_second_thread(parts_.state.names, name_of(verb));
   };
   auto guard = runtime.lock(std::try_to_lock);
   if (!guard) {
@@ -125,7 +129,7 @@ std::shared_ptr<Operation> GroupCore::run(Entry& entry, const CallTerms& terms, 
   CachedCall* shape = parts_.state.prepared.find(terms);
   if (shape == nullptr) [[unlikely]]
     shape = &admit(terms);
-  if (!is_undisturbed()) [[unlikely]] {
+  if (!parts_.is_undisturbed()) [[unlikely]] {
     parts_.failure.check_usable();
     return start_tracked(*shape, terms, timeout, entry.site);
   }
@@ -239,7 +243,7 @@ std::shared_ptr<Operation> GroupCore::run_message(Entry* entry, const Message& m
   received = {};
   if (message.peer == nobody) [[unlikely]]
     return nullptr;
-  return messages_.run(message, received, is_undisturbed() ? Waiting::within_spin_budget : Waiting::not_at_all);
+  return messages_.run(message, received, parts_.is_undisturbed() ? Waiting::within_spin_budget : Waiting::not_at_all);
 }
 
 std::shared_ptr<Operation> GroupCore::look_for_message(const Message& probe) {
@@ -274,7 +278,7 @@ GroupCore::Exchange GroupCore::run_exchange(const Message* sent, const Message* 
   Received unused;
   if (sent != nullptr && sent->peer != nobody) left.sending = messages_.run(*sent, unused, Waiting::not_at_all);
   if (received == nullptr || received->peer == nobody) return left;
-  const bool waits = !left.sending && is_undisturbed();
+  const bool waits = !left.sending && parts_.is_undisturbed();
   left.receiving = messages_.run(*received, left.received, waits ? Waiting::within_spin_budget : Waiting::not_at_all);
   return left;
 }

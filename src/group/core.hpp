@@ -127,14 +127,8 @@ class GroupCore final : public std::enable_shared_from_this<GroupCore>, private 
   void went_wrong(Operation& operation, const std::exception_ptr& thrown) override;
   void collective_ended() override { parts_.refusals.forget_arrived(); }
   [[nodiscard]] inline std::unique_lock<shm::RankLock> enter(Entry* entry, Verb verb, BlockingHook* hook);
-  [[noreturn]] void refuse_second_thread(std::string_view what) const;
   [[nodiscard]] std::shared_ptr<CachedCall> check(const CallTerms& terms);
   [[nodiscard]] CachedCall& admit(const CallTerms& terms);
-  /// No call is under way, and nothing is known that a new one would have to be compared with.
-  [[nodiscard]] bool is_undisturbed() const {
-    return parts_.running.empty() && !parts_.running.is_stopped() && parts_.agreement.is_quiet() &&
-           parts_.refusals.empty();
-  }
   std::shared_ptr<Operation> make_operation(CachedCall& shape, const CallTerms& terms, Duration timeout,
                                             std::uint64_t record);
   std::shared_ptr<Operation> start_tracked(CachedCall& shape, const CallTerms& terms, Duration timeout,

@@ -20,6 +20,11 @@ struct GroupParts {
   GroupParts(std::shared_ptr<Runtime> runtime, GroupFacts facts, OperationListener& listener)
       : state(std::move(runtime), std::move(facts)), running(state, listener) {}
 
+  /// No call is under way, and nothing is known that a new one would have to be compared with.
+  [[nodiscard]] bool is_undisturbed() const {
+    return running.empty() && !running.is_stopped() && agreement.is_quiet() && refusals.empty();
+  }
+
   GroupState state;                                  // members, numbered calls, prepared calls
   RunningOperations running;                         // the calls under way: their order, their turns, their ends
   GroupFailure failure{state, running};              // the cause that breaks the group, and what that does to its calls

@@ -137,18 +137,18 @@ void ProgressLoop::stay_while_process_ends(Guard& guard) const {
 
 void ProgressLoop::call_back(std::shared_ptr<Operation> operation) {
   if (!parts_.threaded) return operation->run_callbacks(parts_.log);  // a simulation: its driver holds no lock
-  to_call_back_.push_back(std::move(operation));
+  callbacks_.due.push_back(std::move(operation));
   if (!thread_.joinable() && !stopping_) start_thread();  // a world of one has none before
   service_.notify_one();
   parts_.transport->wake();
 }
 
 void ProgressLoop::run_callbacks(Guard& guard) {
-  while (may_call_back()) {
-    const auto operation = std::move(to_call_back_.front());
-    to_call_back_.pop_front();
+  while (callbacks_.may_run()) {
+    const auto operation = std::move(callbacks_.due.front());
+    callbacks_.due.pop_front();
     {
-      const Calling calling(calls_back_, guard);
+      const Calling calling(callbacks_.caller, guard);
       operation->run_callbacks(parts_.log);
     }
     if (is_forked()) return;  // the function forked, and this is the child
@@ -197,18 +197,6 @@ std::string ProgressLoop::what_is_awaited(const Operation* except) const {
   return {};
 }
 
-void ProgressLoop::care_for_groups(TimePoint now) {
-  if (now < next_care_) return;
-  const TimePoint begin = clock().now();
-  for (std::size_t i = 0; i < busy_.size(); ++i) busy_[i]->look_after(now);
-  const TimePoint end = clock().now();
-  next_care_ = end + std::max(care_interval, care_share * (end - begin));
-  if (parts_.recorder && end - clocks_noted_at_ > clocks_interval) {
-    clocks_noted_at_ = end;
-    parts_.recorder->note_time();
-  }
-}
-
 bool ProgressLoop::poll() {
   bool moved = parts_.transport->poll();
   const bool looks_at_clock = !moved || !parts_.threaded || ++busy_rounds_ % busy_rounds_per_look == 0;
@@ -218,7 +206,15 @@ bool ProgressLoop::poll() {
     control_->poll();
   }
   advance_groups();
-  if (looks_at_clock) care_for_groups(now);
+  if (looks_at_clock && now >= next_care_) {
+    for (std::size_t i = 0; i < busy_.size(); ++i) busy_[i]->look_after(now);
+    const TimePoint end = clock().now();
+    next_care_ = end + std::max(care_interval, care_share * (end - now));
+    if (parts_.recorder && end - clocks_noted_at_ > clocks_interval) {
+      clocks_noted_at_ = end;
+      parts_.recorder->note_time();
+    }
+  }
   if (std::exchange(some_ended_, false)) {
     moved = true;
     if (waiters_ > 1) changed_.notify_all();
@@ -297,7 +293,7 @@ void ProgressLoop::serve() {
   Guard guard(mutex_);
   while (!stopping_ && !is_forked()) {
     is_called_ = false;
-    if (may_call_back()) {
+    if (callbacks_.may_run()) {
       if (!serve_callbacks(*this, guard)) return;
       continue;
     }

@@ -113,13 +113,9 @@ class ProgressLoop : public std::enable_shared_from_this<ProgressLoop> {
   void serve();
   void listen(Guard& guard);
   void advance_groups();
-  void care_for_groups(TimePoint now);
   void poll_or_sleep(Guard& guard, int& idle_rounds, TimePoint limit);
   void sleep(Guard& guard, TimePoint limit);
   void stay_while_process_ends(Guard& guard) const;
-  [[nodiscard]] bool may_call_back() const {
-    return !to_call_back_.empty() && (calls_back_ == std::thread::id() || calls_back_ == std::this_thread::get_id());
-  }
   /// A thread in drive(). It may leave by an exception: of a callback's child, or pthread_exit in a callback.
   struct Waiting {
     explicit Waiting(ProgressLoop& waited) : loop(waited) { ++loop.waiters_; }
@@ -144,11 +140,16 @@ class ProgressLoop : public std::enable_shared_from_this<ProgressLoop> {
   bool polling_ = false;  // somebody is in drive()'s loop
   bool some_ended_ = false;
   bool must_poll_ = false;  // calls are under way that go on only while somebody polls
-  std::deque<std::shared_ptr<Operation>> to_call_back_;
-  std::thread::id calls_back_;  // the thread that runs callbacks now
-  bool watches_data_ = false;   // the service thread does
-  bool looks_soon_ = false;     // … listens to the links for a moment only
-  bool handed_over_ = false;    // a message was, since it last began to listen
+  struct Callbacks {
+    [[nodiscard]] bool may_run() const {
+      return !due.empty() && (caller == std::thread::id() || caller == std::this_thread::get_id());
+    }
+    std::deque<std::shared_ptr<Operation>> due;
+    std::thread::id caller;  // the thread that runs them now
+  } callbacks_;
+  bool watches_data_ = false;  // the service thread does
+  bool looks_soon_ = false;    // … listens to the links for a moment only
+  bool handed_over_ = false;   // a message was, since it last began to listen
   bool is_called_ =
       false;  // it was, and has not come yet: a system call for each message would be the most of its cost
   bool stopping_ = false;
@@ -162,7 +163,7 @@ bool ProgressLoop::drive(Predicate ended, TimePoint limit) {
   Waiting waiting(*this);
   const auto in_time = [&] { return limit == TimePoint::max() || clock().now() < limit; };
   while (!ended() && in_time()) {
-    if (may_call_back()) {
+    if (callbacks_.may_run()) {
       run_callbacks(guard);
       if (is_forked()) refuse_call();  // a callback forked, and this is the child
       continue;
@@ -175,7 +176,7 @@ bool ProgressLoop::drive(Predicate ended, TimePoint limit) {
     int idle_rounds = 0;
     do {
       poll_or_sleep(guard, idle_rounds, limit);
-    } while (!ended() && !may_call_back() && in_time());
+    } while (!ended() && !callbacks_.may_run() && in_time());
     waiting.polls = polling_ = false;
     if (waiters_ > 1) changed_.notify_all();
   }
