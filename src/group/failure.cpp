@@ -47,6 +47,7 @@ void GroupFailure::break_with(const control::Cause& cause) {
   if (record::Recorder* const recorder = state_.records.recorder();
       recorder != nullptr && !state_.runtime->is_leaving())
     recorder->note_error(broken_->text);
+  was_told_ = !running_.empty();
   for (const auto& operation : running_.all()) running_.end(*operation, error_for(*broken_, operation.get()));
   state_.runtime->transport().forget(state_.facts.id, ~std::uint64_t{0});
 }
@@ -56,7 +57,9 @@ void GroupFailure::check_usable() const {
     throw InvalidArgument(
         "this process is not a member of the group; only members may call its verbs (see Group::rank())");
   }
-  if (broken_) std::rethrow_exception(error_for(*broken_, nullptr));
+  if (!broken_) return;
+  was_told_ = true;
+  std::rethrow_exception(error_for(*broken_, nullptr));
 }
 
 bool GroupFailure::is_agreeing(TimePoint now) {
@@ -65,9 +68,15 @@ bool GroupFailure::is_agreeing(TimePoint now) {
   return true;
 }
 
-std::exception_ptr GroupFailure::mismatch() const {
-  const bool is_mismatch = broken_ && broken_->kind == control::Cause::Kind::mismatch;
-  return is_mismatch ? error_for(*broken_, nullptr) : nullptr;
+std::exception_ptr GroupFailure::difference() const {
+  using Kind = control::Cause::Kind;
+  if (!broken_ || (broken_->kind != Kind::mismatch && broken_->kind != Kind::lost)) return nullptr;
+  if (broken_->kind == Kind::lost) {
+    const int culprit = broken_->culprits.empty() ? -1 : broken_->culprits.front();
+    const bool has_left = culprit >= 0 && state_.runtime->control().loss_of(culprit) == control::Control::Loss::none;
+    if (!has_left || culprit == state_.world_rank(state_.facts.rank)) return nullptr;
+  }
+  return error_for(*broken_, nullptr);
 }
 
 // Most causes begin with the call, which is not repeated then.

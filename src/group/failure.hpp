@@ -32,8 +32,11 @@ class GroupFailure {
   [[nodiscard]] bool is_certain() const { return broken_ || proposed_; }
   /// Whether the members are agreeing on a cause. If that takes too long, this rank's own breaks the group here.
   bool is_agreeing(TimePoint now);
-  /// The error of a group that broke because its members made different calls; null: it did not.
-  [[nodiscard]] std::exception_ptr mismatch() const;
+  /// The error of a group that broke because its members made different calls, or because one left before a call that this rank has made;
+  /// null: it did not.
+  [[nodiscard]] std::exception_ptr difference() const;
+  /// Whether a call of the program's has raised why the group is broken, or will.
+  [[nodiscard]] bool was_told() const { return was_told_; }
 
   /// The caller leaves this call by an exception. When this returns, the call has ended and its memory is not touched any more: a
   /// collective breaks the group; a send is withdrawn; a message that was received, or is arriving, is kept for the next receive.
@@ -53,6 +56,7 @@ class GroupFailure {
   RunningOperations& running_;
   std::optional<control::Cause> broken_, proposed_;
   TimePoint proposed_at_{};
+  mutable bool was_told_ = false;
 };
 
 }  // namespace tutti

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <new>
+#include <utility>
 
 #include <tutti/error.hpp>
 
@@ -126,7 +127,9 @@ void Runtime::say_goodbye() {
   {
     const Guard guard(mutex_);
     for (const auto& [id, group] : directory_.groups()) {
-      if (group->parts().failure.is_broken()) continue;
+      const GroupFailure& failure = std::as_const(*group).parts().failure;
+      if (failure.is_broken() && !failure.was_told()) directory_.closed().note_late(failure.difference());
+      if (failure.is_broken()) continue;
       if (auto kept = group->weak_from_this().lock()) sound.push_back(std::move(kept));
       group->parts().failure.withdraw_receives();
     }
@@ -142,7 +145,7 @@ void Runtime::say_goodbye() {
   const Guard guard(mutex_);
   ClosedGroups& closed = directory_.closed();
   for (const auto& group : sound) {
-    closed.note_late(group->parts().failure.mismatch());
+    closed.note_late(group->parts().failure.difference());
     if (const auto difference = group->parts().agreement.what_differed())
       closed.note_late(group->facts(), difference->otherwise);
   }
