@@ -44,7 +44,7 @@ class TcpServer : public testing::Test {
   UniqueFd unauthenticated() { return wire::connect(server_->address(), soon()); }
   wire::Channel authenticated() {
     wire::Channel channel(unauthenticated(), {.role = Handshake::Role::initiator, .secret = secret_});
-    wire::open(channel, "the server", soon());
+    wire::open_channel(channel, "the server", soon());
     return channel;
   }
 
@@ -132,7 +132,7 @@ TEST_F(TcpServer, AClientThatWasTurnedAwayBecauseItGotNoTimeToAnswerComesAgain) 
       wire::write_some(late.get(), acceptor.output());
     }  // its proof does not come in time
     wire::Channel again(next_client(), {.role = Handshake::Role::acceptor, .secret = secret_});
-    wire::open(again, "a client", soon());
+    wire::open_channel(again, "a client", soon());
   });
   EXPECT_NE(tcp_store({.server = here, .secret = secret_, .deadline = soon()}), nullptr);
 }

@@ -197,7 +197,7 @@ std::shared_ptr<Store> tcp_store(const TcpStoreOptions& options) {
     const TimePoint begin = clock.now();
     if (!latest) latest = std::min(options.deadline, deadline_after(begin, authentication_most));
     try {
-      wire::open(channel, name, *latest);
+      wire::open_channel(channel, name, *latest);
       return std::make_shared<TcpStore>(std::move(channel), std::move(name));
     } catch (const AuthenticationError&) {
       // A server turns away a client that takes long, as one does on a busy machine.

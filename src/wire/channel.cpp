@@ -99,7 +99,7 @@ void Channel::close() {
   socket_.reset();
 }
 
-void open(Channel& channel, std::string_view peer_name, TimePoint deadline) {
+void open_channel(Channel& channel, std::string_view peer_name, TimePoint deadline) {
   while (channel.state() == Channel::State::opening) {
     if (channel.go_on_opening().status != Transfer::Status::would_block) continue;
     if (wait_for(channel.fd(), channel.has_unsent() ? POLLOUT : POLLIN, deadline) == 0)

@@ -76,6 +76,6 @@ class Channel {
 };
 
 // Opens a channel, by the deadline. Throws AuthenticationError; `peer_name` says in it who the other side was meant to be.
-void open(Channel& channel, std::string_view peer_name, TimePoint deadline);
+void open_channel(Channel& channel, std::string_view peer_name, TimePoint deadline);
 
 }  // namespace tutti::wire

@@ -39,7 +39,11 @@ Bytes bytes_of(std::string_view text) {
   return {bytes.begin(), bytes.end()};
 }
 
-bool contains(const Bytes& bytes, std::string_view text) { return !std::ranges::search(bytes, bytes_of(text)).empty(); }
+bool contains(const Bytes& bytes, std::string_view text) {
+  const auto wanted = bytes_of(text);
+  return std::search(bytes.begin(), bytes.end(), wanted.begin(), wanted.end()) !=
+         bytes.end();  // clang 14 has no ranges::search
+}
 
 Bytes random_bytes(std::size_t count) {
   Bytes bytes(count);

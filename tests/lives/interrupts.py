@@ -14,7 +14,8 @@ class Interrupted(Exception):
 
 
 def interrupted(call, after_s, again_s=0):
-    """Whether a handler's exception ended the call. A second one may come while the first is on its way out of the call, not later."""
+    """Whether a handler's exception ended the call, which is a function of Python's: its frame tells that it is under way. A second one
+    may come while the first is on its way out of the call, not later."""
     left = 2 if again_s else 1
     over = False
 
@@ -193,7 +194,7 @@ class InterruptSteps(Basis):
             buffer = np.zeros(self.step["count"])
             work = (tutti.all_reduce(self.values(me), async_op=True) if is_sum
                     else tutti.irecv(out=buffer, src=peer, tag=self.index))
-            if not interrupted(work.wait, 0.02, self.step["again_s"]):
+            if not interrupted(lambda: work.wait(), 0.02, self.step["again_s"]):
                 raise Wrong("a work ended without the others", self.step["what"])
             self.mark()
             result = work.wait()

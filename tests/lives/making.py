@@ -76,7 +76,7 @@ class MakingSteps(InterruptSteps):
         for turn in range(2):
             if self.rank == self.step["rank"]:
                 call.start()
-                if not interrupted(call.wait, 0.02, self.step["again_s"]):
+                if not interrupted(lambda: call.wait(), 0.02, self.step["again_s"]):
                     raise Wrong("a prepared call ended without the others", "all_reduce")
                 self.mark(f"-{turn}")
             else:
