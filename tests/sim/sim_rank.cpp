@@ -203,6 +203,7 @@ void SimRank::make_call(Course& course) {
   record.side = std::make_unique<Side>(call, course.core->facts().rank, course.core->facts().size);
   try {
     const auto operation = start(course, record);
+    if (!operation) return note_end(course, record, nullptr);          // a send that was over at once
     record.cause = course.core->parts().state.names.call(*operation);  // until it ends: how its errors begin
     const auto note = [this, &course, &record](const std::exception_ptr& error) { note_end(course, record, error); };
     if (!operation->then(note)) note(operation->error());

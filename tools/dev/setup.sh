@@ -7,7 +7,7 @@
 
 core_packages=(g++ cmake ninja-build ccache pkg-config python3 libhwy-dev libfmt-dev libssl-dev libhwloc-dev
                libcli11-dev nlohmann-json3-dev libgtest-dev libgmock-dev)
-pieces=(clang eigen openmpi mpich impi ucx pmix slurm iperf3 iproute2 sshd python torch jax tensorflow mpi4py types ivy notebook ray dask cluster chromium)
+pieces=(clang eigen openmpi mpich openmpi5 mpich5 impi ucx pmix slurm iperf3 iproute2 sshd python torch jax tensorflow mpi4py types ivy notebook ray dask cluster chromium)
 python_pieces=(python torch jax tensorflow mpi4py types ivy notebook)  # sections of requirements/test.txt; the others stand on the first
 declare -A piece_packages=(
   [clang]="clang clang-format clang-tidy libclang-rt-14-dev lld"
@@ -15,7 +15,7 @@ declare -A piece_packages=(
   [openmpi]="openmpi-bin libopenmpi-dev"
   [mpich]="mpich libmpich-dev"
   [ray]="python3-venv" [dask]="python3-venv" [cluster]="python3-venv"
-  [impi]="python3-venv" [openmpi5]="python3-venv" [mpich5]="python3-venv"  # the last two only for ./dev bench
+  [impi]="python3-venv" [openmpi5]="python3-venv" [mpich5]="python3-venv"
   [ucx]="libucx-dev ucx-utils"
   [pmix]="libpmix-dev"
   [slurm]="slurm-wlm munge"

@@ -162,7 +162,7 @@ pieces_of() {
   case $1 in
     sanitize | fuzz | format) echo clang ;;
     cpp) echo eigen openmpi mpich ucx python torch ;;  # to be measured beside
-    launchers) echo openmpi mpich impi ucx pmix slurm python torch ray dask cluster ;;
+    launchers) echo openmpi mpich openmpi5 mpich5 impi ucx pmix slurm python torch ray dask cluster ;;
     hosts) echo iproute2 iperf3 sshd ;;
     python) echo openmpi chromium "${python_pieces[@]}" ;;  # chromium: pages are looked at in it
     torch-suite) echo python torch ;;
