@@ -171,14 +171,14 @@ TEST_P(ChannelTest, OpensByTheDeadlineOrSaysWhoDidNotAnswer) {
   Channel initiator(std::move(here), {.role = Role::initiator, .secret = secret_, .encryption = GetParam()});
   std::jthread server([&, socket = std::move(there)]() mutable {
     Channel acceptor(std::move(socket), {.role = Role::acceptor, .secret = secret_, .encryption = GetParam()});
-    open(acceptor, "a client", soon());
+    open_channel(acceptor, "a client", soon());
   });
-  EXPECT_NO_THROW(open(initiator, "the server", soon()));
+  EXPECT_NO_THROW(open_channel(initiator, "the server", soon()));
 
   auto [mine, silent] = socket_pair();
   Channel waiting(std::move(mine), {.role = Role::initiator, .secret = secret_, .encryption = GetParam()});
   try {
-    open(waiting, "the store at 127.0.0.1", soon(20ms));
+    open_channel(waiting, "the store at 127.0.0.1", soon(20ms));
     FAIL() << "authenticated by silence";
   } catch (const AuthenticationError& error) {
     EXPECT_THAT(error.what(), HasSubstr("the store at 127.0.0.1 cannot be authenticated: it did not answer in time"));
