@@ -371,7 +371,6 @@ def test_the_profiler_sees_the_calls(rank, size):
     assert {"tutti:all_reduce", "tutti:barrier"} <= names
 
 
-@pytest.mark.skipif(os.environ.get("TUTTI_TORCH_BACKEND") != "cpp", reason="events that end with the call need C++")
 def test_profiler_events_last_as_long_as_the_calls(rank, size):
     if size == 1:
         pytest.skip("no rank is late")
@@ -388,7 +387,8 @@ def test_profiler_events_last_as_long_as_the_calls(rank, size):
     if rank == 1:
         lasted = {event.name: event.time_range.elapsed_us() / 1e6 for event in profile.function_events}
         for verb in ("all_reduce", "broadcast", "reduce"):
-            assert lasted[f"tutti:{verb}"] > late_seconds, lasted
+            # The class in Python ends them once the calls are under way.
+            assert lasted[f"tutti:{verb}"] > (late_seconds if os.environ.get("TUTTI_TORCH_BACKEND") == "cpp" else 0), lasted
 
 
 def test_memory_for_fsdp_comes_from_the_group(rank, size):
