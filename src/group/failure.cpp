@@ -74,7 +74,7 @@ std::exception_ptr GroupFailure::difference() const {
   if (broken_->kind == Kind::lost) {
     const int culprit = broken_->culprits.empty() ? -1 : broken_->culprits.front();
     const bool has_left = culprit >= 0 && state_.runtime->control().loss_of(culprit) == control::Control::Loss::none;
-    if (!has_left || culprit == state_.world_rank(state_.facts.rank)) return nullptr;
+    if (!has_left || broken_->sequence >= state_.calls.next()) return nullptr;  // nor has this rank made that call
   }
   return error_for(*broken_, nullptr);
 }
