@@ -64,12 +64,13 @@ std::shared_ptr<GroupCore> shrink_group(GroupCore& parent, Duration timeout) {
     const Survey found = settled_survey(runtime, members, self, deadline);
     try {
       return join_group(parent, {.members = found.survivors, .key = key, .deadline = deadline, .timeout = timeout});
-    } catch (const Error&) {
-      // If another member was lost, all try again without it. Otherwise somebody did not come.
-      bool has_changed = false;
-      runtime.wait([&] { return has_changed = survey(runtime.control(), members).survivors != found.survivors; },
-                   std::min(deadline, runtime.clock().now() + std::chrono::seconds(1)));
-      if (!has_changed) throw;
+    } catch (const PeerLost& lost) {
+      // All try again without the member that was lost meanwhile, or has left: this rank will hear of it, too.
+      const auto is_among = [&](const Survey& each) {
+        return std::ranges::find(each.survivors, lost.rank()) != each.survivors.end();
+      };
+      if (!is_among(found)) throw;
+      if (!runtime.wait([&] { return !is_among(survey(runtime.control(), members)); }, deadline)) throw;
     }
   }
 }

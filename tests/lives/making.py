@@ -26,7 +26,6 @@ class MakingSteps(InterruptSteps):
             self.mark("-made" if made else "-left")
             self.mark("-done")
             if not made:
-                self.wait_for_the_others()
                 return self.described(tutti.Aborted("left, as drawn"))
         elif self.step["racing"]:
             error = self.error_of(make)
@@ -41,16 +40,9 @@ class MakingSteps(InterruptSteps):
             error = error or self.error_of(lambda: made[0].all_reduce(self.values(self.rank), timeout=LOST_GROUP_SECONDS))
             if error is None:
                 raise Wrong("a group works that one rank never got", what)
-            self.wait_for_the_others()
             return self.described(error)
         self.expect(made[0].all_reduce(self.values(self.rank)), self.sum_of_all(), "all_reduce of a group that was made")
         return {}
-
-    def wait_for_the_others(self):
-        """Who is still shrinking a group would go on without those that leave the job in the next step."""
-        self.mark(f"-through-{self.rank}")
-        for rank in range(self.size):
-            self.wait_for_mark(f"-through-{rank}")
 
     @staticmethod
     def error_of(call):
