@@ -8,17 +8,22 @@
 
 namespace tutti::python {
 
-// A profiler that fails is no reason for a call to fail: Python prints it.
+// Raised, whatever it is: a signal's handler may have raised it, and the call has not begun.
 void Range::begin(std::string_view name) {
   if (name.empty()) return;
   const nb::str text(name.data(), name.size());
   opened_ = PyObject_CallFunctionObjArgs(profilers.begin, text.ptr(), nullptr);
-  if (opened_ == nullptr) PyErr_WriteUnraisable(profilers.begin);
+  if (opened_ == nullptr) throw nb::python_error();
 }
 
+// The call is over: what goes wrong here is printed, and an interrupt comes again.
 void Range::end() noexcept {
   PyObject* const result = PyObject_CallFunctionObjArgs(profilers.end, opened_, nullptr);
-  if (result == nullptr) PyErr_WriteUnraisable(profilers.end);
+  if (result == nullptr) {
+    const bool is_interrupt = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0;
+    is_interrupt ? PyErr_Clear() : PyErr_WriteUnraisable(profilers.end);
+    if (is_interrupt) PyErr_SetInterrupt();
+  }
   Py_XDECREF(result);
   Py_DECREF(opened_);
 }

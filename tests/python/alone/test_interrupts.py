@@ -302,6 +302,33 @@ assert (total == 2).all()
 """
 
 
+IN_A_PROFILER = PROGRAM + """
+from tutti import _native
+
+def begin(name):
+    if name == "all_reduce":
+        raise Interrupt
+    return name
+
+def end(name):
+    if name == "broadcast":
+        raise KeyboardInterrupt
+
+_native.watch_ranges(begin, end, always=True)
+try:
+    tutti.all_reduce(1)
+    sys.exit("what the handler raised before the call was lost")
+except Interrupt:
+    pass
+try:
+    tutti.broadcast(np.ones(2))
+    time.sleep(20)
+    sys.exit("an interrupt behind the call was lost")
+except KeyboardInterrupt:
+    pass
+assert tutti.all_gather(world.rank).tolist() == [0, 1]
+"""
+
 @pytest.mark.parametrize("backend", ["auto", "native"])
 @pytest.mark.parametrize("program", [TORCH_RECEIVED, TORCH_REDUCED], ids=["recv", "all_reduce"])
 def test_torch_distributed_gives_back_what_a_handler_leaves(run_ranks, program, backend):
@@ -329,4 +356,9 @@ def test_a_call_that_a_handler_leaves_gives_back_at_once_what_is_the_callers(run
 )
 def test_what_makes_groups_and_waits_for_news_is_left_alike(run_ranks, tmp_path, program, backend):
     done = run_ranks(2, program, tmp_path / "ready", timeout=100, env={"TUTTI_BACKEND": backend})
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_an_interrupt_in_a_profilers_function_is_not_lost(run_ranks):
+    done = run_ranks(2, IN_A_PROFILER, timeout=100)
     assert done.returncode == 0, done.stdout + done.stderr
