@@ -52,13 +52,7 @@ Started start_message(const std::shared_ptr<Member>& member, const MessageTerms&
 void start_exchange(Started& started, const parallel::Slabs& slabs, Duration timeout) {
   const auto add = [&](Verb verb, const parallel::Slab& slab) {
     if (slab.peer == nobody) return;
-    auto one = start_message(started.member, {.verb = verb,
-                                              .data = slab.part,
-                                              .peer = slab.peer,
-                                              .tag = slab.tag,
-                                              .timeout = timeout,
-                                              .is_exact = true,
-                                              .is_internal = true});
+    auto one = start_message(started.member, parallel::message_of(verb, slab, timeout));
     started.operations.push_back(std::move(one.operations[0]));
   };
   for (const parallel::Slab& slab : slabs.filled) add(Verb::recv, slab);

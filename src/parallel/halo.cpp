@@ -105,17 +105,21 @@ Slabs slabs_of(const NeighbourParts& parts, std::size_t mesh_axis, std::array<in
   return slabs;
 }
 
+MessageTerms message_of(Verb verb, const Slab& slab, Duration timeout) {
+  return {.verb = verb,
+          .data = slab.part,
+          .peer = slab.peer,
+          .tag = slab.tag,
+          .timeout = timeout,
+          .is_exact = true,
+          .is_internal = true};
+}
+
 void exchange_slabs(GroupCore& core, std::span<const Slabs> all, Duration timeout) {
   std::vector<Work> works;
   const auto start = [&](Verb verb, const Slab& slab) {
     if (slab.peer == nobody) return;
-    auto operation = core.start_message(nullptr, {.verb = verb,
-                                                  .data = slab.part,
-                                                  .peer = slab.peer,
-                                                  .tag = slab.tag,
-                                                  .timeout = timeout,
-                                                  .is_exact = true,
-                                                  .is_internal = true});
+    auto operation = core.start_message(nullptr, message_of(verb, slab, timeout));
     if (operation) works.emplace_back(std::move(operation));
   };
   for (const Slabs& slabs : all) {

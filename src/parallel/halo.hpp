@@ -13,6 +13,10 @@
 
 #include <tutti/mesh.hpp>
 
+namespace tutti {
+struct MessageTerms;
+}
+
 namespace tutti::parallel {
 
 struct HaloAxis {
@@ -29,6 +33,8 @@ struct Slab {
   int peer = nobody;
   std::uint32_t tag = 0;
 };
+/// As a message of the library's own.
+MessageTerms message_of(Verb verb, const Slab& slab, Duration timeout);
 struct Slabs {
   std::array<Slab, 2> sent, filled;
 };
