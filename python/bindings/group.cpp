@@ -51,8 +51,8 @@ Arrays host_arrays_of(nb::handle input, nb::handle output, bool differentiated, 
 void run(const Handle& self, const Call& call, nb::handle input, nb::handle out, bool differentiated,
          nb::handle timeout) {
   forget_ended();
-  const Range range(call.verb == Verb::barrier ? name_of(call.verb)
-                                               : std::string_view());  // the others come by apply()
+  // The others come by apply(), which has made theirs.
+  const Range range(call.verb == Verb::barrier ? name_of(call.verb) : std::string_view());
   const Arrays arrays = prepared(self, call, [&] { return arrays_of(input, out, differentiated, timeout); });
   run_call(self, call, arrays.terms);
 }

@@ -62,19 +62,19 @@ def _run(client: Any, chosen: list[str], call: bytes, timeout: float | None) -> 
     # Ranks of one host one after the other.
     hosts = [places[worker].host for worker in chosen]
     chosen = sorted(chosen, key=lambda worker: (hosts.index(places[worker].host), chosen.index(worker)))
-    seats = [places[worker] for worker in chosen]
+    of_ranks = [places[worker] for worker in chosen]
     if len(set(hosts)) == 1:
-        seats = [placed.Where(seat.host, "127.0.0.1") for seat in seats]
-    port = client.run(placed.free_port, seats[0].address, workers=chosen[:1])[chosen[0]]
-    environments = dict(zip(chosen, placed.environments(seats, port)))
+        of_ranks = [placed.Where(place.host, "127.0.0.1") for place in of_ranks]
+    port = client.run(placed.free_port, of_ranks[0].address, workers=chosen[:1])[chosen[0]]
+    environments = dict(zip(chosen, placed.environments(of_ranks, port)))
     answers = client.run(_run_here, call, environments, timeout, workers=chosen, on_error="return")
     found = []
-    for rank, (worker, seat) in enumerate(zip(chosen, seats)):
+    for rank, (worker, place) in enumerate(zip(chosen, of_ranks)):
         answer = answers.get(worker)
         if isinstance(answer, bytes):
             found.append(placed.read(answer))
         else:
-            found.append(RankResult(rank, seat.host, error=_lost(rank, seat.host, worker, answer), died=True))
+            found.append(RankResult(rank, place.host, error=_lost(rank, place.host, worker, answer), died=True))
     return found
 
 

@@ -100,7 +100,8 @@ void add_bench(CLI::App& tutti) {
   bench->add_option("--hosts", options.hosts.names, "hosts to spread the ranks over evenly: namespaces of this machine")
       ->delimiter(',');
   bench->add_option("--agent", options.hosts.agent, "what starts a process there: AGENT HOST COMMAND…");
-  bench->add_option("--interface", options.hosts.interface, "the network interface between the hosts, such as eth0");
+  bench->add_option("--interface", options.hosts.network_interface,
+                    "the network interface between the hosts, such as eth0");
   bench->add_option("--json", options.json_path, "file for one JSON object per line, size and library");
   bench->add_option("--plot", options.plot_path, "file for a picture of the curves (SVG)");
   bench->footer(launch::examples({

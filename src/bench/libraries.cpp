@@ -64,8 +64,8 @@ JobStart process_per_rank(const std::string& library, int ranks, const BenchHost
     }
     if (!hosts.names.empty()) {
       one.environment.emplace_back("TUTTI_HOST_ID", hosts.names[static_cast<std::size_t>(rank / local)]);
-      one.environment.emplace_back("TUTTI_INTERFACE", hosts.interface);
-      one.environment.emplace_back("GLOO_SOCKET_IFNAME", hosts.interface);
+      one.environment.emplace_back("TUTTI_INTERFACE", hosts.network_interface);
+      one.environment.emplace_back("GLOO_SOCKET_IFNAME", hosts.network_interface);
     }
     start.processes.push_back(std::move(one));
   }
@@ -91,9 +91,10 @@ void spread_open_mpi(ProcessStart& process, const BenchHosts& hosts, int ranks) 
   process.arguments.insert(process.arguments.begin() + 1, {"--host", slots_of(hosts, ranks)});
   for (const auto& [name, value] :
        {std::pair("PRTE_MCA_plm_ssh_agent", hosts.agent), std::pair("OMPI_MCA_plm_rsh_agent", hosts.agent),
-        std::pair("PRTE_MCA_prte_if_include", hosts.interface),
-        std::pair("OMPI_MCA_oob_tcp_if_include", hosts.interface),
-        std::pair("OMPI_MCA_btl_tcp_if_include", hosts.interface), std::pair("OMPI_MCA_pml", std::string("ob1"))}) {
+        std::pair("PRTE_MCA_prte_if_include", hosts.network_interface),
+        std::pair("OMPI_MCA_oob_tcp_if_include", hosts.network_interface),
+        std::pair("OMPI_MCA_btl_tcp_if_include", hosts.network_interface),
+        std::pair("OMPI_MCA_pml", std::string("ob1"))}) {
     process.environment.emplace_back(name, value);
   }
   process = placed(std::move(process), hosts, 0);
@@ -128,8 +129,8 @@ void spread_hydra(ProcessStart& process, const BenchHosts& hosts, int ranks) {
   process.arguments.insert(
       process.arguments.begin() + 1,
       {"-hosts", fmt::format("{}", fmt::join(hosts.names, ",")), "-ppn", std::to_string(per_host(hosts, ranks)),
-       "-launcher", "ssh", "-launcher-exec", hosts.agent, "-iface", hosts.interface});
-  process.environment.emplace_back("FI_TCP_IFACE", hosts.interface);
+       "-launcher", "ssh", "-launcher-exec", hosts.agent, "-iface", hosts.network_interface});
+  process.environment.emplace_back("FI_TCP_IFACE", hosts.network_interface);
   process = placed(std::move(process), hosts, 0);
 }
 

@@ -18,7 +18,7 @@ std::string own_program();
 struct BenchHosts {
   std::vector<std::string> names{};
   std::string agent{};
-  std::string interface {};  // by which they reach each other
+  std::string network_interface{};  // by which they reach each other
 };
 
 struct TuttiStart {

@@ -34,8 +34,8 @@ class StoreHandover {
   struct Outside {
     std::function<void(int to, RoutedBody body)> send;
     std::function<void(StoreMoved moved)> flood;
-    std::function<int(int above)>
-        next_staying;  // the lowest rank above that is not known to leave, or lost; −1 if none
+    // The lowest rank above that is not known to leave, or lost; −1 if none.
+    std::function<int(int above)> next_staying;
   };
   StoreHandover(Duration retry, Outside outside) : retry_(retry), outside_(std::move(outside)) {}
 

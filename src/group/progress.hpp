@@ -150,8 +150,8 @@ class ProgressLoop : public std::enable_shared_from_this<ProgressLoop> {
   bool watches_data_ = false;  // the service thread does
   bool looks_soon_ = false;    // … listens to the links for a moment only
   bool handed_over_ = false;   // a message was, since it last began to listen
-  bool is_called_ =
-      false;  // it was, and has not come yet: a system call for each message would be the most of its cost
+  // … was called, and has not come yet: a system call for each message would be the most of its cost.
+  bool is_called_ = false;
   bool stopping_ = false;
 };
 

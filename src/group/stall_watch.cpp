@@ -26,8 +26,8 @@ constexpr int few_ranks = 32;
 // So long before a deadline everybody is asked again: who is blamed must still be late.
 constexpr Duration last_question_min = 150ms, last_question_max = 1s;
 constexpr Duration answer_stale = 2500ms;  // an answer older than this counts as none
-constexpr std::uint64_t unasked =
-    0;  // the number of no question: an answer that was given before, and is another one now
+// The number of no question: of an answer that was given before, and is another one now.
+constexpr std::uint64_t unasked = 0;
 
 Duration until_next_probe(Duration waited) { return std::clamp(waited / 2, probe_after, probe_again_max); }
 

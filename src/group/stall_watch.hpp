@@ -58,8 +58,8 @@ class StallWatch {
   CallAgreement& agreement_;
   bool somebody_left_ = false;  // a member said goodbye
   TimePoint asked_program_at_{};
-  std::map<int, StallProbe>
-      told_to_wait_;  // the latest question of each rank about a call that this one has not entered
+  // The latest question of each rank about a call that this one has not entered.
+  std::map<int, StallProbe> told_to_wait_;
   // Since when the oldest collective has been that, as far as look() saw.
   std::uint64_t watched_sequence_ = ~std::uint64_t{0};
   TimePoint watched_since_{}, looked_at_{};

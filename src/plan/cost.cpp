@@ -41,9 +41,9 @@ Cost flat_cost(const CatalogRow& row, const Shape& shape, std::int64_t segment, 
   const CostModel::Link& link = where.nodes > 1 ? model.between : model.inside;
   // The ranks of a node share its link, unless only adjacent ranks communicate.
   const int streams = where.nodes > 1 && !facts.adjacent_only ? where.local_max : 1;
-  const double crowding = where.nodes > 1 && facts.crowds ? model.crowding : 1;
+  const double incast = where.nodes > 1 && facts.has_incast ? model.incast : 1;
   const double moved =
-      static_cast<double>(std::max(facts.sent, facts.received)) * streams * crowding + static_cast<double>(facts.fill);
+      static_cast<double>(std::max(facts.sent, facts.received)) * streams * incast + static_cast<double>(facts.fill);
   const double reduced =
       static_cast<double>(facts.reduced) / static_cast<double>(facts.segments) +
       (row.verb == Verb::reduce || row.verb == Verb::all_reduce ? static_cast<double>(facts.fill) / 2 : 0);

@@ -22,9 +22,8 @@ struct CostModel {
   Link between{.latency = 25e-6, .seconds_per_byte = 1 / 1.2e9};
   double overhead = 3e-6;  // seconds a rank is busy per message it sends or receives
   double reduce_seconds_per_byte = 1 / 8e9;
-  double crowding = 1.15;  // times as long as bytes take where several hosts send to one at once
-  double queue_bytes =
-      1 << 20;  // between hosts, what waits on the way before the announcement of the next long message
+  double incast = 1.15;          // times as long as bytes take where several hosts send to one at once
+  double queue_bytes = 1 << 20;  // between hosts, what waits before the announcement of the next long message
   friend bool operator==(const CostModel&, const CostModel&) = default;
 };
 

@@ -123,7 +123,7 @@ Facts all_gather_facts(Algorithm algorithm, const Numbers& x) {
               .segments = x.pieces,
               .adjacent_only = true};
     case Algorithm::direct:
-      return {.rounds = 1, .messages = x.p - 1, .sent = x.others(), .received = x.others(), .crowds = x.p > 2};
+      return {.rounds = 1, .messages = x.p - 1, .sent = x.others(), .received = x.others(), .has_incast = x.p > 2};
     case Algorithm::recursive_doubling:
       if (!x.folded) return {.rounds = x.depth, .messages = x.depth, .sent = x.others(), .received = x.others()};
       return {.rounds = x.half_depth + 2,
@@ -182,7 +182,7 @@ Facts all_to_all_facts(Algorithm algorithm, const Numbers& x) {
             .messages = x.p - 1,
             .sent = x.others(),
             .received = x.others(),
-            .crowds = algorithm == Algorithm::direct && x.p > 2};
+            .has_incast = algorithm == Algorithm::direct && x.p > 2};
   }
   std::int64_t ways = 0;
   for (std::int64_t bit = 1; bit < x.p; bit *= 2)

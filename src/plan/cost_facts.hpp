@@ -14,7 +14,7 @@ struct Facts {
   std::int64_t rounds = 0, messages = 0, sent = 0, received = 0, reduced = 0;
   std::int64_t fill = 0;       // bytes on the way before every rank is busy
   std::int64_t segments = 1;   // with several, reducing overlaps with receiving
-  bool crowds = false;         // several ranks send to one at once
+  bool has_incast = false;     // several ranks send to one at once
   bool adjacent_only = false;  // only adjacent ranks communicate: one stream leaves a node
 };
 

@@ -88,7 +88,7 @@ std::string to_text(const Table& table) {
   Json json;
   json["model"] = {
       {"inside", link_json(table.model.inside)}, {"between", link_json(table.model.between)},
-      {"overhead", table.model.overhead},        {"crowding", table.model.crowding},
+      {"overhead", table.model.overhead},        {"incast", table.model.incast},
       {"queue_bytes", table.model.queue_bytes},  {"reduce_seconds_per_byte", table.model.reduce_seconds_per_byte}};
   json["shared"] = limits_json(table.shared);
   json["rows"] = Json::array();
@@ -114,7 +114,7 @@ Table table_from_text(std::string_view text) {
       table.model.inside = link_from(model, "inside", table.model.inside);
       table.model.between = link_from(model, "between", table.model.between);
       table.model.overhead = number(model, "overhead", table.model.overhead);
-      table.model.crowding = number(model, "crowding", table.model.crowding);
+      table.model.incast = number(model, "incast", table.model.incast);
       table.model.queue_bytes = number(model, "queue_bytes", table.model.queue_bytes);
       table.model.reduce_seconds_per_byte =
           number(model, "reduce_seconds_per_byte", table.model.reduce_seconds_per_byte);

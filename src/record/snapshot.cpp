@@ -200,8 +200,8 @@ std::optional<Snapshot> read(const Source& source, Alive alive, bool with_calls)
   read_groups(*fixed, clock, snapshot);
   if (with_calls) {
     read_calls(source, *fixed, clock, snapshot);
-    for (const CallRecord& call :
-         snapshot.calls)  // of a rank that was killed: its clock was noted before its last calls
+    // Of a rank that was killed the clock was noted before its last calls.
+    for (const CallRecord& call : snapshot.calls)
       snapshot.read_ns = std::max({snapshot.read_ns, call.started_ns, call.ended_ns});
     read_steps(source, *fixed, clock, snapshot);
   }

@@ -41,8 +41,8 @@ Bytes bytes_of(std::string_view text) {
 
 bool contains(const Bytes& bytes, std::string_view text) {
   const auto wanted = bytes_of(text);
-  return std::search(bytes.begin(), bytes.end(), wanted.begin(), wanted.end()) !=
-         bytes.end();  // clang 14 has no ranges::search
+  // clang 14 has no ranges::search.
+  return std::search(bytes.begin(), bytes.end(), wanted.begin(), wanted.end()) != bytes.end();
 }
 
 Bytes random_bytes(std::size_t count) {
