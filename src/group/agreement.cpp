@@ -47,11 +47,19 @@ StallProbe CallAgreement::question(StallProbe::About about) const {
   return {.about = about, .group = state_.facts.id, .epoch = state_.facts.epoch};
 }
 
-// Signatures that differ in nothing but what came before say that an earlier call was another one: the peer is told which ones
-// this rank has made, and names the first that it did not. A signature has shapes and the like as a hash only: the peer is told this
-// rank's, and names both.
+// Where the digests differ, too, an earlier call was another one, and this one may differ for that reason only.
 void CallAgreement::report_mismatch(const Signature& own, const Signature& theirs, int world_peer) {
-  if (own.is_same_call(theirs)) return send_calls(world_peer, own.sequence);
+  if (histories_agree(own.history, theirs.history)) return open(difference_in(own, theirs, world_peer));
+  OpenDifference earlier = difference_before_call(own.sequence, world_peer);
+  if (!own.is_same_call(theirs)) {  // which is certain, whatever the peer says of those before
+    earlier.otherwise = difference_in(own, theirs, world_peer).otherwise;
+    earlier.is_certain = true;
+  }
+  open(std::move(earlier));
+}
+
+// A signature has shapes and the like as a hash only: the peer is told this rank's, and names both.
+OpenDifference CallAgreement::difference_in(const Signature& own, const Signature& theirs, int world_peer) const {
   const int peer = state_.facts.rank_of(world_peer);
   CallOf mine = call_of(own);
   StallProbe about_call = question(StallProbe::About::this_call);
@@ -59,10 +67,20 @@ void CallAgreement::report_mismatch(const Signature& own, const Signature& their
   about_call.site = mine.site;
   about_call.details = mine.details;
   CallOf other{.rank = peer, .signature = theirs, .site = state_.stalls.site_of(peer, own.sequence)};
-  open({.otherwise = difference_between(std::move(mine), std::move(other)),
-        .world_peer = world_peer,
-        .is_certain = true,
-        .question = std::move(about_call)});
+  return {.otherwise = difference_between(std::move(mine), std::move(other)),
+          .world_peer = world_peer,
+          .is_certain = true,
+          .question = std::move(about_call)};
+}
+
+// The peer is told which calls this rank has made, and names the first that it did not.
+OpenDifference CallAgreement::difference_before_call(std::uint64_t sequence, int world_peer) const {
+  StallProbe about_earlier = question(StallProbe::About::earlier_calls);
+  about_earlier.digest = state_.calls.digest_at(sequence);
+  about_earlier.calls = state_.calls.recent();
+  return {.otherwise = difference_before(state_.facts.rank, state_.facts.rank_of(world_peer), sequence),
+          .world_peer = world_peer,
+          .question = std::move(about_earlier)};
 }
 
 CallOf CallAgreement::call_of(const Signature& own) const {
@@ -76,19 +94,14 @@ CallOf CallAgreement::call_of(const Signature& own) const {
   return call;
 }
 
+// Of two differences the certain one counts, and of two such the earlier one: what comes after it differs because of it.
 void CallAgreement::open(OpenDifference difference) {
-  if (failure_.is_certain() || (difference_ && (difference_->is_certain || !difference.is_certain))) return;
+  if (failure_.is_certain()) return;
+  if (difference_ && !difference.is_certain) return;
+  if (difference_ && difference_->is_certain && difference_->otherwise.sequence <= difference.otherwise.sequence)
+    return;
   difference_ = std::move(difference);
   pursue(state_.runtime->clock().now());
-}
-
-void CallAgreement::send_calls(int world_peer, std::uint64_t before) {
-  StallProbe about_earlier = question(StallProbe::About::earlier_calls);
-  about_earlier.digest = state_.calls.digest_at(before);
-  about_earlier.calls = state_.calls.recent();
-  open({.otherwise = difference_before(state_.facts.rank, state_.facts.rank_of(world_peer), before),
-        .world_peer = world_peer,
-        .question = std::move(about_earlier)});
 }
 
 StallAnswer::State CallAgreement::compare_calls(int world_peer, const StallProbe& probe) {
@@ -102,7 +115,7 @@ StallAnswer::State CallAgreement::compare_calls(int world_peer, const StallProbe
     return StallAnswer::State::differs;
   }
   if (const auto difference = first_difference(state_.calls, probe.calls)) {
-    report_mismatch(difference->own, difference->theirs, world_peer);
+    open(difference_in(difference->own, difference->theirs, world_peer));
     return StallAnswer::State::differs;
   }
   const Comparison comparison = state_.calls.compare(probe.digest);
@@ -157,7 +170,8 @@ void CallAgreement::compare_with_leaver(int world_rank, const control::Position&
   if (failure_.is_certain() || theirs.epoch != state_.facts.epoch || !theirs.is_known) return;
   leavers_.insert_or_assign(world_rank, theirs);
   if (theirs.calls > state_.calls.next()) return;  // compared when this rank has come so far
-  if (state_.calls.compare(digest_of(theirs)) == Comparison::different) return send_calls(world_rank, theirs.calls);
+  if (state_.calls.compare(digest_of(theirs)) == Comparison::different)
+    return open(difference_before_call(theirs.calls, world_rank));
   // A root sends and returns: the call may be over here, and those it was for have left.
   const Signature* const missed = state_.calls.find(theirs.calls);
   if (missed != nullptr && running_.find(theirs.calls) == nullptr) report_left(world_rank, theirs.calls);

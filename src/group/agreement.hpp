@@ -50,9 +50,10 @@ class CallAgreement {
  private:
   [[nodiscard]] StallProbe question(StallProbe::About about) const;
   [[nodiscard]] CallOf call_of(const Signature& own) const;
+  [[nodiscard]] OpenDifference difference_in(const Signature& own, const Signature& theirs, int world_peer) const;
+  [[nodiscard]] OpenDifference difference_before_call(std::uint64_t sequence, int world_peer) const;
   void open(OpenDifference difference);
   void pursue(TimePoint now);
-  void send_calls(int world_peer, std::uint64_t before);
   void compare_with_leaver(int world_rank, const control::Position& theirs);
 
   GroupState& state_;

@@ -123,13 +123,14 @@ control::Cause numbers_differ(CallCount left, CallCount ends) {
 }
 
 control::Cause difference_before(int rank, int other, std::uint64_t calls) {
-  return {.kind = control::Cause::Kind::mismatch,
-          .culprits = {},
-          .sequence = calls,
-          .text = fmt::format("ranks {} and {} did not make the same calls: one of those before #{} differed in its "
-                              "verb, root, dtype, count or reduction, too long ago to be named; every rank of a group "
-                              "must make the same calls in the same order",
-                              std::min(rank, other), std::max(rank, other), calls)};
+  return {
+      .kind = control::Cause::Kind::mismatch,
+      .culprits = {},
+      .sequence = calls,
+      .text = fmt::format("ranks {} and {} did not make the same calls: one of those before #{} differed in its "
+                          "verb, root, dtype, count or reduction, and cannot be named any more; every rank of a group "
+                          "must make the same calls in the same order",
+                          std::min(rank, other), std::max(rank, other), calls)};
 }
 
 std::optional<Difference> first_difference(const CallHistory& own, std::span<const Signature> theirs) {

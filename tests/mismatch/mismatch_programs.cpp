@@ -88,7 +88,7 @@ std::string run_seed(std::uint64_t seed, bool tells_all) {
   bool differs = false;
   for (int group = 0; group < static_cast<int>(program.groups.size()); ++group)
     differs |= first_difference(program, group).has_value();
-  if (tells_all) fmt::print("log:\n{}\n", log);
+  if (tells_all) fmt::print("{}log:\n{}\n", describe(endings), log);
   std::string report = fmt::format("{}\t{}\t{}\t{}\t{}\t", seed, differs ? 1 : 0, naming.told, naming.named,
                                    violations.empty() ? "" : violations[0].rule);
   for (std::size_t i = 0; i < violations.size() && (tells_all || i < violations_told); ++i)

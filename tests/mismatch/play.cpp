@@ -159,6 +159,20 @@ std::string_view name_of(Kind kind) {
   return names[static_cast<int>(kind)];
 }
 
+std::string describe(const Endings& endings) {
+  std::string text;
+  for (std::size_t rank = 0; rank < endings.ranks.size(); ++rank) {
+    if (!endings.ranks[rank].outside.empty()) text += fmt::format("rank {}: {}\n", rank, endings.ranks[rank].outside);
+    for (std::size_t group = 0; group < endings.ranks[rank].groups.size(); ++group) {
+      const Ending& ending = endings.ranks[rank].groups[group];
+      if (ending.error.kind == Kind::fine) continue;
+      text += fmt::format("group {}, rank {}, call {}: {}: {}\n", group, rank, ending.at, name_of(ending.error.kind),
+                          ending.error.text);
+    }
+  }
+  return text;
+}
+
 Endings play(const Program& program) {
   const auto begin = std::chrono::steady_clock::now();
   const std::shared_ptr<Store> store = memory_store();

@@ -36,4 +36,7 @@ Endings play(const Program& program);
 
 std::string_view name_of(Ending::Kind kind);
 
+/// The errors that ranks got, a line each.
+std::string describe(const Endings& endings);
+
 }  // namespace tutti::mismatch

@@ -9,6 +9,21 @@ namespace {
 
 using Kind = Ending::Kind;
 
+/// "#12", as errors write the number of the first call that differed.
+std::string number_in_errors(const Program& program, int group, const Difference& difference) {
+  // Number 0 is how the members learned about each other: in the world where they meet, in shared memory whose memory they read.
+  const bool has_call_of_its_own = group == 0 || program.kind == contract::WorldKind::shm;
+  return fmt::format("#{}", difference.index + (has_call_of_its_own ? 1 : 0));
+}
+
+bool names_call(std::string_view text, std::string_view number) {
+  for (std::size_t at = text.find(number); at != std::string_view::npos; at = text.find(number, at + 1)) {
+    const std::size_t end = at + number.size();
+    if (end == text.size() || text[end] < '0' || text[end] > '9') return true;
+  }
+  return false;
+}
+
 class Judge {
  public:
   Judge(const Program& program, const Endings& endings, const std::string& log)
@@ -34,20 +49,29 @@ class Judge {
       for (const std::string& text : ending.wrong) add("wrong data in a call that ended well", who + ", " + text);
       if (!ending.later.empty()) add("a broken group did not stay broken alike", who + ", " + ending.later);
       somebody_raised |= ending.error.kind != Kind::fine;
-      judge_error(ending, difference, who);
+      judge_error(group, ending, difference, who);
     }
     if (difference && !program_.closes && !somebody_raised && !log_names_it(*difference))
       add("silence: ranks that differ left without a word", fmt::format("group {}: {}", group, in_words(*difference)));
   }
 
-  void judge_error(const Ending& ending, const std::optional<Difference>& difference, const std::string& who) {
+  void judge_error(int group, const Ending& ending, const std::optional<Difference>& difference,
+                   const std::string& who) {
     const Kind kind = ending.error.kind;
     const std::string raised = fmt::format("{}, call {}: {}", who, ending.at, ending.error.text);
     if (!difference) {
       if (kind != Kind::fine) add(fmt::format("{} although the ranks agree", name_of(kind)), raised);
       return;
     }
-    if (kind == Kind::mismatch) return;
+    if (kind == Kind::mismatch) {
+      // Where several ranks were changed, two of them may find their own difference before they hear of an earlier one. A rank
+      // that has left cannot say any more what it called.
+      if (program_.closes && program_.mutations.size() == 1 &&
+          !names_call(ending.error.text, number_in_errors(program_, group, *difference)))
+        add("Mismatch that does not name the first call that differed",
+            fmt::format("{}; {}", raised, in_words(*difference)));
+      return;
+    }
     if (program_.closes && kind == Kind::fine)
       return add("silence: no error although the ranks differ", fmt::format("{}: {}", who, in_words(*difference)));
     if (kind == Kind::fine) return;
@@ -86,13 +110,12 @@ Naming naming_of(const Program& program, const Endings& endings) {
   for (std::size_t group = 0; group < program.groups.size(); ++group) {
     const auto difference = first_difference(program, static_cast<int>(group));
     if (!difference) continue;
-    // Joining takes number 0 of the world.
-    const std::string number = fmt::format("#{} ", difference->index + (group == 0 ? 1 : 0));
+    const std::string number = number_in_errors(program, static_cast<int>(group), *difference);
     for (const int rank : program.groups[group]) {
       const Ending& ending = endings.ranks[static_cast<std::size_t>(rank)].groups[group];
       if (ending.error.kind != Kind::mismatch) continue;
       ++naming.told;
-      if (ending.error.text.find(number) != std::string::npos) ++naming.named;
+      if (names_call(ending.error.text, number)) ++naming.named;
     }
   }
   return naming;

@@ -21,10 +21,10 @@ Program two_ranks(std::vector<Case> first, std::vector<Case> second, bool closes
   return program;
 }
 
-Endings ended(Kind first, Kind second) {
+Endings ended(Kind first, Kind second, const std::string& text = "why") {
   Endings endings;
   for (const Kind kind : {first, second})
-    endings.ranks.push_back({.groups = {{.error = {.kind = kind, .text = "why"}}}});
+    endings.ranks.push_back({.groups = {{.error = {.kind = kind, .text = text}}}});
   return endings;
 }
 
@@ -73,6 +73,15 @@ TEST(Judge, AcceptsRightEndings) {
   EXPECT_EQ(rule_of(two_ranks({sum}, {}, false), ended(Kind::peer_lost, Kind::fine)), "");
   EXPECT_EQ(rule_of(two_ranks({sum}, {maximum}, false), ended(Kind::fine, Kind::fine), "same calls in the same order"),
             "");
+}
+
+TEST(Judge, SeesAnErrorThatNamesALaterCall) {
+  Program program = two_ranks({sum, sum, sum}, {sum, maximum, maximum}, true);
+  program.kind = contract::WorldKind::tcp;
+  program.mutations = {"rank 1: call 1"};
+  EXPECT_EQ(rule_of(program, ended(Kind::mismatch, Kind::mismatch, "rank 0 called all_reduce #2, but")), "");
+  EXPECT_THAT(rule_of(program, ended(Kind::mismatch, Kind::mismatch, "rank 0 called all_reduce #3, but")),
+              testing::HasSubstr("does not name the first call"));
 }
 
 TEST(Judge, SeesSilenceOtherErrorsAndFalseAlarms) {
