@@ -235,9 +235,10 @@ void NcclCall::cancel() {
 }
 
 Progress NcclCall::progress() const {
-  if (stage_ == Stage::by_cuda) return by_cuda_->progress();
+  if (by_cuda_ != nullptr) return by_cuda_->progress();
   Progress progress = phase_ == nullptr ? Progress() : phase_->progress();
-  progress.how = fmt::format("NCCL {}", nccl::version_text(nccl::find().version));
+  const nccl::Found& found = nccl::find();
+  progress.how = found.functions == nullptr ? "the backend cuda" : "NCCL " + nccl::version_text(found.version);
   progress.stage = stage_ >= Stage::launching ? 1 : 0;
   return progress;
 }

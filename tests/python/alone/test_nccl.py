@@ -137,6 +137,28 @@ def test_a_call_that_a_rank_does_not_make_ends_at_its_deadline(run_ranks, fake_g
     assert done.stdout.count("went on") == 2
 
 
+DIFFERENT = ARRAYS + """
+part = tutti.Group(range(size))
+x = np.ones(100)
+try:
+    call(tutti.all_reduce, x[: 50 + rank], group=part)
+    sys.exit("arrays of different lengths: no error")
+except tutti.Mismatch:
+    pass
+assert call(tutti.all_reduce, x)[0] == size
+alone = tutti.Group([rank])
+assert (call(tutti.all_reduce, x, group=alone) == x).all()
+assert (call(tutti.all_to_all, x, group=alone) == x).all()
+print("named")
+"""
+
+
+def test_calls_that_differ_never_reach_nccl(run_ranks, fake_gpu):
+    done = run_ranks(2, DIFFERENT, env=fake_gpu, options=["-B", "nccl"])
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-5000:]
+    assert done.stdout.count("named") == 2
+
+
 KILLED = ARRAYS + """
 import signal, threading
 x = np.ones(4_000_000)
