@@ -278,8 +278,8 @@ void bind_group(nb::module_& m) {
            "out: it "
            "gets a group of rank -1 and size 0, whose verbs raise.")
       .def("subgroup", subgroup, nb::arg("ranks"), nb::arg("timeout") = none, nb::arg("backend") = none,
-           "The listed ranks of this group, in that order. Only they need call it. backend: auto, native, shm, ucx or "
-           "mpi, the same on all members; without it, as this group.")
+           "The listed ranks of this group, in that order. Only they need call it. backend: auto, native, shm, ucx, "
+           "mpi, nccl or cuda, the same on all members; without it, as this group.")
       .def("shrink", shrink, nb::arg("timeout") = none,
            "The members that are left, in their order, as a new group: after a PeerLost, to go on. Every one of them "
            "calls it.")

@@ -301,8 +301,8 @@ class Group(GroupVerbs):
 
     def subgroup(self, ranks: Sequence[int], timeout: Timeout = None, backend: str | None = None) -> Group:
         """
-        The listed ranks of this group, in that order. Only they need call it. backend: auto, native, shm, ucx or mpi, the
-        same on all members; without it, as this group.
+        The listed ranks of this group, in that order. Only they need call it. backend: auto, native, shm, ucx, mpi,
+        nccl or cuda, the same on all members; without it, as this group.
         """
 
     def shrink(self, timeout: Timeout = None) -> Group:

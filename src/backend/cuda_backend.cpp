@@ -31,7 +31,7 @@ CudaBackend::~CudaBackend() = default;
 
 std::optional<std::string> CudaBackend::refuses(const Request& request) const {
   const View& any = any_of(request);
-  if (!any.present() || any.device().kind != Device::Kind::cuda) return "the cuda backend works on memory of GPUs";
+  if (!any.present() || any.device().kind != Device::Kind::cuda) return "it works on memory of GPUs";
   const cuda::FoundDriver& found = cuda::find_driver();
   if (found.driver == nullptr)
     return "the array is on a GPU, which this process cannot use: " + found.problem +

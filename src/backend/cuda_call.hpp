@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tutti/request.hpp>
+#include <tutti/backend.hpp>
 
+#include "backend/block_layout.hpp"
 #include "cuda/device.hpp"
 #include "cuda/memory.hpp"
 
@@ -11,6 +12,24 @@ namespace tutti {
 
 /// The device of a call's arrays; throws InvalidArgument where they lie on different ones.
 int device_of(const Request& request);
+
+/// How the arrays of a call lie for the other ranks: this rank's blocks one after the other, without gaps.
+class GpuPacking {
+ public:
+  GpuPacking(const Request& request, const GroupFacts& facts);
+  [[nodiscard]] const BlockLayout& layout() const { return layout_; }
+  /// Whether the arrays lie so by themselves.
+  [[nodiscard]] bool input_is_packed() const { return input_is_packed_; }
+  [[nodiscard]] bool output_is_packed() const { return output_is_packed_; }
+
+  // On the stream, with the device's context current.
+  void pack(cuda::Device& device, cuda::Stream stream, const View& input, std::byte* to) const;
+  void unpack(cuda::Device& device, cuda::Stream stream, std::byte* from, const View& output) const;
+
+ private:
+  BlockLayout layout_;
+  bool input_is_packed_ = true, output_is_packed_ = true;
+};
 
 /// A stream and an event, taken for as long as a call runs. Nothing here waits for the GPU but abandon().
 class GpuWork {

@@ -12,24 +12,12 @@
 #include "backend/cuda_jobs.hpp"
 #include "backend/lowering.hpp"
 #include "backend/relocate.hpp"
-#include "cuda/strided.hpp"
 
 namespace tutti {
 namespace {
 
 constexpr int ranks_max = cuda::Entrance::mailboxes_max;
 constexpr unsigned kernel_threads = 256;
-
-/// The rank's blocks one after the other, as the other ranks see the array.
-template <class Copy>
-void for_each_block(const View& view, const Slices* blocks, int size, std::byte* packed, Copy copy) {
-  if (blocks == nullptr) return copy(view, View(packed, view.dtype(), view.shape(), view.device()));
-  for (int rank = 0; rank < size; ++rank) {
-    const View slice = blocks->slice(rank);
-    copy(slice, View(packed, view.dtype(), slice.shape(), view.device()));
-    packed += slice.bytes();
-  }
-}
 
 ExecutionSpec host_phase(const GroupFacts& facts, const Request& request, Verb verb, std::uint32_t phase) {
   ExecutionSpec what;
@@ -70,25 +58,19 @@ bool CudaDirectCall::serves(const Request& request, const GroupFacts& facts) {
 }
 
 CudaDirectCall::CudaDirectCall(const Parts& parts, const Request& request)
-    : parts_(parts), request_(request), by_host_(parts.host, request), work_(*parts.host.device) {
+    : parts_(parts),
+      request_(request),
+      packing_(request, facts()),
+      by_host_(parts.host, request),
+      work_(*parts.host.device) {
   request_.allocate = nullptr;
-  lay_out(request, facts().rank, facts().size, layout_);
   const View& any = request.input.present() ? request.input : request.output;
   what_.dtype = any.dtype();
-  lower(request, layout_, facts(), what_);
+  lower(request, packing_.layout(), facts(), what_);
   Executor& executor = *parts.host.staging.executor;
   exchange_ = executor.prepare(host_phase(facts(), request, Verb::all_gather, record_phase));
   end_ = executor.prepare(host_phase(facts(), request, Verb::barrier, end_phase));
   records_.resize(static_cast<std::size_t>(facts().size));
-  const View &in = request.input, &out = request.output;
-  if (in.present()) {
-    input_is_packed_ =
-        layout_.input_in_blocks ? Slices{in, layout_.input_axis, layout_.input_sizes}.adjacent() : in.is_contiguous();
-  }
-  if (out.present()) {
-    output_is_packed_ = layout_.output_in_blocks ? Slices{out, layout_.output_axis, layout_.output_sizes}.adjacent()
-                                                 : out.is_contiguous();
-  }
 }
 
 bool CudaDirectCall::start(const Buffers& buffers, const Signature& signature) {
@@ -115,16 +97,11 @@ void CudaDirectCall::prepare_arrays() {
   const bool is_apart =
       !in.present() || !out.present() || in.data() != out.data() || !needs_separate_output(request_.verb);
   if (in.present() && in.count() > 0) {
-    std::byte* const lent = lend(in, input_is_packed_ && is_apart, input_block_, own_.input);
-    if (lent != in.data()) {
-      const Slices blocks{in, layout_.input_axis, layout_.input_sizes};
-      for_each_block(
-          in, layout_.input_in_blocks ? &blocks : nullptr, facts().size, lent,
-          [&](const View& own, const View& packed) { cuda::copy_view(device(), work_.stream(), packed, own); });
-    }
+    std::byte* const lent = lend(in, packing_.input_is_packed() && is_apart, input_block_, own_.input);
+    if (lent != in.data()) packing_.pack(device(), work_.stream(), in, lent);
   }
-  if (layout_.has_output && out.present() && out.count() > 0)
-    (void)lend(out, output_is_packed_, output_block_, own_.output);
+  if (packing_.layout().has_output && out.present() && out.count() > 0)
+    (void)lend(out, packing_.output_is_packed(), output_block_, own_.output);
   const auto mailbox = parts_.sharing->place_of(parts_.sharing->mailbox(device()));
   if (mailbox) own_.mailbox = *mailbox;
   else own_.can_share = 0;
@@ -245,12 +222,8 @@ bool CudaDirectCall::start_end() {
 // With the context current.
 bool CudaDirectCall::deliver() {
   stage_ = Stage::unpacking;
-  const View& out = request_.output;
-  if (output_block_ && layout_.has_output) {
-    const Slices blocks{out, layout_.output_axis, layout_.output_sizes};
-    for_each_block(
-        out, layout_.output_in_blocks ? &blocks : nullptr, facts().size, output_block_.memory,
-        [&](const View& own, const View& packed) { cuda::copy_view(device(), work_.stream(), own, packed); });
+  if (output_block_ && packing_.layout().has_output) {
+    packing_.unpack(device(), work_.stream(), output_block_.memory, request_.output);
     work_.mark();
   }
   if (!work_.is_over()) return false;

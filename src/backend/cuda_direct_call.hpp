@@ -15,7 +15,6 @@
 
 #include <tutti/backend.hpp>
 
-#include "backend/block_layout.hpp"
 #include "backend/cuda_call.hpp"
 #include "backend/cuda_host_call.hpp"
 #include "backend/cuda_sharing.hpp"
@@ -59,9 +58,8 @@ class CudaDirectCall final : public PreparedCall {
 
   Parts parts_;
   Request request_;  // with the arrays of this start
-  BlockLayout layout_;
+  GpuPacking packing_;
   ExecutionSpec what_;
-  bool input_is_packed_ = true, output_is_packed_ = true;
   std::unique_ptr<PreparedCall> exchange_, end_;
   CudaHostCall by_host_;
   GpuWork work_;
@@ -71,7 +69,6 @@ class CudaDirectCall final : public PreparedCall {
   GpuRecord own_{};
   std::vector<GpuRecord> records_;
   cuda::Block input_block_, output_block_;
-  unsigned* is_permitted_ = nullptr;
   cuda::Block permission_;
 };
 

@@ -10,7 +10,7 @@
 namespace tutti {
 
 /// The parts of a call, as an executor tells them apart.
-inline constexpr std::uint32_t size_phase = 1, record_phase = 2, data_phase = 3, end_phase = 4;
+inline constexpr std::uint32_t agree_phase = 1, size_phase = 2, record_phase = 3, data_phase = 4, end_phase = 5;
 
 /// Small floats that are to be reduced become float32 for the whole collective and are rounded once at the end, so that the result
 /// does not depend on the number of hops. An executor that does so by itself gets them as they are, unless they have to be scaled.

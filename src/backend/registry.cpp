@@ -9,6 +9,7 @@
 #include "backend/alone_executor.hpp"
 #include "backend/cuda_backend.hpp"
 #include "backend/executor_backend.hpp"
+#include "backend/nccl_backend.hpp"
 #include "engine/plan_executor.hpp"
 
 namespace tutti {
@@ -16,20 +17,20 @@ namespace {
 
 using Order = Backend::Order;
 
-std::unique_ptr<Backend> make_alone(const BackendParts& parts) {
+std::shared_ptr<Backend> make_alone(const BackendParts& parts) {
   if (parts.facts->size > 1) return nullptr;
-  return std::make_unique<ExecutorBackend>(ExecutorBackend::Parts{
+  return std::make_shared<ExecutorBackend>(ExecutorBackend::Parts{
       .name = "alone", .facts = parts.facts, .executor = std::make_shared<AloneExecutor>(*parts.facts)});
 }
 
-std::unique_ptr<Backend> make_mpi(const BackendParts& parts) {
+std::shared_ptr<Backend> make_mpi(const BackendParts& parts) {
   return parts.mpi == nullptr || !*parts.mpi ? nullptr : (*parts.mpi)(*parts.facts, *parts.transport);
 }
 
-std::unique_ptr<Backend> make_intranode(const BackendParts& parts) {
+std::shared_ptr<Backend> make_intranode(const BackendParts& parts) {
   const bool serves_all = parts.local_peers && parts.local_peers->members().size() == parts.facts->world_of.size();
   if (!serves_all) return nullptr;
-  return std::make_unique<ExecutorBackend>(ExecutorBackend::Parts{.name = "shm",
+  return std::make_shared<ExecutorBackend>(ExecutorBackend::Parts{.name = "shm",
                                                                   .facts = parts.facts,
                                                                   .executor = parts.local_peers,
                                                                   .order = Order::as_numbered,
@@ -50,47 +51,66 @@ std::shared_ptr<Executor> make_plan_executor(const BackendParts& parts) {
 
 // A plan that spans hosts may come to its sub-collectives in shared memory at different times on different ranks, and those have
 // one order.
-std::unique_ptr<Backend> make_native(const BackendParts& parts) {
-  return std::make_unique<ExecutorBackend>(
+std::shared_ptr<Backend> make_native(const BackendParts& parts) {
+  return std::make_shared<ExecutorBackend>(
       ExecutorBackend::Parts{.name = "native",
                              .facts = parts.facts,
                              .executor = make_plan_executor(parts),
                              .order = shares_memory(parts) ? Order::one_at_a_time : Order::any});
 }
 
-// The last one: host arrays never come here, and what it says of an array on a GPU is the reason that is reported.
-std::unique_ptr<Backend> make_cuda(const BackendParts& parts) {
-  const bool is_alone = parts.facts->size == 1;
-  const bool is_one_host =
-      is_alone || (shares_memory(parts) && parts.local_peers->members().size() == parts.facts->world_of.size());
-  std::shared_ptr<Executor> executor;
-  if (is_alone) executor = std::make_shared<AloneExecutor>(*parts.facts);
-  else if (is_one_host) executor = parts.local_peers;
-  else executor = make_plan_executor(parts);
-  return std::make_unique<CudaBackend>(
-      CudaBackend::Parts{.facts = parts.facts, .executor = std::move(executor), .is_one_host = is_one_host});
+bool is_one_host(const BackendParts& parts) {
+  return parts.facts->size == 1 ||
+         (shares_memory(parts) && parts.local_peers->members().size() == parts.facts->world_of.size());
 }
 
-constexpr BackendRow rows[] = {
-    {"alone", make_alone}, {"mpi", make_mpi}, {"shm", make_intranode}, {"native", make_native}, {"cuda", make_cuda}};
+std::shared_ptr<Executor> make_host_executor(const BackendParts& parts) {
+  if (parts.facts->size == 1) return std::make_shared<AloneExecutor>(*parts.facts);
+  return is_one_host(parts) ? parts.local_peers : make_plan_executor(parts);
+}
+
+// A group of one has nobody to connect to: NCCL serves it where it is asked for.
+std::shared_ptr<Backend> make_nccl(const BackendParts& parts) {
+  const bool is_asked = parts.asked == "nccl";
+  if (parts.facts->size == 1 && !is_asked) return nullptr;
+  return std::make_shared<NcclBackend>(
+      NcclBackend::Parts{.facts = parts.facts, .executor = parts.host, .cuda = parts.cuda, .is_asked = is_asked});
+}
+
+// The last one: host arrays never come here, and what it says of an array on a GPU is the reason that is reported.
+std::shared_ptr<Backend> make_cuda(const BackendParts& parts) { return parts.cuda; }
+
+constexpr BackendRow rows[] = {{"alone", false, make_alone},   {"mpi", false, make_mpi},
+                               {"shm", false, make_intranode}, {"native", false, make_native},
+                               {"nccl", true, make_nccl},      {"cuda", true, make_cuda}};
 
 }  // namespace
 
 std::span<const BackendRow> backend_table() { return rows; }
 
-Backends::Backends(const BackendParts& parts) {
-  bool is_found = parts.asked.empty();
+Backends::Backends(const BackendParts& asked_parts) {
+  BackendParts parts = asked_parts;
+  parts.host = make_host_executor(parts);
+  parts.cuda = std::make_shared<CudaBackend>(
+      CudaBackend::Parts{.facts = parts.facts, .executor = parts.host, .is_one_host = is_one_host(parts)});
+  const auto asked = std::ranges::find(rows, parts.asked, &BackendRow::name);
+  const bool asks_for_gpus = asked != std::end(rows) && asked->is_for_gpus;
+  if (asks_for_gpus) add(*asked, parts);
+  bool is_found = parts.asked.empty() || asks_for_gpus;
   for (const BackendFactory& make : parts.extensions) {
-    auto backend = make(*parts.facts, *parts.transport);
+    std::shared_ptr<Backend> backend = make(*parts.facts, *parts.transport);
     if (!backend) continue;
     is_found = is_found || backend->name() == parts.asked;
     if (is_found) all_.push_back(std::move(backend));
   }
-  for (const BackendRow& row : backend_table()) {
+  for (const BackendRow& row : rows) {
     is_found = is_found || row.name == parts.asked || parts.facts->size == 1;
-    if (!is_found) continue;
-    if (auto backend = row.make(parts)) all_.push_back(std::move(backend));
+    if (is_found && !(asks_for_gpus && &row == &*asked)) add(row, parts);
   }
+}
+
+void Backends::add(const BackendRow& row, const BackendParts& parts) {
+  if (auto backend = row.make(parts)) all_.push_back(std::move(backend));
 }
 
 Backend& Backends::choose(const Request& request, std::string* refusals) const {

@@ -26,17 +26,22 @@ struct BackendParts {
   std::span<const BackendFactory> extensions;  // of the program's own; they are asked first
   const BackendFactory* mpi = nullptr;         // null, or empty: this job has not joined MPI
   record::StepTrace* trace = nullptr;          // null: steps of plans are not written down
-  std::string_view asked{};  // the group is to use this one; those before it in the order are left out
+  // Of the rows for GPUs: by which ranks tell each other on the host what has to be known, and what the others leave to the last one.
+  std::shared_ptr<Executor> host{};
+  std::shared_ptr<Backend> cuda{};
+  std::string_view asked{};  // the group is to use this one
 };
 
 /// One kind of backend.
 struct BackendRow {
   std::string_view name;
+  bool is_for_gpus;
   /// Null: it does not serve this group.
-  std::unique_ptr<Backend> (*make)(const BackendParts& parts);
+  std::shared_ptr<Backend> (*make)(const BackendParts& parts);
 };
 
-/// In the order in which they are asked: a request goes to the first that serves it.
+/// In the order in which they are asked: a request goes to the first that serves it. Where the group asks for a backend, those before it are left
+/// out. One for GPUs is asked first then, and the others serve memory of the CPU.
 std::span<const BackendRow> backend_table();
 
 class Backends {
@@ -55,7 +60,9 @@ class Backends {
   }
 
  private:
-  std::vector<std::unique_ptr<Backend>> all_;
+  void add(const BackendRow& row, const BackendParts& parts);
+
+  std::vector<std::shared_ptr<Backend>> all_;
 };
 
 }  // namespace tutti

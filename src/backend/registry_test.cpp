@@ -49,7 +49,7 @@ class Registry : public testing::Test {
 TEST_F(Registry, HasItsRowsInTheOrderInWhichTheyAreAsked) {
   std::vector<std::string_view> names;
   for (const BackendRow& row : backend_table()) names.push_back(row.name);
-  EXPECT_THAT(names, testing::ElementsAre("alone", "mpi", "shm", "native", "cuda"));
+  EXPECT_THAT(names, testing::ElementsAre("alone", "mpi", "shm", "native", "nccl", "cuda"));
 }
 
 TEST_F(Registry, AGroupOfOneIsServedWithoutPlansAndOthersAreNot) {
@@ -67,6 +67,29 @@ TEST_F(Registry, WhatOneBackendRefusesGoesToTheNext) {
   EXPECT_EQ(backends.name(), "barriers");
   EXPECT_EQ(backends.choose({.verb = Verb::barrier}).name(), "barriers");
   EXPECT_EQ(backends.choose({.verb = Verb::all_reduce, .input = data, .output = data}).name(), "alone");
+}
+
+TEST_F(Registry, AGroupThatAsksForABackendForGpusHasTheOthersForMemoryOfTheCpu) {
+  facts.size = 2;
+  facts.world_of = {0, 1};
+  for (const std::string_view asked : {"nccl", "cuda"}) {
+    const Backends backends({.facts = &facts, .table = &table, .transport = &transport, .asked = asked});
+    EXPECT_EQ(backends.name(), asked);
+    std::string refusals;
+    EXPECT_EQ(backends.choose({.verb = Verb::all_reduce, .input = data, .output = data}, &refusals).name(), "native");
+    EXPECT_THAT(refusals, testing::HasSubstr("it works on memory of GPUs"));
+  }
+}
+
+TEST_F(Registry, AGroupOfOneUsesNcclOnlyWhereItAsksForIt) {
+  const auto has_nccl = [&](std::string_view asked) {
+    std::string refusals;
+    const Backends backends({.facts = &facts, .table = &table, .transport = &transport, .asked = asked});
+    static_cast<void>(backends.choose({.verb = Verb::barrier}, &refusals));
+    return backends.name() == "nccl";
+  };
+  EXPECT_TRUE(has_nccl("nccl"));
+  EXPECT_FALSE(has_nccl(""));
 }
 
 TEST_F(Registry, MemoryThatNoBackendReachesIsRefusedWithTheReason) {

@@ -6,6 +6,7 @@
 #include "cli/probes.hpp"
 #include "cuda/driver.hpp"
 #include "cuda/kernels.hpp"
+#include "cuda/nccl.hpp"
 #include "link/ucx.hpp"
 #include "mpi/library.hpp"
 
@@ -67,11 +68,19 @@ BackendFacts on_gpus(const Facts&, const Environment&) {
                                 found.version / 1000, found.version % 1000 / 10, found.file, kernels)};
 }
 
-BackendFacts not_built(const Facts&, const Environment&) { return {.detail = "not part of this build"}; }
+/// Opens NCCL, and connects to nobody.
+BackendFacts through_nccl(const Facts&, const Environment& environment) {
+  const nccl::Found found = nccl::open(environment);
+  if (found.functions == nullptr) return {.detail = found.problem};
+  const std::string library = fmt::format("NCCL {} ({})", nccl::version_text(found.version), found.file);
+  if (const auto& driver = cuda::find_driver(); driver.driver == nullptr)
+    return {.detail = fmt::format("{} is there, and no GPU that it could use: {}", library, driver.problem)};
+  return {.available = true, .detail = fmt::format("{}: used where every rank has a GPU of its own", library)};
+}
 
 constexpr BackendRow rows[] = {
     {"native", native},       {"shm", shared_memory}, {"ucx", through_ucx},
-    {"mpi", message_passing}, {"nccl", not_built},    {"cuda", on_gpus},
+    {"mpi", message_passing}, {"nccl", through_nccl}, {"cuda", on_gpus},
 };
 
 }  // namespace

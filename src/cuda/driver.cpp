@@ -9,28 +9,13 @@
 
 #include <tutti/error.hpp>
 
+#include "cuda/symbols.hpp"
+
 namespace tutti::cuda {
 namespace {
 
-/// Fills in the functions; the first that is missing is what is wrong.
-class Loader {
- public:
-  explicit Loader(void* library) : library_(library) {}
-  template <class F>
-  Loader& operator()(F& function, const char* name) {
-    function = reinterpret_cast<F>(dlsym(library_, name));
-    if (function == nullptr && missing_ == nullptr) missing_ = name;
-    return *this;
-  }
-  [[nodiscard]] const char* missing() const { return missing_; }
-
- private:
-  void* library_;
-  const char* missing_ = nullptr;
-};
-
 const char* load(Driver& d, void* library) {
-  Loader load(library);
+  Symbols load(library);
   load(d.init, "cuInit")(d.version, "cuDriverGetVersion")(d.error_name, "cuGetErrorName");
   load(d.error_text, "cuGetErrorString")(d.device_count, "cuDeviceGetCount")(d.device_get, "cuDeviceGet");
   load(d.device_name, "cuDeviceGetName")(d.device_uuid, "cuDeviceGetUuid");

@@ -18,6 +18,7 @@
 
 #include <tutti/error.hpp>
 
+#include "base/backend_names.hpp"
 #include "base/environment.hpp"
 #include "base/start_thread.hpp"
 #include "group/asked_backend.hpp"
@@ -163,7 +164,8 @@ std::unique_ptr<Transport> make_transport(link::TcpSetup setup, std::unique_ptr<
 Runtime::Parts meet(const Joining& joining, std::uint64_t& world) {
   const Place& place = joining.connector.place();
   // Messages do not go through MPI, and with ucx all go through UCX.
-  const std::string sharing = joining.backend == "mpi" ? "auto" : joining.backend == "ucx" ? "native" : joining.backend;
+  const bool is_open = joining.backend == "mpi" || is_gpu_backend(joining.backend);
+  const std::string sharing = is_open ? "auto" : joining.backend == "ucx" ? "native" : joining.backend;
   UcxJoining ucx(joining.backend, place, joining.environment);
   const OwnMemory memory = make_memory(sharing, place, joining.environment);
   const link::TcpOptions options = tcp_options(place, joining.environment);
@@ -338,7 +340,8 @@ Group init(std::shared_ptr<Connector> connector, const InitOptions& options) {
   if (place.node_count == 1) facts.node_of.clear();
   auto runtime = std::make_shared<Runtime>(std::move(parts));
   enroll(runtime);
-  auto core = GroupCore::make(runtime, std::move(facts), runtime->parts().table);
+  auto core = GroupCore::make(runtime, std::move(facts), runtime->parts().table,
+                              GroupBackend{.name = is_gpu_backend(backend) ? backend : std::string()});
   start(*runtime);
   if (!share_memory(core, options.timeout)) Group(core).barrier({.timeout = options.timeout});
   log_backend(*core, true);

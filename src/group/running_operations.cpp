@@ -97,7 +97,7 @@ bool RunningOperations::must_wait(std::uint64_t place) const {
       const bool is_out_of_order = other->waits_for_turn || has_two_stages(theirs);
       if (order == Backend::Order::one_at_a_time || (order == Backend::Order::as_numbered && is_out_of_order))
         return true;
-    } else if (std::max(order, their_order) == Backend::Order::one_at_a_time && order != their_order) {
+    } else if (std::max(order, their_order) == Backend::Order::one_at_a_time) {
       return true;  // what they share, the memory between local peers, is used in the order of the numbers
     }
     if (clash(mine.input, theirs.output) || clash(mine.output, theirs.output) || clash(mine.output, theirs.input))

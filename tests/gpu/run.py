@@ -18,6 +18,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 PYTHON = HERE.parents[1] / "python"
 SKIPPED = 77
+NCCL = {"TUTTI_BACKEND": "nccl"}
 
 
 @dataclass
@@ -45,6 +46,12 @@ def all_tests() -> list[Test]:
         Test("training 2", "training.py", 2),
     ]
     tests += [Test(f"killed {seed}", "killed.py", 3, [str(seed)], seconds=90, loses_one=True) for seed in range(50)]
+    tests += [Test(f"nccl contract {n}", "contract.py", n, environment=NCCL, seconds=300) for n in (1, 2)]
+    tests += [Test("nccl frameworks 2", "frameworks.py", 2, environment=NCCL), Test("nccl training 2", "training.py", 2, environment=NCCL)]
+    tests += [Test("nccl refused", "nccl_refused.py", 2), Test("nccl reused", "nccl_reused.py", 2, environment=NCCL)]
+    tests += [
+        Test(f"nccl killed {seed}", "killed.py", 3, [str(seed)], environment=NCCL, seconds=120, loses_one=True) for seed in range(20)
+    ]
     return tests
 
 
@@ -67,6 +74,7 @@ class Job:
             subprocess.Popen(
                 [sys.executable, str(HERE / test.program), *test.arguments],
                 env={
+                    "NCCL_HOSTID": f"host-of-rank-{rank}",  # NCCL lets ranks share a GPU where it takes them for several hosts
                     **os.environ, **place, **test.environment, "PYTHONPATH": paths, "PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1",
                     "XLA_PYTHON_CLIENT_PREALLOCATE": "false",  # JAX takes most of the GPU otherwise, in every process
                     "RANK": str(rank), "LOCAL_RANK": str(rank), "OMP_NUM_THREADS": "1",
