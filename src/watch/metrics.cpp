@@ -13,7 +13,7 @@
 namespace tutti::watch {
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string quoted_label(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
     if (c == '\n') {
@@ -48,7 +48,7 @@ void add_head(std::string& text, std::string_view name, std::string_view help, s
 }
 
 std::string labels_of(const record::Snapshot& rank) {
-  return fmt::format("job={},rank=\"{}\",host={}", quoted(rank.job), rank.rank, quoted(rank.host));
+  return fmt::format("job={},rank=\"{}\",host={}", quoted_label(rank.job), rank.rank, quoted_label(rank.host));
 }
 
 }  // namespace
@@ -64,8 +64,8 @@ std::string to_prometheus(std::span<const record::Snapshot> ranks) {
         for (const record::VerbCount& count : group.counts) values[{group.members, count.verb}] += metric.value(count);
       }
       for (const auto& [key, value] : values) {
-        text += fmt::format("{}{{{},group={},verb={}}} {}\n", metric.name, labels_of(rank), quoted(key.first),
-                            quoted(tutti::name_of(key.second)), value);
+        text += fmt::format("{}{{{},group={},verb={}}} {}\n", metric.name, labels_of(rank), quoted_label(key.first),
+                            quoted_label(tutti::name_of(key.second)), value);
       }
     }
   }

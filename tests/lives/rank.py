@@ -1,6 +1,7 @@
 # rank.py: what one rank does in its life, and what it notes of it. Every step is a method.
 # SPDX-License-Identifier: Apache-2.0
 import atexit
+import contextlib
 import gc
 import json
 import os
@@ -298,13 +299,18 @@ class Rank(HandlerSteps):
         if kind == "exit":
             sys.exit(3)
         if kind == "with_exit":  # the block's end does not wait for what never comes
-            with tutti.irecv(out=np.zeros(3), src=self.rank, tag=NEVER_TAG):
+            try:
+                receipt = tutti.irecv(out=np.zeros(3), src=self.rank, tag=NEVER_TAG)
+            except tutti.PeerLost:  # a rank that ends without leaving was quicker, and broke the group
+                sys.exit(3)
+            with receipt:
                 sys.exit(3)
         if kind == "sigterm":
             os.kill(os.getpid(), signal.SIGTERM)
         if kind == "thread_os_exit":
             threading.Thread(target=lambda: os._exit(3)).start()
-            tutti.recv(src=self.rank, tag=NEVER_TAG)
+            with contextlib.suppress(tutti.PeerLost):  # as above
+                tutti.recv(src=self.rank, tag=NEVER_TAG)
         os._exit(3)
 
     @staticmethod
