@@ -248,9 +248,9 @@ void in_forked_child() {
   Registry& here = registry();
   for (const auto& weak : here.runtimes) {
     const auto runtime = weak.lock();
-    if (runtime == nullptr || runtime->has_left()) continue;
-    runtime->abandon();
-    here.is_fork = true;
+    if (runtime == nullptr) continue;
+    here.is_fork |= !runtime->has_left();
+    runtime->abandon();  // one that has left, too: its memory is not mapped here, and groups are handles to it
   }
   here.runtimes.clear();
   here.world.reset();

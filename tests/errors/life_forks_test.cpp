@@ -107,6 +107,25 @@ TEST(LifeForks, InEveryStateTheChildsHandlesAreDeadAndTheParentGoesOn) {
               Each(0));
 }
 
+TEST(LifeForks, HandlesOfAJobThatWasLeftAreDeadInTheChildToo) {
+  RankLives lives(2);
+  EXPECT_THAT(lives.run([&](Group& world) {
+    Sum sum(world);
+    sum.run();
+    std::optional<Buffer<float>> shared = world.empty<float>(1000);
+    finalize();
+    const pid_t process = fork();
+    if (process == 0) {
+      const bool is_right = is_refused([&] { world.barrier(); });
+      shared.reset();
+      world = Group();
+      std::exit(is_right ? 0 : wrong_status);
+    }
+    return RankLives::status_of(process);
+  }),
+              Each(0));
+}
+
 struct Counted {
   int value = 0;
 };

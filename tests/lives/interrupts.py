@@ -1,5 +1,6 @@
 # interrupts.py: the steps in which a signal's handler raises in a call: what the caller gets back, and what the others see.
 # SPDX-License-Identifier: Apache-2.0
+import dis
 import signal
 import time
 
@@ -15,13 +16,13 @@ class Interrupted(Exception):
 
 def interrupted(call, after_s, again_s=0):
     """Whether a handler's exception ended the call, which is a function of Python's: its frame tells that it is under way. A second one
-    may come while the first is on its way out of the call, not later."""
+    may come while the first is on its way out of the call, not later. A frame that has only just been entered has not made its call."""
     left = 2 if again_s else 1
     over = False
 
     def handler(_, frame):
         nonlocal left
-        if frame.f_code is interrupted.__code__:  # not in the call: not yet, or no longer
+        if frame.f_code is interrupted.__code__ or dis.opname[frame.f_code.co_code[frame.f_lasti]] == "RESUME":  # not yet, or no longer
             if not over:
                 signal.setitimer(signal.ITIMER_REAL, after_s, again_s)
             return
