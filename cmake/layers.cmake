@@ -13,6 +13,7 @@
 # With TUTTI_UNITY, eight files of a layer (TUTTI_UNITY_FILES) are compiled as one, which takes half the time and less: most of it
 # goes into headers. The sanitizers' builds, which nobody edits in, take a layer at a time. Names in the anonymous namespaces of
 # a layer's files therefore differ. The preset debug compiles each file by itself, which shows an include that is missing.
+# tutti_unite(TARGET) does the same for libraries that are no layers.
 
 # TUTTI_LAYERS: top to bottom. TUTTI_LAYERS_APART: those of them that are not part of libtutti; TUTTI_PROGRAM_LAYERS: the programs
 # among these.
@@ -37,6 +38,12 @@ set_property(GLOBAL PROPERTY TUTTI_LAYERS_SO_FAR "")
 set_property(GLOBAL PROPERTY TUTTI_LIBRARY_LAYERS "")   # the targets whose objects make up libtutti
 set_property(GLOBAL PROPERTY TUTTI_LIBRARY_LINKS "")    # and what they link
 
+function(tutti_unite target)
+  if(TUTTI_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${TUTTI_UNITY_FILES} UNITY_BUILD_RELOCATABLE ON)
+  endif()
+endfunction()
+
 function(tutti_layer name)
   cmake_parse_arguments(LAYER "" "COST;KNOWS" "SOURCES;TESTS;SUPPORT;TEST_LIBRARIES;LIBRARIES;FUZZERS;LABELS" ${ARGN})
   if(LAYER_UNPARSED_ARGUMENTS)
@@ -54,8 +61,8 @@ function(tutti_layer name)
   if(LAYER_SOURCES)
     add_library(tutti_${name} STATIC ${LAYER_SOURCES})
     target_link_libraries(tutti_${name} PUBLIC tutti_options ${above} ${LAYER_LIBRARIES})
-    if(TUTTI_UNITY AND NOT name STREQUAL "kernel")  # its files include themselves once per instruction set
-      set_target_properties(tutti_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${TUTTI_UNITY_FILES} UNITY_BUILD_RELOCATABLE ON)
+    if(NOT name STREQUAL "kernel")  # its files include themselves once per instruction set
+      tutti_unite(tutti_${name})
     endif()
   else()
     add_library(tutti_${name} INTERFACE)

@@ -31,6 +31,35 @@ function(tutti_add_labels target)
   endforeach()
 endfunction()
 
+# With TUTTI_UNITY, up to TUTTI_UNITY_FILES files of tests are compiled as one, which takes half the time. tools/join_tests.py keeps
+# their names apart. What else a program is made of is left as it is.
+function(tutti_join_tests out name)
+  set(tests ${ARGN})
+  list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
+  list(LENGTH tests count)
+  if(NOT TUTTI_UNITY OR count LESS 2)
+    set(${out} ${ARGN} PARENT_SCOPE)
+    return()
+  endif()
+  set(sources ${ARGN})
+  list(REMOVE_ITEM sources ${tests})
+  list(TRANSFORM tests PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  math(EXPR parts "(${count} + ${TUTTI_UNITY_FILES} - 1) / ${TUTTI_UNITY_FILES}")
+  foreach(part RANGE 1 ${parts})  # of about the same size
+    math(EXPR begin "${count} * (${part} - 1) / ${parts}")
+    math(EXPR length "${count} * ${part} / ${parts} - ${begin}")
+    list(SUBLIST tests ${begin} ${length} files)
+    list(JOIN files "\n" listed)
+    set(joined ${CMAKE_CURRENT_BINARY_DIR}/${name}_${part})
+    file(CONFIGURE OUTPUT ${joined}.txt CONTENT "${listed}\n" @ONLY)
+    add_custom_command(OUTPUT ${joined}.cpp DEPENDS ${files} ${joined}.txt ${PROJECT_SOURCE_DIR}/tools/join_tests.py
+                       COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/join_tests.py ${joined}.txt ${joined}.cpp
+                       WORKING_DIRECTORY ${CMAKE_BINARY_DIR} VERBATIM)
+    list(APPEND sources ${joined}.cpp)
+  endforeach()
+  set(${out} ${sources} PARENT_SCOPE)
+endfunction()
+
 function(tutti_test name)
   if(NOT TUTTI_TESTS)
     return()
@@ -43,7 +72,9 @@ function(tutti_test name)
     set(TEST_TIMEOUT 120)
   endif()
 
-  add_executable(${name} ${TEST_SOURCES})
+  tutti_join_tests(sources ${name} ${TEST_SOURCES})
+  add_executable(${name} ${sources})
+  target_compile_options(${name} PRIVATE "SHELL:-iquote ${CMAKE_CURRENT_SOURCE_DIR}")  # joined sources lie elsewhere
   target_link_libraries(${name} PRIVATE tutti_options ${TEST_LIBRARIES} GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_options(${name} PRIVATE ${TUTTI_TEST_OPTIMISATION})
   tutti_precompile_test(${name})

@@ -177,9 +177,12 @@ def read_built(root, build):
 
 
 def files_of_unity(root, path):
-    """The files that CMake has compiled as one, named as they are or from the root of the sources."""
+    """The files that are compiled as one: by CMake, named as they are or from the root of the sources, or by join_tests.py."""
     if path.parent.name == "Unity" and path.exists():
         yield from (root / name for name in re.findall(r'^#include "(.+)"', path.read_text(), re.MULTILINE))
+    listed = path.with_suffix(".txt")
+    if listed.exists():
+        yield from (pathlib.Path(line).resolve() for line in listed.read_text().split())
 
 
 def main():

@@ -60,7 +60,7 @@ std::optional<FoundMessage> iprobe(const Handle& self, std::optional<int> src, s
 }
 
 /// Into `array`, or (None) as an array of its own.
-nb::object recv(FoundMessage& found, nb::handle array, nb::handle timeout) {
+nb::object recv_found(FoundMessage& found, nb::handle array, nb::handle timeout) {
   forget_ended();
   if (!found.message.valid())
     throw InvalidArgument("recv: this message was received before; a probe finds one message, for one receive");
@@ -102,7 +102,7 @@ void bind_found_message(nb::module_& m) {
       .def_prop_ro("shape", [](const FoundMessage& found) { return nb::tuple(nb::cast(found.message.shape())); })
       .def_prop_ro("kind", [](const FoundMessage& found) { return found.message.kind(); })
       .def_prop_ro("is_valid", [](const FoundMessage& found) { return found.message.valid(); })
-      .def("recv", recv, nb::arg("array").none(), nb::arg("timeout") = nb::none());
+      .def("recv", recv_found, nb::arg("array").none(), nb::arg("timeout") = nb::none());
   m.def("probe", probe, nb::arg("group"), nb::arg("src").none(), nb::arg("tag").none(), nb::arg("timeout").none());
   m.def("iprobe", iprobe, nb::arg("group"), nb::arg("src").none(), nb::arg("tag").none());
 }

@@ -37,7 +37,11 @@ ensure_built() {  # preset stage [target]
   [[ ${built[$what]} == ok ]] || { stage_not_run "$2" "the $what build failed"; return 1; }
 }
 
-test_cpp() { ! ensure_built release cpp || stage cpp run_ctest release -LE "$labels_apart"; }
+test_cpp() {
+  ensure_built release cpp || return 0
+  begin_builds_beside
+  stage cpp run_ctest release -LE "$labels_apart"
+}
 
 test_labelled() { ! ensure_built release "$1" || stage "$1" run_ctest release -L "^$1\$"; }
 
@@ -47,8 +51,34 @@ test_layer() {  # layer
   ! stage "build check_$1" build_target release "check_$1" || stage "$1" run_ctest release -R "^$1: "
 }
 
+# In a run of everything the sanitizers' builds begin when the release build is there, and get what the stages until their own leave
+# of the processors. What is not there by then, or has failed, is built as in other runs, where it is shown.
+builds_beside=''
+begin_builds_beside() {
+  [[ -n ${runs_everything:-} ]] || return 0
+  set -m  # in a process group of its own, which is ended as a whole
+  chrt --idle 0 ./dev --stage build_sanitized </dev/null >build/log/builds-beside.log 2>&1 &
+  set +m
+  builds_beside=$!
+  trap end_builds_beside EXIT
+}
+
+end_builds_beside() {
+  [[ -n $builds_beside ]] || return 0
+  kill -- "-$builds_beside" 2>/dev/null || true
+  wait "$builds_beside" || true
+  builds_beside=''
+}
+
+build_sanitized() {
+  trap 'exit 1' TERM  # only when ninja has ended, too: two of them must not work in one folder
+  if has_piece clang; then configure asan && build_target asan "label_$labels_sanitized" label_fuzz || true; fi
+  configure tsan && build_target tsan "label_$labels_sanitized"
+}
+
 test_sanitize() {
   local sanitizer
+  end_builds_beside
   export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:check_initialization_order=1
   export UBSAN_OPTIONS=print_stacktrace=1
   export TSAN_OPTIONS=second_deadlock_stack=1
@@ -100,6 +130,7 @@ run_fuzzers() {  # seconds each
 }
 
 test_fuzz() {
+  end_builds_beside
   if has_piece clang; then
     ! ensure_built asan fuzz label_fuzz || stage fuzz run_fuzzers "${1:-$fuzz_seconds}"
   else
