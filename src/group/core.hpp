@@ -58,17 +58,15 @@ class GroupCore final : public std::enable_shared_from_this<GroupCore>, private 
     /// Of nobody yet: the calls below enter by themselves, as they take the lock anyway.
     Entry() = default;
     Entry(GroupCore& core, std::string_view what);
-    ~Entry() { leave(); }
+    ~Entry() {
+      if (core_ != nullptr) core_->inside_.store(false, std::memory_order_release);
+    }
     std::uint32_t site = 0;  // of the program, as the recorder knows it; 0: not known
     Entry(const Entry&) = delete;
     Entry& operator=(const Entry&) = delete;
 
    private:
     friend class GroupCore;
-    void leave() {
-      if (core_ != nullptr) core_->inside_.store(false, std::memory_order_release);
-      core_ = nullptr;
-    }
     GroupCore* core_ = nullptr;
   };
 
