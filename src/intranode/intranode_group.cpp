@@ -10,7 +10,6 @@
 
 #include "intranode/intranode_execution.hpp"
 #include "intranode/settled_limits.hpp"
-#include "intranode/slot_copier_hot.hpp"
 
 namespace tutti::intranode {
 namespace {
@@ -75,7 +74,7 @@ void IntranodeGroup::depart() {
 
 void IntranodeGroup::reject_round_count(const IntranodeExecution& execution) {
   throw Error(fmt::format("{}: {} pieces are more than one call may have; use larger slots in shared memory",
-                          describe(execution.start_.signature), execution.schedule.rounds));
+                          describe(execution.identity.signature), execution.schedule.rounds));
 }
 
 std::unique_ptr<PreparedCall> IntranodeGroup::prepare(const ExecutionSpec& what) {
@@ -86,7 +85,7 @@ std::unique_ptr<PreparedCall> IntranodeGroup::prepare(const ExecutionSpec& what)
   execution.schedule = schedule_of(spec, element, parts_.limits);
   if (static_cast<std::uint64_t>(execution.schedule.rounds) > execution.schedule.span) reject_round_count(execution);
   execution.exchanges_buffers = is_worth_exchanging(spec, element, reach());
-  execution.slot_work.prepare(execution.start_, execution.schedule, places_, parts_.limits);
+  execution.slot_work.prepare(execution.what, execution.schedule, places_, parts_.limits);
   const TransferSchedule& m = execution.schedule;
   execution.run = {.span = m.span,
                    .rounds = m.rounds,
@@ -103,16 +102,15 @@ std::unique_ptr<PreparedCall> IntranodeGroup::prepare(const ExecutionSpec& what)
 }
 
 // A message of one round that nothing is before takes a straight way: if it is short, it is on it for less time than a cache line.
-bool IntranodeGroup::IntranodeExecution::start(const Buffers& arrays, const Signature& signature) {
-  start_.input = arrays.input;
-  start_.output = arrays.output;
-  start_.signature.sequence = signature.sequence;
-  start_.signature.history = signature.history;
+bool IntranodeGroup::IntranodeExecution::start(const Buffers& given, const Signature& signature) {
+  arrays = given;
+  identity.signature.sequence = signature.sequence;
+  identity.signature.history = signature.history;
   group.enqueue(*this);
   bool published = false;
   if (is_single && !exchanges_buffers && is_oldest()) {
     group.begin_slots(*this);
-    if (group.spin(*this, [this] { return group.advance_single(*this); })) group.end_oldest();
+    if (group.spin<&IntranodeGroup::advance_single>(*this)) group.end_oldest();
     published = group.steps_.take_notify_due();
   } else {
     published = group.progress();
@@ -123,7 +121,7 @@ bool IntranodeGroup::IntranodeExecution::start(const Buffers& arrays, const Sign
 
 // Its numbers are the same on every member: they come from the call, and from the order of executions within it.
 inline void IntranodeGroup::enqueue(IntranodeExecution& execution) {
-  const std::uint64_t sequence = execution.start_.signature.sequence;
+  const std::uint64_t sequence = execution.identity.signature.sequence;
   const bool is_first = sequence != sequence_;  // of its call
   const std::uint64_t step = is_first ? 1 : next_step_;
   const std::uint64_t before = is_first ? 0 : executions_of_call_;
@@ -132,8 +130,6 @@ inline void IntranodeGroup::enqueue(IntranodeExecution& execution) {
   execution.part = execution.exchanges_buffers ? IntranodeExecution::Part::exchange : IntranodeExecution::Part::slots;
   execution.identity.first = (sequence << step_bits) + step;
   execution.identity.turn = sequence + before;
-  execution.identity.signature.sequence = sequence;
-  execution.identity.signature.history = execution.start_.signature.history;
   execution.run.alternates = execution.schedule.alternates && is_first;
   const unsigned parts = execution.exchanges_buffers ? 2 : 1;
   sequence_ = sequence;
@@ -177,14 +173,18 @@ inline void IntranodeGroup::begin_slots(IntranodeExecution& execution) {
     step_begun_ = record::ticks();
   log_signature(execution);
   steps_.begin(execution.number(), execution.run);
-  execution.slot_work.begin(execution.start_.input, execution.start_.output, steps_.inline_slot());
+  execution.slot_work.begin(execution.arrays, steps_.inline_slot());
 }
 
 // The buffer exchange is over: everyone knows the same, and concludes the same.
 void IntranodeGroup::continue_after_exchange(IntranodeExecution& execution) {
-  const auto element = static_cast<std::int64_t>(size_of(execution.start_.dtype));
-  const DirectWay way = direct_way(*execution.start_.spec, element, execution.buffers, reach());
-  execution.direct.begin(execution.start_, way, execution.buffers, *parts_.segment, parts_.limits.stream_bytes_min);
+  const auto element = static_cast<std::int64_t>(size_of(execution.what.dtype));
+  const DirectWay way = direct_way(execution.what.spec, element, execution.buffers, reach());
+  execution.direct.begin(way, {.what = &execution.what,
+                               .arrays = &execution.arrays,
+                               .all = &execution.buffers,
+                               .segment = parts_.segment,
+                               .stream_bytes_min = parts_.limits.stream_bytes_min});
   execution.part = way == DirectWay::none ? IntranodeExecution::Part::slots : IntranodeExecution::Part::direct;
   ++execution.identity.first;
   ++execution.identity.turn;
@@ -192,14 +192,16 @@ void IntranodeGroup::continue_after_exchange(IntranodeExecution& execution) {
 }
 
 inline bool IntranodeGroup::advance_single(IntranodeExecution& execution) {
-  return execution.schedule.is_inline ? steps_.advance_single<false>(execution.short_work)
-                                      : steps_.advance_single<true>(execution.slot_work);
+  using SlotWork = IntranodeExecution::SlotWork;
+  return execution.schedule.is_inline ? steps_.advance_single<false>(execution.slot_work)
+                                      : steps_.advance_single<true, SlotWork>(execution.slot_work);
 }
 
 inline bool IntranodeGroup::advance(IntranodeExecution& execution) {
   switch (execution.part) {
     case IntranodeExecution::Part::slots:
-      return execution.is_single ? advance_single(execution) : steps_.advance(execution.slot_work);
+      return execution.is_single ? advance_single(execution)
+                                 : steps_.advance<IntranodeExecution::SlotWork>(execution.slot_work);
     case IntranodeExecution::Part::direct: return steps_.advance(execution.exchange_work) && steps_.is_over();
     case IntranodeExecution::Part::exchange: break;
   }
@@ -209,12 +211,12 @@ inline bool IntranodeGroup::advance(IntranodeExecution& execution) {
 }
 
 // Until the execution is done, or for as long as it is worth to look.
-template <class Advance>
-inline bool IntranodeGroup::spin(IntranodeExecution& execution, Advance advance_execution) {
+template <bool (IntranodeGroup::*advance_execution)(IntranodeGroup::IntranodeExecution&)>
+inline bool IntranodeGroup::spin(IntranodeExecution& execution) {
   const int spins_max = parts_.oversubscribed ? 1 : spins_per_poll;
   try {
     for (int spins = 0, prefetch_at = 0; spins < spins_max; ++spins) {
-      if (advance_execution()) return true;
+      if ((this->*advance_execution)(execution)) return true;
       if (steps_.moved()) spins = prefetch_at = 0;
       if (execution.prefetched_lines == 0 || spins < prefetch_at) continue;
       prefetch_awaited(execution);
@@ -238,7 +240,7 @@ void IntranodeGroup::note_step(const IntranodeExecution& execution, record::Step
 bool IntranodeGroup::progress() {
   while (oldest_ != nullptr) {
     if (!begun_) begin(*oldest_);
-    if (!spin(*oldest_, [this] { return advance(*oldest_); })) break;
+    if (!spin<&IntranodeGroup::advance>(*oldest_)) break;
     end_oldest();
   }
   return steps_.take_notify_due();
@@ -287,16 +289,14 @@ inline void IntranodeGroup::prefetch_awaited(const IntranodeExecution& execution
 
 // What this rank's inline slot says beside the sequence number.
 inline void IntranodeGroup::write_header(const IntranodeExecution& execution) {
-  Native::InlineHeader& header = header_of(parts_.rank);
+  Native::InlineHeader& header = steps_.inline_slot_of(parts_.rank).header;
   header.digest = execution.identity.digest;
   header.history = execution.identity.signature.history;
 }
 
-inline Native::InlineHeader& IntranodeGroup::header_of(int rank) const { return steps_.inline_slot_of(rank).header; }
-
 // First contact with a peer in an execution: it is in the same round 0, so its inline slot is ours to read.
 inline void IntranodeGroup::check_peer(const IntranodeExecution& execution, int peer) {
-  const Native::InlineHeader& theirs = header_of(peer);
+  const Native::InlineHeader& theirs = steps_.inline_slot_of(peer).header;
   if (theirs.digest != execution.identity.digest) compare(peer, execution.identity);
   if (theirs.history != execution.identity.signature.history) [[unlikely]]
     compare_histories(peer, execution.identity, theirs.history);

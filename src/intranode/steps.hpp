@@ -85,10 +85,9 @@ class Steps {
   template <bool in_slots, class Work>
   bool advance_single(Work& work) {
     moved_ = false;
-    const int here = inline_slot();
+    const int here = inline_slot(), place = place_of(0);
     if (published_ == 0) {
       if (!all_consumed(in_slots ? held_before(0) : seq_in_inline_slot_[here])) return false;
-      const int place = place_of(0);
       work.publish(0, place);
       if (in_slots && run_.publishes) seq_in_slot_[place % Policy::slots] = number_.first;
       alternating_seq_in_slot_[place % Policy::slots] = seq_in_inline_slot_[here] = number_.first;
@@ -100,11 +99,11 @@ class Steps {
       const int peer = work.consume_source(consume_source_);
       if (flags(peer).inline_slots[here].seq.load(acquire) != number_.first) return false;
       work.check_peer(peer, here);
-      work.consume(0, place_of(0), peer);
+      work.consume(0, place, peer);
       moved_ = true;
     }
     heard_all(0);
-    work.finish(0, place_of(0));
+    work.finish(0, place);
     consumed_ = 1;
     ended_ = moved_ = notify_due_ = true;
     store_consumed(last());
