@@ -47,9 +47,9 @@ StallProbe CallAgreement::question(StallProbe::About about) const {
   return {.about = about, .group = state_.facts.id, .epoch = state_.facts.epoch};
 }
 
-// Signatures that differ in nothing but what came before say that an earlier call was another one: the peer is told which ones
-// this rank has made, and names the first that it did not. A signature has shapes and the like as a hash only: the peer is told this
-// rank's, and names both.
+// If two signatures differ only in the digest of earlier calls, an earlier call differed: this rank sends its calls to the peer, which names
+// the first that it did not make. A signature holds shapes and the like only as a hash: this rank sends its own in full, and the peer names
+// both.
 void CallAgreement::report_mismatch(const Signature& own, const Signature& theirs, int world_peer) {
   if (own.is_same_call(theirs)) return send_calls(world_peer, own.sequence);
   const int peer = state_.facts.rank_of(world_peer);

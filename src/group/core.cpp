@@ -1,4 +1,4 @@
-// core.cpp: the door of a group: entering, numbering and starting calls.
+// core.cpp: entering, numbering and starting the calls of a group.
 // SPDX-License-Identifier: Apache-2.0
 #include "group/core.hpp"
 
@@ -78,7 +78,7 @@ GroupCore::Entry::Entry(GroupCore& core, std::string_view what) {
   core_ = &core;
 }
 
-// A thread that finds the lock held is told at once if another thread is inside this group. The service thread may hold it, too.
+// If the lock is held because another thread is inside this group, the call is refused at once. The service thread may hold it, too.
 inline std::unique_lock<shm::RankLock> GroupCore::enter(Entry* entry, Verb verb, BlockingHook* hook) {
   Runtime& runtime = *parts_.state.runtime;
   runtime.check_alive();

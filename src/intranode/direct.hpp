@@ -1,12 +1,12 @@
 // direct.hpp: large arrays are read, and in arenas written, where they lie.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A *buffer exchange* comes first: everyone tells where its arrays are. From all of that everyone concludes alike whether the call goes
-// directly, and how:
-//   copies        what a rank takes of another is read in place: mapped if it lies in an arena, by process_vm_readv otherwise
-//   reductions    if all inputs and outputs lie in arenas, everyone reduces a slice of all inputs and writes it to all outputs
+// A *buffer exchange* comes first: every rank tells where its arrays are. From that all ranks conclude alike whether the call reads in
+// place, and how:
+//   copies        a rank reads another's array in place: mapped if it lies in an arena, by process_vm_readv otherwise
+//   reductions    if all inputs and outputs lie in arenas, each rank reduces a slice of all inputs and writes it to all outputs
 //                 (push): each input is read once, each output written once; reduce_scatter only reads
-// Then everyone does its part, and the call ends when all are through. Peers write arena memory only.
+// Then every rank does its part, and the call ends when all are through. Peers write arena memory only.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct BufferInfo {
 };
 static_assert(sizeof(BufferInfo) <= inline_bytes);
 
-/// Whether a call is large enough to meet for: the same on all ranks.
+/// Decides whether a call is large enough for a buffer exchange: the same on all ranks.
 struct Reach {
   bool cross_memory = false;  // every member may read every other's memory
   SharedLimits limits{};

@@ -63,7 +63,7 @@ void IntranodeGroup::connect(const std::vector<std::uint64_t>& offsets, bool for
   steps_ = Steps<Native>(parts_.rank, std::move(flags));
 }
 
-// It is told where it is looked up: the others' control blocks may be gone by then, and one's own is not.
+// Each member counts departures in its own control block: it is still there when the member looks, the others' may be gone.
 void IntranodeGroup::depart() {
   parts_.segment->departing();
   for (int rank = 0; rank < static_cast<int>(places_.size()); ++rank) {
@@ -101,7 +101,7 @@ std::unique_ptr<PreparedCall> IntranodeGroup::prepare(const ExecutionSpec& what)
   return prepared;
 }
 
-// A message of one round that nothing is before takes a straight way: if it is short, it is on it for less time than a cache line.
+// A single round with no execution before it takes a short cut: with a short message it takes less time than a cache line to travel.
 bool IntranodeGroup::IntranodeExecution::start(const Buffers& given, const Signature& signature) {
   arrays = given;
   identity.signature.sequence = signature.sequence;
@@ -119,7 +119,7 @@ bool IntranodeGroup::IntranodeExecution::start(const Buffers& given, const Signa
   return stage == Stage::done;
 }
 
-// Its numbers are the same on every member: they come from the call, and from the order of executions within it.
+// The numbers are the same on every member: they come from the call, and from the order of executions within it.
 inline void IntranodeGroup::enqueue(IntranodeExecution& execution) {
   const std::uint64_t sequence = execution.identity.signature.sequence;
   const bool is_first = sequence != sequence_;  // of its call
@@ -143,7 +143,7 @@ inline void IntranodeGroup::enqueue(IntranodeExecution& execution) {
   }
 }
 
-// Where the same execution was written down some turns ago, there is nothing new but its number.
+// If the same execution is in this place of the log already, only its number is new.
 inline void IntranodeGroup::log_signature(IntranodeExecution& execution) {
   const IntranodeExecution*& logged = logged_[execution.identity.turn % logged_.size()];
   if (logged == &execution) return own_->log.renumber(execution.identity.turn, execution.identity.first);
@@ -176,7 +176,7 @@ inline void IntranodeGroup::begin_slots(IntranodeExecution& execution) {
   execution.slot_work.begin(execution.arrays, steps_.inline_slot());
 }
 
-// The buffer exchange is over: everyone knows the same, and concludes the same.
+// The buffer exchange is over: all members know the same and draw the same conclusion.
 void IntranodeGroup::continue_after_exchange(IntranodeExecution& execution) {
   const auto element = static_cast<std::int64_t>(size_of(execution.what.dtype));
   const DirectWay way = direct_way(execution.what.spec, element, execution.buffers, reach());
@@ -210,7 +210,7 @@ inline bool IntranodeGroup::advance(IntranodeExecution& execution) {
   return advance(execution);
 }
 
-// Until the execution is done, or for as long as it is worth to look.
+// Polls until the execution is done, or until polling is no longer worth it.
 template <bool (IntranodeGroup::*advance_execution)(IntranodeGroup::IntranodeExecution&)>
 inline bool IntranodeGroup::spin(IntranodeExecution& execution) {
   const int spins_max = parts_.oversubscribed ? 1 : spins_per_poll;
@@ -223,20 +223,20 @@ inline bool IntranodeGroup::spin(IntranodeExecution& execution) {
       prefetch_at += execution.spins_per_prefetch;
     }
   } catch (...) {
-    parts_.segment->notify_all_members();  // what was said before the failure is still to be heard
+    parts_.segment->notify_all_members();  // peers may sleep until they see what was published before the failure
     throw;
   }
   return false;
 }
 
-// A step begins where the one before it ended: between them, the rank waits for others.
+// A step begins where the one before it ended; in between, the rank waits for others.
 void IntranodeGroup::note_step(const IntranodeExecution& execution, record::StepKind kind) {
   parts_.tracing.trace->note(
       {.group = parts_.tracing.group, .sequence = execution.identity.signature.sequence, .kind = kind}, step_begun_);
   step_begun_ = record::ticks();
 }
 
-// Whether something was published for which nobody has rung yet.
+// True if something was published and no peer has been notified of it yet.
 bool IntranodeGroup::progress() {
   while (oldest_ != nullptr) {
     if (!begun_) begin(*oldest_);
@@ -259,10 +259,10 @@ inline void IntranodeGroup::end_oldest() {
   if (execution.expects_next) expect_next(execution);
 }
 
-// A call like this one, most likely: the lines of the slot that it will write first have been read by others since they were
-// written last, and take as long to come back as a message to go. Roots may take turns, so whether this rank left anything in
-// this call does not matter. Of an inline slot only the second line, if several wait for it: they look at the first already, and would take
-// it away again.
+// The next call is most likely like this one. Others have read the lines of the slot that it will write first, and fetching them back
+// takes as long as sending a message, so that is begun now. Roots may take turns: it does not matter whether this rank published anything
+// in this call. Of an inline slot that several ranks wait for, only the second line is fetched: they poll the first, and would take it away
+// again.
 inline void IntranodeGroup::expect_next(const IntranodeExecution& execution) {
   constexpr std::int64_t lines_max = 8;
   if (execution.schedule.is_inline) {
@@ -271,15 +271,14 @@ inline void IntranodeGroup::expect_next(const IntranodeExecution& execution) {
     if (has_second) shm::expect_write(next.payload + first_line_bytes);
     return;
   }
-  std::byte* const slot = places_[static_cast<std::size_t>(parts_.rank)]
-                              .slots[Steps<Native>::place_of(execution.identity.turn + 1, 0, execution.run.alternates)];
+  std::byte* const slot = places_[static_cast<std::size_t>(parts_.rank)].slots[steps_.place_of(0, 1)];
   const std::int64_t bytes = std::min(execution.slot_work.first_message_bytes(), lines_max * line_bytes);
   for (std::int64_t at = 0; at < bytes; at += line_bytes) shm::expect_write(slot + at);
 }
 
-// Of two ranks, the one that waits has all lines of the other's inline slot in its cache, as they were when it read them last. To look at
-// them disturbs nobody until they are written; and then they come together, not one after the other. While the other writes many
-// of them, a look may take one away that is not full yet: so they are looked at less often.
+// With two ranks, the waiting rank polls every cache line of the peer's inline slot, not just the flag. That disturbs nobody until the
+// peer writes them, and then the lines arrive together. While the peer writes many lines, polling may take one away that is not full yet;
+// so the more lines there are, the less often they are polled.
 inline void IntranodeGroup::prefetch_awaited(const IntranodeExecution& execution) const {
   const ControlBlock& other = *places_[static_cast<std::size_t>(1 - parts_.rank)].control_block;
   const auto* const inline_slot = reinterpret_cast<const std::byte*>(&other.flags.inline_slots[steps_.inline_slot()]);
@@ -287,14 +286,14 @@ inline void IntranodeGroup::prefetch_awaited(const IntranodeExecution& execution
     __builtin_prefetch(inline_slot + line * line_bytes);
 }
 
-// What this rank's inline slot says beside the sequence number.
+// What stands in this rank's inline slot beside the sequence number.
 inline void IntranodeGroup::write_header(const IntranodeExecution& execution) {
   Native::InlineHeader& header = steps_.inline_slot_of(parts_.rank).header;
   header.digest = execution.identity.digest;
   header.history = execution.identity.signature.history;
 }
 
-// First contact with a peer in an execution: it is in the same round 0, so its inline slot is ours to read.
+// First contact with a peer in an execution. It is in round 0, too, so this rank may read its inline slot.
 inline void IntranodeGroup::check_peer(const IntranodeExecution& execution, int peer) {
   const Native::InlineHeader& theirs = steps_.inline_slot_of(peer).header;
   if (theirs.digest != execution.identity.digest) compare(peer, execution.identity);
@@ -311,7 +310,7 @@ void IntranodeGroup::compare(int peer, const Identity& mine) const {
                          peer, found->signature);
 }
 
-// The first of the executions that both still have in their logs is named; an older one is the group's to find.
+// Names the first execution that differs and that both still have in their logs. The group finds older ones.
 void IntranodeGroup::compare_histories(int peer, const Identity& mine, std::uint32_t theirs) const {
   if (histories_agree(mine.signature.history, theirs)) return;
   constexpr std::uint64_t kept = SignatureLog::entry_count;
