@@ -5,44 +5,23 @@
 #include <sys/resource.h>
 
 #include <cerrno>
-#include <filesystem>
-#include <fstream>
+#include <optional>
 
 #include "base/environment.hpp"
+#include "base/system_files.hpp"
 
 namespace tutti {
 namespace {
 
-std::string first_line(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
-// "0::/a/b" is how /proc/self/cgroup names cgroup v2, "7:pids:/a/b" how v1's, which counts processes where both are mounted.
-std::filesystem::path own_cgroup() {
-  const std::filesystem::path root = "/sys/fs/cgroup";
-  std::filesystem::path group = root;
-  std::ifstream own("/proc/self/cgroup");
-  for (std::string line; std::getline(own, line);) {
-    const auto path = line.find(":/");
-    if (const auto pids = line.find(":pids:"); pids != std::string::npos && path != std::string::npos)
-      return root / "pids" / line.substr(path + 2);
-    if (line.starts_with("0::/")) group = root / line.substr(4);
-  }
-  return group;
-}
-
 // The smallest of the cgroup and those above it.
 std::string cgroup_limit() {
-  std::string smallest;
-  for (auto group = own_cgroup(); group.string().starts_with("/sys/fs/cgroup"); group = group.parent_path()) {
-    const auto limit = parse_integer(first_line(group / "pids.max"));
-    const auto known = parse_integer(smallest);
-    if (limit && (!known || *limit < *known)) smallest = fmt::format("{}", *limit);
+  std::optional<std::int64_t> smallest;
+  for (const std::string& folder : control_groups("pids").folders) {
+    const std::string text = read_system_file(folder + "/pids.max").value_or("");
+    const auto limit = parse_integer(std::string_view(text).substr(0, text.find('\n')));
+    if (limit && (!smallest || *limit < *smallest)) smallest = limit;
   }
-  return smallest.empty() ? "none" : smallest;
+  return smallest ? fmt::format("{}", *smallest) : "none";
 }
 
 std::string user_limit() {

@@ -19,12 +19,12 @@
 
 #include "base/environment.hpp"
 #include "base/made_fd.hpp"
+#include "base/system_files.hpp"
 #include "base/unique_fd.hpp"
 #include "cli/style.hpp"
 #include "cli/text_table.hpp"
 #include "cli/watch.hpp"
 #include "record/jobs.hpp"
-#include "record/process.hpp"
 #include "watch/words.hpp"
 
 namespace tutti::cli {
@@ -41,19 +41,12 @@ struct Used {
 };
 
 double cpu_seconds_of(std::int64_t process) {
-  const std::string text = record::read_proc(fmt::format("/proc/{}/stat", process));
-  const std::size_t names_end = text.rfind(')');
-  if (names_end == std::string::npos) return 0;
-  std::istringstream fields(text.substr(names_end + 1));
-  std::string skipped;
-  for (int i = 0; i < 11; ++i) fields >> skipped;  // from the state, the third field, to the thirteenth
-  double user = 0, system = 0;
-  fields >> user >> system;
-  return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  const auto status = process_status(static_cast<pid_t>(process));
+  return status ? static_cast<double>(status->cpu_ticks) / static_cast<double>(sysconf(_SC_CLK_TCK)) : 0;
 }
 
 double resident_bytes_of(std::int64_t process) {
-  std::istringstream text(record::read_proc(fmt::format("/proc/{}/statm", process)));
+  std::istringstream text(read_system_file(fmt::format("/proc/{}/statm", process)).value_or(""));
   double pages = 0, resident = 0;
   text >> pages >> resident;
   return resident * static_cast<double>(sysconf(_SC_PAGESIZE));

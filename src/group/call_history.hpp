@@ -69,6 +69,7 @@ class CallHistory {
   void number(Signature& signature) { number(signature, hash_of_call(signature)); }
   /// All calls below this number have ended here.
   void note_ended(std::uint64_t below) { ended_ = below; }
+  void note_all_ended() { ended_ = next_; }
   /// This rank takes no part in its next call: whatever arrives for that number is dropped unseen. Returns the number.
   std::uint64_t refuse();
   /// Another rank took no part in this call, which was numbered here.

@@ -124,7 +124,7 @@ TEST(CallHistory, keeps_calls_that_a_rank_far_behind_may_have_made_differently) 
   CallHistory history;
   for (int i = 0; i < 2000; ++i) {
     Signature call = broadcast_from(i);
-    history.note_ended(history.next());
+    history.note_all_ended();
     history.number(call);
   }
   ASSERT_NE(history.find(3), nullptr) << "a root sends and goes on: nothing says that the others were there";
@@ -150,7 +150,7 @@ TEST(CallHistory, names_the_latest_calls_and_gives_up_on_settled_ones) {
   CallHistory history;
   for (std::size_t i = 0; i < CallHistory::length + 10; ++i) {
     Signature call = i == 20 ? Signature{.verb = Verb::barrier} : broadcast_from(static_cast<int>(i));
-    history.note_ended(history.next());
+    history.note_all_ended();
     history.number(call);
   }
   EXPECT_EQ(history.find(9), nullptr);

@@ -1,4 +1,4 @@
-// core.cpp: the door of a group: entering, numbering and starting calls.
+// core.cpp: entering, numbering and starting the calls of a group.
 // SPDX-License-Identifier: Apache-2.0
 #include "group/core.hpp"
 
@@ -78,21 +78,19 @@ GroupCore::Entry::Entry(GroupCore& core, std::string_view what) {
   core_ = &core;
 }
 
-// A thread that finds the lock held is told at once if another thread is inside this group. The service thread may hold it, too.
+// If the lock is held because another thread is inside this group, the call is refused at once. The service thread may hold it, too.
 inline std::unique_lock<shm::RankLock> GroupCore::enter(Entry* entry, Verb verb, BlockingHook* hook) {
   Runtime& runtime = *parts_.state.runtime;
   runtime.check_alive();
-  const auto reject_second = [&] {
-    if (entry != nullptr && inside_.load(std::memory_order_acquire))
-      refuse_second_thread(parts_.state.names, name_of(verb));
-  };
   auto guard = runtime.lock(std::try_to_lock);
-  if (!guard) {
-    reject_second();
+  bool is_second = entry != nullptr && inside_.load(std::memory_order_acquire);
+  if (!guard && !is_second) {
     if (hook != nullptr) hook->before_blocking();
     guard.lock();
+    is_second = entry != nullptr && inside_.load(std::memory_order_acquire);
   }
-  reject_second();
+  if (is_second) [[unlikely]]
+    refuse_second_thread(parts_.state.names, name_of(verb));
   if (entry != nullptr) {
     inside_.store(true, std::memory_order_relaxed);
     entry->core_ = this;
@@ -134,7 +132,7 @@ std::shared_ptr<Operation> GroupCore::run(Entry& entry, const CallTerms& terms, 
     return start_tracked(*shape, terms, timeout, entry.site);
   }
   PreparedCall& call = shape->idle();
-  parts_.state.calls.note_ended(parts_.state.calls.next());
+  parts_.state.calls.note_all_ended();
   const Signature& signature = shape->number(parts_.state.calls);
   record::Recorder* const recorder = parts_.state.records.recorder();
   const std::uint64_t record =
@@ -213,7 +211,7 @@ std::shared_ptr<Operation> GroupCore::make_operation(CachedCall& shape, const Ca
 std::shared_ptr<Operation> GroupCore::start_tracked(CachedCall& shape, const CallTerms& terms, Duration timeout,
                                                     std::uint32_t site) {
   const CallQueue& collectives = parts_.running.collectives();
-  if (collectives.empty()) parts_.state.calls.note_ended(parts_.state.calls.next());
+  if (collectives.empty()) parts_.state.calls.note_all_ended();
   const std::uint64_t sequence = shape.number(parts_.state.calls).sequence;
   record::Recorder* const recorder = parts_.state.records.recorder();
   auto operation =

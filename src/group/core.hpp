@@ -1,11 +1,11 @@
-// core.hpp: what stands behind a Group: the door of its calls. Its parts are in parts.hpp.
+// core.hpp: the entry of a group's calls; a Group is a handle of it. Its parts are in parts.hpp.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls are numbered from 0 on every rank alike. Between local peers a small call takes less time than it takes to write it into the
-// lists by which deadlines, stalls and failures are watched. So a blocking call is tried first without them, under the runtime's lock
-// and for a moment only; whatever is not over by then, or goes wrong, becomes an operation like any other.
+// Every rank numbers its calls from 0. Between local peers a small call takes less time than entering it into the lists by which
+// deadlines, stalls and failures are watched. So a blocking call is first polled for a bounded time without them, under the runtime's
+// lock. If it is not over by then, or fails, it becomes an operation.
 //
-// Thread rule: methods marked "door" take the runtime's lock; all others are called under it.
+// Thread rule: methods under "Entry of calls" take the runtime's lock; all others are called under it.
 #pragma once
 
 #include <atomic>
@@ -55,24 +55,22 @@ class GroupCore final : public std::enable_shared_from_this<GroupCore>, private 
   /// Held while a thread is inside a call; a second thread raises InvalidArgument.
   class Entry {
    public:
-    /// Of nobody yet: the calls below enter by themselves, as they take the lock anyway.
+    /// Not entered yet: the calls below do that, as they take the lock anyway.
     Entry() = default;
     Entry(GroupCore& core, std::string_view what);
-    ~Entry() { leave(); }
+    ~Entry() {
+      if (core_ != nullptr) core_->inside_.store(false, std::memory_order_release);
+    }
     std::uint32_t site = 0;  // of the program, as the recorder knows it; 0: not known
     Entry(const Entry&) = delete;
     Entry& operator=(const Entry&) = delete;
 
    private:
     friend class GroupCore;
-    void leave() {
-      if (core_ != nullptr) core_->inside_.store(false, std::memory_order_release);
-      core_ = nullptr;
-    }
     GroupCore* core_ = nullptr;
   };
 
-  // Door.
+  // Entry of calls.
   /// A blocking call, tried for a bounded time without being tracked. Null: it is over, as small calls among local peers often are.
   std::shared_ptr<Operation> run(Entry& entry, const CallTerms& terms, Duration timeout, BlockingHook* hook = nullptr);
   /// The same without waiting. The service thread sees to it from then on.
@@ -92,7 +90,7 @@ class GroupCore final : public std::enable_shared_from_this<GroupCore>, private 
   void release_message(Operation& probe);
   /// See Work::cancel. False for one that has ended.
   bool cancel_message(Operation& operation);
-  /// A blocking exchange of two messages, either of which may be missing. What is not over yet goes on.
+  /// A blocking exchange of two messages, either of which may be missing. A message that is not over yet goes on as an operation.
   struct Exchange {
     std::shared_ptr<Operation> sending, receiving;
     Received received{};  // if nothing is being received any more
@@ -115,7 +113,7 @@ class GroupCore final : public std::enable_shared_from_this<GroupCore>, private 
   void advance();
   /// Deadlines, stalls, and transfers that broke. Not in every round: see ProgressLoop::poll.
   void look_after(TimePoint now);
-  /// Whether calls are under way that go on only while somebody polls.
+  /// Whether calls are under way that make progress only while a thread polls.
   [[nodiscard]] bool must_be_polled() const {
     return !parts_.running.collectives().empty() && backends_.must_be_polled();
   }

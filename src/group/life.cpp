@@ -8,39 +8,14 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <fstream>
-#include <optional>
 #include <sstream>
+
+#include "base/system_files.hpp"
 
 namespace tutti {
 namespace {
 
 using control::Life;
-
-struct Status {
-  pid_t pid = 0;
-  char state = 0;
-  int threads = 0;
-  std::uint64_t started_ticks = 0;
-};
-
-// The second field is the program's name, in parentheses, and may hold anything: what counts follows the last one.
-std::optional<Status> read_status(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  if (!std::getline(file, line)) return std::nullopt;
-  const std::size_t name_end = line.rfind(')');
-  if (name_end == std::string::npos) return std::nullopt;
-  std::istringstream fields(line.substr(name_end + 1));
-  Status status;
-  std::istringstream(line) >> status.pid;
-  fields >> status.state;
-  std::string ignored;
-  for (int field = 4; field < 20; ++field) fields >> ignored;  // the state is the third
-  fields >> status.threads >> ignored >> status.started_ticks;
-  if (!fields) return std::nullopt;
-  return status;
-}
 
 // /proc may hide the processes of other users (hidepid). A signal that is not allowed shows that there is one.
 bool is_gone(std::int64_t pid) { return kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH; }
@@ -54,11 +29,11 @@ bool is_visible(const ProcessIdentity& process, const ProcessIdentity& self) {
 
 ProcessIdentity own_identity() {
   ProcessIdentity self;
-  std::ifstream boot("/proc/sys/kernel/random/boot_id");
+  self.machine = boot_id();
   struct stat name_space {};
-  const auto status = read_status("/proc/self/stat");
-  if (!std::getline(boot, self.machine) || !status || stat("/proc/self/ns/pid", &name_space) != 0) return {};
-  if (status->pid != getpid())
+  const auto status = parse_process_status(read_system_file("/proc/self/stat").value_or(""));
+  if (self.machine.empty() || !status || stat("/proc/self/ns/pid", &name_space) != 0) return {};
+  if (status->id != getpid())
     return {};  // /proc is that of another PID namespace: it has other processes under these ids
   self.pid_namespace = name_space.st_ino;
   self.pid = getpid();
@@ -79,7 +54,7 @@ ProcessIdentity identity_from_text(std::string_view text) {
 
 Life life_of(const ProcessIdentity& process, const ProcessIdentity& self) {
   if (!is_visible(process, self)) return Life::unknown;
-  const auto status = read_status(fmt::format("/proc/{}/stat", process.pid));
+  const auto status = process_status(static_cast<pid_t>(process.pid));
   if (!status) return is_gone(process.pid) ? Life::ended : Life::unknown;
   if (status->started_ticks != process.started_ticks) return Life::ended;
   switch (status->state) {

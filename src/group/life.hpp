@@ -1,7 +1,7 @@
 // life.hpp: what the system knows of another rank's process: whether it runs, is stopped, or has ended.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A process that gets no processor for seconds is silent, too. So inside a machine nobody is given up for silence: /proc is asked.
+// A process that gets no processor for seconds is silent, too. So silence is no proof inside a machine: /proc is asked.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct ProcessIdentity {
 /// Of this process; not known where /proc is not to be read.
 ProcessIdentity own_identity();
 std::string to_text(const ProcessIdentity& identity);
-/// Not known for whatever to_text() did not write.
+/// Not known for a text that to_text() did not write.
 ProcessIdentity identity_from_text(std::string_view text);
 
 /// Life::unknown for processes that are out of sight of `self`.

@@ -19,8 +19,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// For the last few bytes to each peer, when all the others have arrived and nobody watches the peers any more. At the limit the links are
-// closed anyway: a peer that has not read them by then, because it was stopped just now, sees a loss.
+// Limit for the last bytes to each peer, when everything else has arrived and the peers are no longer watched. At the limit the links are
+// closed anyway: a peer that has not read the bytes by then, because it was stopped just now, sees a loss.
 constexpr Duration goodbye_limit = 60s;
 
 }  // namespace
@@ -119,9 +119,9 @@ void Runtime::interrupt_leaving() {
   for (const auto& [id, group] : directory_.groups()) group->parts().failure.interrupt_all();
 }
 
-// The others learn at once in which calls this rank takes part, and go on waiting for those only. Then all of that ends, by its
-// own deadlines at the latest; what was sent is on its way; and every rank with a link to this one has its goodbye. From then on
-// the order of bytes on each link sees to it that nobody takes the end of the process for a loss.
+// The others learn at once in which calls this rank takes part, and wait for those only. Then these calls end, by their deadlines at the
+// latest; what was sent is on its way; and every rank with a link to this one has its goodbye. As bytes keep their order on each link, no
+// rank then takes the end of the process for a loss.
 void Runtime::say_goodbye() {
   std::vector<std::shared_ptr<GroupCore>> sound;  // a thread that ends meanwhile may hold the last handle of one
   {

@@ -19,7 +19,7 @@ namespace tutti {
 
 class IntranodeExecutor;
 
-/// The process ends with status 1, whatever its program says: something was found wrong that nobody can be told any more.
+/// The process ends with status 1, whatever status its program asks for: an error was found too late for an exception.
 void fail_at_exit();
 
 class Runtime final : public ProgressLoop {
@@ -44,8 +44,8 @@ class Runtime final : public ProgressLoop {
   [[nodiscard]] bool has_left() const { return has_left_.load(std::memory_order_acquire); }
   /// It is leaving, and waits for what was posted.
   [[nodiscard]] bool drains() const { return is_leaving() && parts_.threaded; }
-  /// In a forked child: closes what was inherited. Nothing of it is destroyed there: much of it lies in memory that the parent uses. A fork
-  /// waits for nobody, so the parent's threads may have been anywhere: nothing is read that they change.
+  /// In a forked child: closes what was inherited, but destroys nothing: much of it lies in memory that the parent uses. A fork waits for
+  /// no thread of the parent, so this reads nothing that those threads change.
   void abandon();
 
   /// Memory that the local peers reach, where there are any.

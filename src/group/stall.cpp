@@ -238,9 +238,9 @@ StallMap::Far StallMap::far(int rank, const Wait& wait) const {
   return {.stage = answer.stage, .part = part(answer.step, answer.step_count), .answered_after = -delay};
 }
 
-// A cycle is innermost if nobody in it waits for anyone outside of it. Of ranks that wait for each other, the one that all others wait for
-// alone holds them up, else the one that is least far, and of these the one that most of them wait for. −1 if nobody waits for another
-// rank, or if that one is this rank itself: then what it waits for is on its way.
+// A cycle is innermost if no rank in it waits for a rank outside. Of ranks that wait for each other, the one for which alone all others wait
+// holds them up; if there is none, the one that is least far, and of several such the one that most of them wait for. −1 if no rank waits
+// for another, or if the result is this rank itself: then what it waits for is on its way.
 int StallMap::holds_up(const Wait& wait, const Waits& waits) const {
   std::map<int, std::set<int>> reached;
   for (const auto& [rank, others] : waits) reached[rank] = reachable(waits, rank);

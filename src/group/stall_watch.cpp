@@ -19,11 +19,11 @@ using namespace std::chrono_literals;
 constexpr Duration probe_after = 100ms;  // a call that waits longer asks those it waits for
 constexpr Duration probe_again_max = 1s;
 constexpr Duration follow_after = 5s;  // … and then those that these wait for, in turn
-// At a time: all ranks may wait, on a machine that is busy enough already. Who is about to be blamed is asked in any case.
+// Questions at a time: all ranks may wait, on a machine that is busy already. A rank that is about to be blamed is asked in any case.
 constexpr std::size_t probes_max = 8, last_probes_max = 128;
-// So few ranks are all asked at once, whatever they wait for: that costs little, and is known soonest.
+// Up to so many ranks are all asked at once, whatever they wait for: that costs little, and gives the answer soonest.
 constexpr int few_ranks = 32;
-// So long before a deadline everybody is asked again: who is blamed must still be late.
+// So long before a deadline all are asked again: a rank that is blamed must still be late.
 constexpr Duration last_question_min = 150ms, last_question_max = 1s;
 constexpr Duration answer_stale = 2500ms;  // an answer older than this counts as none
 // The number of no question: of an answer that was given before, and is another one now.
@@ -203,7 +203,7 @@ void StallWatch::ask(int rank, const Operation& operation) {
   state_.runtime->control().probe(state_.world_rank(rank), bytes);
 }
 
-// Its own thread looks, which may take until the program lets it: what it found is told to the next who asks, if that is soon.
+// The recorder's thread looks up the line, which may take until the program lets it run. A rank that asks again soon gets what it found.
 std::string StallWatch::where_the_program_is() {
   record::Recorder* const recorder = state_.records.recorder();
   if (recorder == nullptr || recorder->fixed().answers.load() == 0) return {};
@@ -254,7 +254,7 @@ StallAnswer StallWatch::answer(int world_rank, const StallProbe& probe, std::str
   return answer;
 }
 
-// Who was told that this rank has not entered a call is told when it has: what it knows stays true.
+// Ranks that heard that this rank had not entered a call hear that it has.
 void StallWatch::tell_that_it_came() {
   for (auto at = told_to_wait_.begin(); at != told_to_wait_.end();) {
     const auto& [world_rank, probe] = *at;

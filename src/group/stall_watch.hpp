@@ -1,8 +1,8 @@
 // stall_watch.hpp: deadlines and stalls: who is asked about a call that takes long, who reports it, and in which words.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Time is passed in. A call that waits for 100 ms asks those it waits for (stall.hpp); what they answer is collected, finds calls that
-// differ, and names the rank that is late in a warning or in the error of a missed deadline.
+// Time is passed in. A call that waits for 100 ms asks the ranks that it waits for (stall.hpp). Their answers show calls that differ, and
+// name the late rank in a warning or in the error of a missed deadline.
 #pragma once
 
 #include <cstddef>

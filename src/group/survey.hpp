@@ -1,9 +1,9 @@
 // survey.hpp: which members of a group are left, and whether they may go on without the others.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rank that cannot be reached may live on the other side of a cut, where others see it the same way round. Two parts of one group must
-// never both go on: what they write would be two truths. So a part goes on only if it is more than the unconfirmed ranks, or as many and
-// has the lowest rank of all. Ranks whose end is known (from the launcher, or from the system of the same host) or that left do not count.
+// A rank that cannot be reached may live on the other side of a network cut, and see this side as lost. Two parts of one group must never
+// both go on, as both would write results. So a part goes on only if it has more ranks than are unconfirmed, or as many and the lowest rank
+// of all. Ranks whose end is known (from the launcher, or from the system of the same host) or that left do not count.
 #pragma once
 
 #include <vector>

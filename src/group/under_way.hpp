@@ -1,7 +1,7 @@
 // under_way.hpp: the calls of a group that have not ended: collectives in the order of their numbers, messages in no order.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A hundred thousand of them may be under way: nothing here looks at more of them than it was asked about.
+// A hundred thousand of them may be under way, so no function here walks through more of them than its caller asks for.
 #pragma once
 
 #include <cstddef>

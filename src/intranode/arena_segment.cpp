@@ -3,14 +3,15 @@
 #include "intranode/arena_segment.hpp"
 
 #include <fmt/format.h>
-#include <sys/uio.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
-#include "engine/plan_execution.hpp"
+#include <tutti/backend.hpp>
+
 #include "intranode/flags.hpp"
+#include "shm/cross_memory.hpp"
 #include "shm/doorbell.hpp"
 
 namespace tutti::intranode {
@@ -82,15 +83,13 @@ std::optional<std::uint64_t> ArenaSegment::expose(const std::byte* data, std::si
 
 void ArenaSegment::read(int index, std::uint64_t address, std::byte* to, std::size_t bytes) {
   const int member = parts_.members[static_cast<std::size_t>(index)];
-  const auto process = static_cast<pid_t>(parts_.local_peers->process_of(member));
+  const std::int64_t process = parts_.local_peers->process_of(member);
   while (bytes > 0) {
-    const iovec local{.iov_base = to, .iov_len = bytes};
-    const iovec remote{.iov_base = reinterpret_cast<void*>(address), .iov_len = bytes};
-    const ssize_t read = process_vm_readv(process, &local, 1, &remote, 1, 0);
-    if (read <= 0) {
-      if (read < 0 && errno == EINTR) continue;
+    const std::int64_t read = shm::read_memory(process, address, to, static_cast<std::int64_t>(bytes));
+    if (read == -EINTR) continue;
+    if (read < 0) {
       throw TransferFailed(fmt::format("cannot read the memory of rank {} (process {}): {}", member, process,
-                                       read == 0 ? "nothing came" : std::strerror(errno)),
+                                       std::strerror(static_cast<int>(-read))),
                            index, TransferFailed::Reason::link);
     }
     to += read;

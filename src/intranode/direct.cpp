@@ -64,20 +64,19 @@ bool is_worth_exchanging(const Spec& spec, std::int64_t element_bytes, const Rea
   return spec.verb == Verb::reduce_scatter && longest * spec.size * element_bytes >= limits.direct_reduce_bytes_min;
 }
 
-BufferInfo buffer_info_of(const ExecutionStart& start, SharedSegment& segment, std::uint64_t seq, bool streams) {
-  const Spec& spec = *start.spec;
-  const std::size_t element = size_of(start.dtype);
+BufferInfo buffer_info_of(const ExecutionSpec& what, const Buffers& arrays, SharedSegment& segment, std::uint64_t seq) {
+  const Spec& spec = what.spec;
+  const std::size_t element = size_of(what.dtype);
   const auto exposed = [&](const std::byte* data, std::int64_t count) -> std::uint64_t {
     if (data == nullptr || count == 0) return 0;
     const auto offset = segment.expose(data, static_cast<std::size_t>(count) * element, seq);
     return offset ? *offset + 1 : 0;
   };
-  BufferInfo here{.input = reinterpret_cast<std::uint64_t>(start.input),
-                  .output = reinterpret_cast<std::uint64_t>(start.output)};
-  here.input_offset = exposed(start.input, inputs_of(spec));
-  if (reduces(spec.verb)) here.output_offset = exposed(start.output, outputs_of(spec));
-  here.in_place = start.input == start.output ? 1 : 0;
-  here.streams = streams ? 1 : 0;
+  BufferInfo here{.input = reinterpret_cast<std::uint64_t>(arrays.input),
+                  .output = reinterpret_cast<std::uint64_t>(arrays.output)};
+  here.input_offset = exposed(arrays.input, inputs_of(spec));
+  if (reduces(spec.verb)) here.output_offset = exposed(arrays.output, outputs_of(spec));
+  here.in_place = arrays.input == arrays.output ? 1 : 0;
   return here;
 }
 
@@ -100,17 +99,14 @@ DirectWay direct_way(const Spec& spec, std::int64_t element_bytes, const std::ve
   return inputs || is_worth_reading(spec, element_bytes, streams, reach) ? DirectWay::copy : DirectWay::none;
 }
 
-void Direct::begin(const ExecutionStart& start, DirectWay way, const std::vector<BufferInfo>& all,
-                   SharedSegment& segment, std::int64_t stream_bytes_min) {
-  start_ = &start;
-  spec_ = start.spec;
+void Direct::begin(DirectWay way, const Parts& parts) {
+  parts_ = parts;
+  spec_ = &parts.what->spec;
   way_ = way;
-  all_ = &all;
-  segment_ = &segment;
-  element_ = static_cast<std::int64_t>(size_of(start.dtype));
+  element_ = static_cast<std::int64_t>(size_of(parts.what->dtype));
   // In place the lines are in the caches anyway: they were just read.
-  streams_ = way == DirectWay::push && spec_->count * element_ >= stream_bytes_min &&
-             std::all_of(all.begin(), all.end(), [](const BufferInfo& there) { return there.in_place == 0; });
+  streams_ = way == DirectWay::push && spec_->count * element_ >= parts.stream_bytes_min &&
+             std::ranges::all_of(*parts.all, [](const BufferInfo& there) { return there.in_place == 0; });
 }
 
 void Direct::carry_out() {
@@ -125,28 +121,28 @@ void Direct::carry_out() {
 
 /// Elements [begin, begin + count) of the rank's array, which was seen to lie in an arena.
 std::byte* Direct::input_of(int rank, std::int64_t begin, std::int64_t count) const {
-  if (rank == spec_->rank) return const_cast<std::byte*>(start_->input) + begin * element_;
-  const std::uint64_t offset = (*all_)[static_cast<std::size_t>(rank)].input_offset - 1;
-  return segment_->at(rank, offset + static_cast<std::uint64_t>(begin * element_),
-                      static_cast<std::size_t>(count * element_));
+  if (rank == spec_->rank) return const_cast<std::byte*>(parts_.arrays->input) + begin * element_;
+  const std::uint64_t offset = (*parts_.all)[static_cast<std::size_t>(rank)].input_offset - 1;
+  return parts_.segment->at(rank, offset + static_cast<std::uint64_t>(begin * element_),
+                            static_cast<std::size_t>(count * element_));
 }
 
 std::byte* Direct::output_of(int rank, std::int64_t begin, std::int64_t count) const {
-  if (rank == spec_->rank) return start_->output + begin * element_;
-  const std::uint64_t offset = (*all_)[static_cast<std::size_t>(rank)].output_offset - 1;
-  return segment_->at(rank, offset + static_cast<std::uint64_t>(begin * element_),
-                      static_cast<std::size_t>(count * element_));
+  if (rank == spec_->rank) return parts_.arrays->output + begin * element_;
+  const std::uint64_t offset = (*parts_.all)[static_cast<std::size_t>(rank)].output_offset - 1;
+  return parts_.segment->at(rank, offset + static_cast<std::uint64_t>(begin * element_),
+                            static_cast<std::size_t>(count * element_));
 }
 
 void Direct::copy_from(int peer, std::int64_t begin, std::int64_t count, std::byte* to) const {
   const auto bytes = static_cast<std::size_t>(count * element_);
   if (bytes == 0) return;
-  const BufferInfo& there = (*all_)[static_cast<std::size_t>(peer)];
+  const BufferInfo& there = (*parts_.all)[static_cast<std::size_t>(peer)];
   if (peer == spec_->rank || there.input_offset != 0) {
     const std::byte* from = input_of(peer, begin, count);
     if (from != to) std::memcpy(to, from, bytes);
   } else {
-    segment_->read(peer, there.input + static_cast<std::uint64_t>(begin * element_), to, bytes);
+    parts_.segment->read(peer, there.input + static_cast<std::uint64_t>(begin * element_), to, bytes);
   }
 }
 
@@ -157,30 +153,30 @@ void Direct::copy_blocks() const {
     for (int i = 0; i < spec.size; ++i) visit((spec.rank + i) % spec.size);
   };
   switch (spec.verb) {
-    case Verb::broadcast: copy_from(spec.root, 0, spec.count, start_->output); break;
+    case Verb::broadcast: copy_from(spec.root, 0, spec.count, parts_.arrays->output); break;
     case Verb::scatter:
-      copy_from(spec.root, offset_of(spec, spec.rank), count_of(spec, spec.rank), start_->output);
+      copy_from(spec.root, offset_of(spec, spec.rank), count_of(spec, spec.rank), parts_.arrays->output);
       break;
     case Verb::gather:
       if (spec.rank != spec.root) break;
       [[fallthrough]];
     case Verb::all_gather:
       each([&](int peer) {
-        copy_from(peer, 0, count_of(spec, peer), start_->output + offset_of(spec, peer) * element_);
+        copy_from(peer, 0, count_of(spec, peer), parts_.arrays->output + offset_of(spec, peer) * element_);
       });
       break;
     case Verb::all_to_all:
       each([&](int peer) {
-        copy_from(peer, spec.rank * spec.count, spec.count, start_->output + peer * spec.count * element_);
+        copy_from(peer, spec.rank * spec.count, spec.count, parts_.arrays->output + peer * spec.count * element_);
       });
       break;
     default: {  // permute
       const auto arriving = std::find_if(spec.pairs.begin(), spec.pairs.end(),
                                          [&](const auto& pair) { return pair.second == spec.rank; });
       if (arriving == spec.pairs.end()) {
-        kernel::fill_zero(start_->dtype, start_->output, spec.count);
+        kernel::fill_zero(parts_.what->dtype, parts_.arrays->output, spec.count);
       } else {
-        copy_from(arriving->first, 0, spec.count, start_->output);
+        copy_from(arriving->first, 0, spec.count, parts_.arrays->output);
       }
     }
   }
@@ -189,15 +185,15 @@ void Direct::copy_blocks() const {
 void Direct::reduce(std::byte* to, std::int64_t begin, std::int64_t count) {
   operands_.clear();
   for (int rank = 0; rank < spec_->size; ++rank) operands_.push_back(input_of(rank, begin, count));
-  kernel::reduce_many(start_->op, start_->dtype, to, operands_, count);
-  if (spec_->finish) kernel::divide(start_->dtype, to, to, start_->divisor, count);
+  kernel::reduce_many(parts_.what->op, parts_.what->dtype, to, operands_, count);
+  if (spec_->finish) kernel::divide(parts_.what->dtype, to, to, parts_.what->divisor, count);
 }
 
 void Direct::reduce_own_block() {
   const std::int64_t begin = offset_of(*spec_, spec_->rank), count = count_of(*spec_, spec_->rank);
   const std::int64_t piece = worked_bytes / element_;
   for (std::int64_t at = 0; at < count; at += piece) {
-    reduce(start_->output + at * element_, begin + at, std::min(piece, count - at));
+    reduce(parts_.arrays->output + at * element_, begin + at, std::min(piece, count - at));
   }
 }
 
@@ -208,7 +204,7 @@ void Direct::push_slice() {
   for (std::int64_t done = 0; done < slice.count; done += piece) {
     const std::int64_t at = slice.begin + done, count = std::min(piece, slice.count - done);
     const auto bytes = static_cast<std::size_t>(count * element_);
-    std::byte* own = start_->output + at * element_;
+    std::byte* own = parts_.arrays->output + at * element_;
     std::byte* result = streams_ ? result_.reserve(worked_bytes) : own;
     reduce(result, at, count);
     if (streams_) kernel::copy_streaming(own, result, bytes);

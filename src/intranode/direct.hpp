@@ -1,19 +1,19 @@
 // direct.hpp: large arrays are read, and in arenas written, where they lie.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A *buffer exchange* comes first: everyone tells where its arrays are. From all of that everyone concludes alike whether the call goes
-// directly, and how:
-//   copies        what a rank takes of another is read in place: mapped if it lies in an arena, by process_vm_readv otherwise
-//   reductions    if all inputs and outputs lie in arenas, everyone reduces a slice of all inputs and writes it to all outputs
+// A *buffer exchange* comes first: every rank tells where its arrays are. From that all ranks conclude alike whether the call reads in
+// place, and how:
+//   copies        a rank reads another's array in place: mapped if it lies in an arena, by process_vm_readv otherwise
+//   reductions    if all inputs and outputs lie in arenas, each rank reduces a slice of all inputs and writes it to all outputs
 //                 (push): each input is read once, each output written once; reduce_scatter only reads
-// Then everyone does its part, and the call ends when all are through. Peers write arena memory only.
+// Then every rank does its part, and the call ends when all are through. Peers write arena memory only.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "engine/aligned_buffer.hpp"
-#include "intranode/execution_start.hpp"
+#include "engine/executor.hpp"
 #include "intranode/shared_segment.hpp"
 #include "intranode/transfer_schedule.hpp"
 #include "plan/shared_limits.hpp"
@@ -31,14 +31,15 @@ struct BufferInfo {
 };
 static_assert(sizeof(BufferInfo) <= inline_bytes);
 
-/// Whether a call is large enough to meet for: the same on all ranks.
+/// Decides whether a call is large enough for a buffer exchange: the same on all ranks.
 struct Reach {
   bool cross_memory = false;  // every member may read every other's memory
   SharedLimits limits{};
 };
 bool is_worth_exchanging(const Spec& spec, std::int64_t element_bytes, const Reach& reach);
 
-BufferInfo buffer_info_of(const ExecutionStart& start, SharedSegment& segment, std::uint64_t seq, bool streams);
+/// All but `streams`. Peers may use what lies in the segment until they have consumed `seq`.
+BufferInfo buffer_info_of(const ExecutionSpec& what, const Buffers& arrays, SharedSegment& segment, std::uint64_t seq);
 
 enum class DirectWay : std::uint8_t { none, copy, push };
 
@@ -48,8 +49,15 @@ DirectWay direct_way(const Spec& spec, std::int64_t element_bytes, const std::ve
 
 class Direct {
  public:
-  void begin(const ExecutionStart& start, DirectWay way, const std::vector<BufferInfo>& all, SharedSegment& segment,
-             std::int64_t stream_bytes_min);
+  struct Parts {
+    const ExecutionSpec* what = nullptr;
+    const Buffers* arrays = nullptr;
+    const std::vector<BufferInfo>* all = nullptr;
+    SharedSegment* segment = nullptr;
+    std::int64_t stream_bytes_min = 0;
+  };
+  /// What the parts point to outlives the execution.
+  void begin(DirectWay way, const Parts& parts);
   [[nodiscard]] DirectWay way() const { return way_; }
   /// This rank's part, in one go.
   void carry_out();
@@ -63,10 +71,8 @@ class Direct {
   void reduce_own_block();
   void reduce(std::byte* to, std::int64_t begin, std::int64_t count);
 
-  const ExecutionStart* start_ = nullptr;
+  Parts parts_;
   const Spec* spec_ = nullptr;
-  const std::vector<BufferInfo>* all_ = nullptr;
-  SharedSegment* segment_ = nullptr;
   std::int64_t element_ = 1;
   DirectWay way_ = DirectWay::none;
   std::vector<const void*> operands_;

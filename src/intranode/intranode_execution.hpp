@@ -16,15 +16,7 @@ class IntranodeGroup::IntranodeExecution final : public PreparedCall {
  public:
   enum class Stage : std::uint8_t { waiting, done, gone };
 
-  IntranodeExecution(IntranodeGroup& home, const ExecutionSpec& spec)
-      : group(home),
-        what(spec),
-        start_{.spec = &what.spec,
-               .dtype = what.dtype,
-               .op = what.op,
-               .divisor = what.divisor,
-               .signature = what.signature,
-               .phase = what.phase} {
+  IntranodeExecution(IntranodeGroup& home, const ExecutionSpec& spec) : group(home), what(spec) {
     identity.phase = what.phase;
     identity.signature = what.signature;
     identity.digest = digest_of(what.signature, what.phase);
@@ -87,46 +79,39 @@ class IntranodeGroup::IntranodeExecution final : public PreparedCall {
     }
     IntranodeExecution& execution;
   };
-  // What fits into inline slots. The same for one round, with less to ask.
-  struct ShortWork {
-    [[nodiscard]] int consume_sources() const { return execution.slot_work.consume_sources(); }
-    [[nodiscard]] int consume_source(int i) const { return execution.slot_work.consume_source(i); }
-    void check_peer(int peer, int) { execution.group.check_peer(execution, peer); }
+  // The same for a message that fits into an inline slot: one round, with less to ask.
+  struct InlineWork : SlotWork {
+    using SlotWork::SlotWork;
     void publish(std::int64_t, int) {
-      execution.slot_work.publish_inline(execution.group.header_of(execution.group.parts_.rank).payload);
+      publish_inline();
       execution.group.write_header(execution);
     }
-    void consume(std::int64_t, int, int peer) {
-      execution.slot_work.consume_inline(execution.group.header_of(peer).payload, peer);
-    }
-    void finish(std::int64_t, int) { execution.slot_work.finish(0, 0); }
-    IntranodeExecution& execution;
+    void consume(std::int64_t, int, int peer) { consume_inline(peer); }
   };
   // A part without slots: of all (a buffer exchange), or of nobody.
   struct ExchangeWork {
     [[nodiscard]] static int reduce_sources() { return 0; }
     [[nodiscard]] static int reduce_source(int) { return -1; }
     static void reduce_back(std::int64_t, int) {}
-    [[nodiscard]] int consume_sources() const { return exchanged ? 0 : execution.start_.spec->size - 1; }
-    [[nodiscard]] int consume_source(int i) const {
-      return next_but(i, execution.start_.spec->rank, execution.start_.spec->size);
-    }
+    [[nodiscard]] int consume_sources() const { return exchanged ? 0 : execution.what.spec.size - 1; }
+    [[nodiscard]] int consume_source(int i) const { return execution.slot_work.reduce_source(i); }
     static bool expects(int, std::int64_t) { return true; }
     void check_peer(int peer, int) { execution.group.check_peer(execution, peer); }
     void publish(std::int64_t, int) {
       // The peer that waits for this line polls it all the time, so it is written in one go.
-      const BufferInfo here =
-          exchanged ? BufferInfo{}
-                    : buffer_info_of(execution.start_, *execution.group.parts_.segment, execution.last_seq(),
-                                     execution.slot_work.streams(execution.start_.input, execution.start_.output));
+      BufferInfo here;
+      if (!exchanged) {
+        here = buffer_info_of(execution.what, execution.arrays, *execution.group.parts_.segment, execution.last_seq());
+        here.streams = execution.slot_work.streams(execution.arrays) ? 1 : 0;
+      }
       execution.group.write_header(execution);
       if (exchanged) return;
-      std::memcpy(execution.group.header_of(execution.start_.spec->rank).payload, &here, sizeof here);
-      execution.buffers[static_cast<std::size_t>(execution.start_.spec->rank)] = here;
+      std::memcpy(execution.group.steps_.inline_slot_of(execution.what.spec.rank).header.payload, &here, sizeof here);
+      execution.buffers[static_cast<std::size_t>(execution.what.spec.rank)] = here;
     }
     void consume(std::int64_t, int, int peer) {
-      std::memcpy(&execution.buffers[static_cast<std::size_t>(peer)], execution.group.header_of(peer).payload,
-                  sizeof(BufferInfo));
+      std::memcpy(&execution.buffers[static_cast<std::size_t>(peer)],
+                  execution.group.steps_.inline_slot_of(peer).header.payload, sizeof(BufferInfo));
     }
     void finish(std::int64_t, int) {
       if (exchanged) execution.direct.carry_out();
@@ -145,7 +130,7 @@ class IntranodeGroup::IntranodeExecution final : public PreparedCall {
 
   IntranodeGroup& group;
   const ExecutionSpec what;
-  ExecutionStart start_;  // the latest
+  Buffers arrays;  // of the latest start
   Stage stage = Stage::gone;
   Part part = Part::slots;
   bool exchanges_buffers = false;     // its first part is a buffer exchange
@@ -158,8 +143,7 @@ class IntranodeGroup::IntranodeExecution final : public PreparedCall {
   Run run;  // of its part with slots or inline slots; whether it alternates is found out each time
   std::vector<BufferInfo> buffers;
   Direct direct;
-  SlotWork slot_work{*this};
-  ShortWork short_work{*this};
+  InlineWork slot_work{*this};
   ExchangeWork exchange_work{*this};
 };
 

@@ -10,7 +10,6 @@
 
 #include "intranode/intranode_execution.hpp"
 #include "intranode/settled_limits.hpp"
-#include "intranode/slot_copier_hot.hpp"
 
 namespace tutti::intranode {
 namespace {
@@ -64,7 +63,7 @@ void IntranodeGroup::connect(const std::vector<std::uint64_t>& offsets, bool for
   steps_ = Steps<Native>(parts_.rank, std::move(flags));
 }
 
-// It is told where it is looked up: the others' control blocks may be gone by then, and one's own is not.
+// Each member counts departures in its own control block: it is still there when the member looks, the others' may be gone.
 void IntranodeGroup::depart() {
   parts_.segment->departing();
   for (int rank = 0; rank < static_cast<int>(places_.size()); ++rank) {
@@ -75,7 +74,7 @@ void IntranodeGroup::depart() {
 
 void IntranodeGroup::reject_round_count(const IntranodeExecution& execution) {
   throw Error(fmt::format("{}: {} pieces are more than one call may have; use larger slots in shared memory",
-                          describe(execution.start_.signature), execution.schedule.rounds));
+                          describe(execution.identity.signature), execution.schedule.rounds));
 }
 
 std::unique_ptr<PreparedCall> IntranodeGroup::prepare(const ExecutionSpec& what) {
@@ -86,7 +85,7 @@ std::unique_ptr<PreparedCall> IntranodeGroup::prepare(const ExecutionSpec& what)
   execution.schedule = schedule_of(spec, element, parts_.limits);
   if (static_cast<std::uint64_t>(execution.schedule.rounds) > execution.schedule.span) reject_round_count(execution);
   execution.exchanges_buffers = is_worth_exchanging(spec, element, reach());
-  execution.slot_work.prepare(execution.start_, execution.schedule, places_, parts_.limits);
+  execution.slot_work.prepare(execution.what, execution.schedule, places_, parts_.limits);
   const TransferSchedule& m = execution.schedule;
   execution.run = {.span = m.span,
                    .rounds = m.rounds,
@@ -102,17 +101,16 @@ std::unique_ptr<PreparedCall> IntranodeGroup::prepare(const ExecutionSpec& what)
   return prepared;
 }
 
-// A message of one round that nothing is before takes a straight way: if it is short, it is on it for less time than a cache line.
-bool IntranodeGroup::IntranodeExecution::start(const Buffers& arrays, const Signature& signature) {
-  start_.input = arrays.input;
-  start_.output = arrays.output;
-  start_.signature.sequence = signature.sequence;
-  start_.signature.history = signature.history;
+// A single round with no execution before it takes a short cut: with a short message it takes less time than a cache line to travel.
+bool IntranodeGroup::IntranodeExecution::start(const Buffers& given, const Signature& signature) {
+  arrays = given;
+  identity.signature.sequence = signature.sequence;
+  identity.signature.history = signature.history;
   group.enqueue(*this);
   bool published = false;
   if (is_single && !exchanges_buffers && is_oldest()) {
     group.begin_slots(*this);
-    if (group.spin(*this, [this] { return group.advance_single(*this); })) group.end_oldest();
+    if (group.spin<&IntranodeGroup::advance_single>(*this)) group.end_oldest();
     published = group.steps_.take_notify_due();
   } else {
     published = group.progress();
@@ -121,9 +119,9 @@ bool IntranodeGroup::IntranodeExecution::start(const Buffers& arrays, const Sign
   return stage == Stage::done;
 }
 
-// Its numbers are the same on every member: they come from the call, and from the order of executions within it.
+// The numbers are the same on every member: they come from the call, and from the order of executions within it.
 inline void IntranodeGroup::enqueue(IntranodeExecution& execution) {
-  const std::uint64_t sequence = execution.start_.signature.sequence;
+  const std::uint64_t sequence = execution.identity.signature.sequence;
   const bool is_first = sequence != sequence_;  // of its call
   const std::uint64_t step = is_first ? 1 : next_step_;
   const std::uint64_t before = is_first ? 0 : executions_of_call_;
@@ -132,8 +130,6 @@ inline void IntranodeGroup::enqueue(IntranodeExecution& execution) {
   execution.part = execution.exchanges_buffers ? IntranodeExecution::Part::exchange : IntranodeExecution::Part::slots;
   execution.identity.first = (sequence << step_bits) + step;
   execution.identity.turn = sequence + before;
-  execution.identity.signature.sequence = sequence;
-  execution.identity.signature.history = execution.start_.signature.history;
   execution.run.alternates = execution.schedule.alternates && is_first;
   const unsigned parts = execution.exchanges_buffers ? 2 : 1;
   sequence_ = sequence;
@@ -147,7 +143,7 @@ inline void IntranodeGroup::enqueue(IntranodeExecution& execution) {
   }
 }
 
-// Where the same execution was written down some turns ago, there is nothing new but its number.
+// If the same execution is in this place of the log already, only its number is new.
 inline void IntranodeGroup::log_signature(IntranodeExecution& execution) {
   const IntranodeExecution*& logged = logged_[execution.identity.turn % logged_.size()];
   if (logged == &execution) return own_->log.renumber(execution.identity.turn, execution.identity.first);
@@ -177,14 +173,18 @@ inline void IntranodeGroup::begin_slots(IntranodeExecution& execution) {
     step_begun_ = record::ticks();
   log_signature(execution);
   steps_.begin(execution.number(), execution.run);
-  execution.slot_work.begin(execution.start_.input, execution.start_.output, steps_.inline_slot());
+  execution.slot_work.begin(execution.arrays, steps_.inline_slot());
 }
 
-// The buffer exchange is over: everyone knows the same, and concludes the same.
+// The buffer exchange is over: all members know the same and draw the same conclusion.
 void IntranodeGroup::continue_after_exchange(IntranodeExecution& execution) {
-  const auto element = static_cast<std::int64_t>(size_of(execution.start_.dtype));
-  const DirectWay way = direct_way(*execution.start_.spec, element, execution.buffers, reach());
-  execution.direct.begin(execution.start_, way, execution.buffers, *parts_.segment, parts_.limits.stream_bytes_min);
+  const auto element = static_cast<std::int64_t>(size_of(execution.what.dtype));
+  const DirectWay way = direct_way(execution.what.spec, element, execution.buffers, reach());
+  execution.direct.begin(way, {.what = &execution.what,
+                               .arrays = &execution.arrays,
+                               .all = &execution.buffers,
+                               .segment = parts_.segment,
+                               .stream_bytes_min = parts_.limits.stream_bytes_min});
   execution.part = way == DirectWay::none ? IntranodeExecution::Part::slots : IntranodeExecution::Part::direct;
   ++execution.identity.first;
   ++execution.identity.turn;
@@ -192,14 +192,16 @@ void IntranodeGroup::continue_after_exchange(IntranodeExecution& execution) {
 }
 
 inline bool IntranodeGroup::advance_single(IntranodeExecution& execution) {
-  return execution.schedule.is_inline ? steps_.advance_single<false>(execution.short_work)
-                                      : steps_.advance_single<true>(execution.slot_work);
+  using SlotWork = IntranodeExecution::SlotWork;
+  return execution.schedule.is_inline ? steps_.advance_single<false>(execution.slot_work)
+                                      : steps_.advance_single<true, SlotWork>(execution.slot_work);
 }
 
 inline bool IntranodeGroup::advance(IntranodeExecution& execution) {
   switch (execution.part) {
     case IntranodeExecution::Part::slots:
-      return execution.is_single ? advance_single(execution) : steps_.advance(execution.slot_work);
+      return execution.is_single ? advance_single(execution)
+                                 : steps_.advance<IntranodeExecution::SlotWork>(execution.slot_work);
     case IntranodeExecution::Part::direct: return steps_.advance(execution.exchange_work) && steps_.is_over();
     case IntranodeExecution::Part::exchange: break;
   }
@@ -208,37 +210,37 @@ inline bool IntranodeGroup::advance(IntranodeExecution& execution) {
   return advance(execution);
 }
 
-// Until the execution is done, or for as long as it is worth to look.
-template <class Advance>
-inline bool IntranodeGroup::spin(IntranodeExecution& execution, Advance advance_execution) {
+// Polls until the execution is done, or until polling is no longer worth it.
+template <bool (IntranodeGroup::*advance_execution)(IntranodeGroup::IntranodeExecution&)>
+inline bool IntranodeGroup::spin(IntranodeExecution& execution) {
   const int spins_max = parts_.oversubscribed ? 1 : spins_per_poll;
   try {
     for (int spins = 0, prefetch_at = 0; spins < spins_max; ++spins) {
-      if (advance_execution()) return true;
+      if ((this->*advance_execution)(execution)) return true;
       if (steps_.moved()) spins = prefetch_at = 0;
       if (execution.prefetched_lines == 0 || spins < prefetch_at) continue;
       prefetch_awaited(execution);
       prefetch_at += execution.spins_per_prefetch;
     }
   } catch (...) {
-    parts_.segment->notify_all_members();  // what was said before the failure is still to be heard
+    parts_.segment->notify_all_members();  // peers may sleep until they see what was published before the failure
     throw;
   }
   return false;
 }
 
-// A step begins where the one before it ended: between them, the rank waits for others.
+// A step begins where the one before it ended; in between, the rank waits for others.
 void IntranodeGroup::note_step(const IntranodeExecution& execution, record::StepKind kind) {
   parts_.tracing.trace->note(
       {.group = parts_.tracing.group, .sequence = execution.identity.signature.sequence, .kind = kind}, step_begun_);
   step_begun_ = record::ticks();
 }
 
-// Whether something was published for which nobody has rung yet.
+// True if something was published and no peer has been notified of it yet.
 bool IntranodeGroup::progress() {
   while (oldest_ != nullptr) {
     if (!begun_) begin(*oldest_);
-    if (!spin(*oldest_, [this] { return advance(*oldest_); })) break;
+    if (!spin<&IntranodeGroup::advance>(*oldest_)) break;
     end_oldest();
   }
   return steps_.take_notify_due();
@@ -257,10 +259,10 @@ inline void IntranodeGroup::end_oldest() {
   if (execution.expects_next) expect_next(execution);
 }
 
-// A call like this one, most likely: the lines of the slot that it will write first have been read by others since they were
-// written last, and take as long to come back as a message to go. Roots may take turns, so whether this rank left anything in
-// this call does not matter. Of an inline slot only the second line, if several wait for it: they look at the first already, and would take
-// it away again.
+// The next call is most likely like this one. Others have read the lines of the slot that it will write first, and fetching them back
+// takes as long as sending a message, so that is begun now. Roots may take turns: it does not matter whether this rank published anything
+// in this call. Of an inline slot that several ranks wait for, only the second line is fetched: they poll the first, and would take it away
+// again.
 inline void IntranodeGroup::expect_next(const IntranodeExecution& execution) {
   constexpr std::int64_t lines_max = 8;
   if (execution.schedule.is_inline) {
@@ -269,15 +271,14 @@ inline void IntranodeGroup::expect_next(const IntranodeExecution& execution) {
     if (has_second) shm::expect_write(next.payload + first_line_bytes);
     return;
   }
-  std::byte* const slot = places_[static_cast<std::size_t>(parts_.rank)]
-                              .slots[Steps<Native>::place_of(execution.identity.turn + 1, 0, execution.run.alternates)];
+  std::byte* const slot = places_[static_cast<std::size_t>(parts_.rank)].slots[steps_.place_of(0, 1)];
   const std::int64_t bytes = std::min(execution.slot_work.first_message_bytes(), lines_max * line_bytes);
   for (std::int64_t at = 0; at < bytes; at += line_bytes) shm::expect_write(slot + at);
 }
 
-// Of two ranks, the one that waits has all lines of the other's inline slot in its cache, as they were when it read them last. To look at
-// them disturbs nobody until they are written; and then they come together, not one after the other. While the other writes many
-// of them, a look may take one away that is not full yet: so they are looked at less often.
+// With two ranks, the waiting rank polls every cache line of the peer's inline slot, not just the flag. That disturbs nobody until the
+// peer writes them, and then the lines arrive together. While the peer writes many lines, polling may take one away that is not full yet;
+// so the more lines there are, the less often they are polled.
 inline void IntranodeGroup::prefetch_awaited(const IntranodeExecution& execution) const {
   const ControlBlock& other = *places_[static_cast<std::size_t>(1 - parts_.rank)].control_block;
   const auto* const inline_slot = reinterpret_cast<const std::byte*>(&other.flags.inline_slots[steps_.inline_slot()]);
@@ -285,18 +286,16 @@ inline void IntranodeGroup::prefetch_awaited(const IntranodeExecution& execution
     __builtin_prefetch(inline_slot + line * line_bytes);
 }
 
-// What this rank's inline slot says beside the sequence number.
+// What stands in this rank's inline slot beside the sequence number.
 inline void IntranodeGroup::write_header(const IntranodeExecution& execution) {
-  Native::InlineHeader& header = header_of(parts_.rank);
+  Native::InlineHeader& header = steps_.inline_slot_of(parts_.rank).header;
   header.digest = execution.identity.digest;
   header.history = execution.identity.signature.history;
 }
 
-inline Native::InlineHeader& IntranodeGroup::header_of(int rank) const { return steps_.inline_slot_of(rank).header; }
-
-// First contact with a peer in an execution: it is in the same round 0, so its inline slot is ours to read.
+// First contact with a peer in an execution. It is in round 0, too, so this rank may read its inline slot.
 inline void IntranodeGroup::check_peer(const IntranodeExecution& execution, int peer) {
-  const Native::InlineHeader& theirs = header_of(peer);
+  const Native::InlineHeader& theirs = steps_.inline_slot_of(peer).header;
   if (theirs.digest != execution.identity.digest) compare(peer, execution.identity);
   if (theirs.history != execution.identity.signature.history) [[unlikely]]
     compare_histories(peer, execution.identity, theirs.history);
@@ -311,7 +310,7 @@ void IntranodeGroup::compare(int peer, const Identity& mine) const {
                          peer, found->signature);
 }
 
-// The first of the executions that both still have in their logs is named; an older one is the group's to find.
+// Names the first execution that differs and that both still have in their logs. The group finds older ones.
 void IntranodeGroup::compare_histories(int peer, const Identity& mine, std::uint32_t theirs) const {
   if (histories_agree(mine.signature.history, theirs)) return;
   constexpr std::uint64_t kept = SignatureLog::entry_count;

@@ -16,7 +16,6 @@
 #include <tutti/error.hpp>
 
 #include "intranode/direct.hpp"
-#include "intranode/execution_start.hpp"
 #include "intranode/shared_segment.hpp"
 #include "intranode/slot_copier.hpp"
 #include "intranode/steps.hpp"
@@ -76,15 +75,14 @@ class IntranodeGroup {
   void continue_after_exchange(IntranodeExecution& execution);
   inline bool advance(IntranodeExecution& execution);
   inline bool advance_single(IntranodeExecution& execution);
-  template <class Advance>
-  [[gnu::always_inline]] inline bool spin(IntranodeExecution& execution, Advance advance_execution);
+  template <bool (IntranodeGroup::*advance_execution)(IntranodeExecution&)>
+  [[gnu::always_inline]] inline bool spin(IntranodeExecution& execution);
   inline void dequeue_oldest();
   inline void end_oldest();
   bool progress();
   inline void expect_next(const IntranodeExecution& execution);
   inline void prefetch_awaited(const IntranodeExecution& execution) const;
   [[nodiscard]] Reach reach() const { return {.cross_memory = parts_.cross_memory, .limits = parts_.limits}; }
-  [[nodiscard]] inline Native::InlineHeader& header_of(int rank) const;
   inline void write_header(const IntranodeExecution& execution);
   inline void check_peer(const IntranodeExecution& execution, int peer);
   void compare(int peer, const Identity& mine) const;

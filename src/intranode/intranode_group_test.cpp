@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "base/sanitizers.hpp"
-#include "intranode/members.hpp"
-#include "kernel/reference.hpp"
+#include "tests/support/intranode_members.hpp"
 #include "tests/support/intranode_sample.hpp"
+#include "tests/support/kernel_reference.hpp"
 
 namespace tutti::intranode {
 namespace {

@@ -21,13 +21,13 @@ class SharedSegment {
   [[nodiscard]] virtual std::uint64_t offset_of(const std::byte* own) const = 0;
   /// Where member `index` has what it calls `offset`.
   [[nodiscard]] virtual std::byte* at(int index, std::uint64_t offset, std::size_t bytes) const = 0;
-  /// If the array lies in this rank's part: its offset, which peers may then use until they have taken `seq`.
+  /// If the array lies in this rank's part: its offset, which peers may then use until they have consumed `seq`.
   virtual std::optional<std::uint64_t> expose(const std::byte* data, std::size_t bytes, std::uint64_t seq) = 0;
   /// Copies out of any memory of member `index`. Only where IntranodeGroup::Parts::cross_memory says so. Throws TransferFailed.
   virtual void read(int index, std::uint64_t address, std::byte* to, std::size_t bytes) = 0;
-  /// Before the first execution: where each member tells which sequence number it has taken.
+  /// Before the first execution: where each member tells which sequence number it has consumed.
   virtual void connected(std::vector<const std::atomic<std::uint64_t>*> consumed) = 0;
-  /// This member is about to depart: what the others tell is not looked at any more.
+  /// This member is about to depart: it reads the others' words no more.
   virtual void departing() = 0;
   /// Wakes those members that sleep: something was published for them.
   virtual void notify_all_members() = 0;

@@ -3,23 +3,17 @@
 #include "intranode/slot_copier.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <span>
-
-#include "intranode/slot_copier_hot.hpp"
-#include "kernel/kernel.hpp"
-#include "kernel/stream.hpp"
 
 namespace tutti::intranode {
 
-void SlotCopier::prepare(const ExecutionStart& start, const TransferSchedule& schedule,
-                         const std::vector<Place>& places, const SharedLimits& limits) {
-  start_ = start;
-  spec_ = start.spec;
+void SlotCopier::prepare(const ExecutionSpec& what, const TransferSchedule& schedule, const std::vector<Place>& places,
+                         const SharedLimits& limits) {
+  what_ = &what;
+  spec_ = &what.spec;
   move_ = schedule;
   places_ = &places;
   const Spec& spec = *spec_;
-  element_ = static_cast<std::int64_t>(size_of(start.dtype));
+  element_ = static_cast<std::int64_t>(size_of(what.dtype));
   source_count_ = move_.sources == Sources::none    ? 0
                   : move_.sources == Sources::one   ? 1
                   : move_.sources == Sources::lower ? spec.rank
@@ -44,7 +38,7 @@ void SlotCopier::prepare(const ExecutionStart& start, const TransferSchedule& sc
     inline_from_ = sent_blocks_.offset(1 - spec.rank) * element_;
     inline_bytes_ = sent_blocks_.count(1 - spec.rank) * element_;
   }
-  adds_few_floats_ = move_.is_inline && start.dtype == DType::float32 && start.op.kind() == Op::Kind::sum;
+  adds_few_floats_ = move_.is_inline && what.dtype == DType::float32 && what.op.kind() == Op::Kind::sum;
   adds_floats_of_two_ = adds_few_floats_ && move_.consume_action == ConsumeAction::reduce && move_.reduce_ranks == 2 &&
                         spec.size == 2 && !move_.in_blocks && !move_.reduces_back && !spec.finish;
   const std::int64_t consumed = joins_ ? received_blocks_.offset(spec.size) : output_count_;
@@ -78,7 +72,7 @@ const std::byte* SlotCopier::copy_of_sent(const std::byte* input) {
 
 void SlotCopier::copy_own(std::int64_t round) const {
   const Part own = part(own_count_, round);
-  copy_out(start_.output + (own_to_ + own.begin) * element_, start_.input + (own_from_ + own.begin) * element_,
+  copy_out(output_ + (own_to_ + own.begin) * element_, input_ + (own_from_ + own.begin) * element_,
            own.count * element_);
 }
 
@@ -86,7 +80,7 @@ void SlotCopier::publish_blocks(std::int64_t round, std::byte* message) const {
   for (int i = 1; i < spec_->size; ++i) {
     const int peer = (spec_->rank + i) % spec_->size;
     const Part piece = part(sent_blocks_.count(peer), round);
-    const std::byte* const from = start_.input + (sent_blocks_.offset(peer) + piece.begin) * element_;
+    const std::byte* const from = input_ + (sent_blocks_.offset(peer) + piece.begin) * element_;
     copy_bytes(message + peer * move_.stride, from, piece.count * element_);
   }
 }
@@ -96,11 +90,10 @@ void SlotCopier::reduce_to(std::byte* to, Part piece, std::int64_t slot_offset, 
   if (piece.count == 0) return;
   operands_.clear();
   for (int rank = 0; rank < move_.reduce_ranks; ++rank) {
-    operands_.push_back(rank == spec_->rank ? start_.input + piece.begin * element_
-                                            : message_of(rank, slot) + slot_offset);
+    operands_.push_back(rank == spec_->rank ? input_ + piece.begin * element_ : message_of(rank, slot) + slot_offset);
   }
   if (operands_.empty()) {
-    kernel::fill_identity(start_.op, start_.dtype, to, piece.count);  // exscan, rank 0
+    kernel::fill_identity(what_->op, what_->dtype, to, piece.count);  // exscan, rank 0
     return;
   }
   if (operands_.size() == 1) {
@@ -109,13 +102,11 @@ void SlotCopier::reduce_to(std::byte* to, Part piece, std::int64_t slot_offset, 
     stream_reduction(to, piece.count);
     return;
   } else if (adds_few_floats_) {
-    add_floats(to, static_cast<const std::byte*>(operands_[0]), piece.count, [this](auto& sum, std::int64_t at) {
-      for (std::size_t i = 1; i < operands_.size(); ++i) add_to(sum, static_cast<const std::byte*>(operands_[i]) + at);
-    });
+    add_floats(to, operands_, piece.count);
   } else {
-    kernel::reduce_many(start_.op, start_.dtype, to, operands_, piece.count);
+    kernel::reduce_many(what_->op, what_->dtype, to, operands_, piece.count);
   }
-  if (spec_->finish) kernel::divide(start_.dtype, to, to, start_.divisor, piece.count);
+  if (spec_->finish) kernel::divide(what_->dtype, to, to, what_->divisor, piece.count);
 }
 
 void SlotCopier::stream_reduction(std::byte* to, std::int64_t count) {
@@ -123,7 +114,7 @@ void SlotCopier::stream_reduction(std::byte* to, std::int64_t count) {
   const std::int64_t piece = worked_bytes / element_;
   for (std::int64_t done = 0; done < count; done += piece) {
     const std::int64_t now = std::min(piece, count - done);
-    kernel::reduce_many(start_.op, start_.dtype, result, operands_, now);
+    kernel::reduce_many(what_->op, what_->dtype, result, operands_, now);
     kernel::copy_streaming(to + done * element_, result, static_cast<std::size_t>(now * element_));
     for (const void*& operand : operands_) operand = static_cast<const std::byte*>(operand) + now * element_;
   }
@@ -133,7 +124,7 @@ void SlotCopier::stream_reduction(std::byte* to, std::int64_t count) {
 
 // Nobody looks at this rank's own slice before it is reduced, and this rank finds it in its input.
 void SlotCopier::publish_slices(Part piece, std::byte* message) const {
-  const std::byte* const from = start_.input + piece.begin * element_;
+  const std::byte* const from = input_ + piece.begin * element_;
   const Part own = slice(spec_->rank, piece);
   const std::int64_t end = own.begin + own.count;
   copy_bytes(message, from, own.begin * element_);
@@ -153,7 +144,7 @@ void SlotCopier::reduce_back_slice(Part piece, std::int64_t slot_offset, int slo
   const bool everyone_takes = spec_->verb == Verb::all_reduce;
   const bool consumes = everyone_takes || spec_->rank == spec_->root;
   const auto in_slot_of = [&](int rank) { return message_of(rank, slot) + slot_offset; };
-  std::byte* const own = consumes ? start_.output + piece.begin * element_ : nullptr;
+  std::byte* const own = consumes ? output_ + piece.begin * element_ : nullptr;
   std::byte* const result = !consumes ? in_slot_of(spec_->root) : streams_ ? in_slot_of(spec_->rank) : own;
   reduce_to(result, piece, slot_offset, slot);
   for (int i = 0; everyone_takes && i < reduce_sources(); ++i) {
@@ -165,8 +156,8 @@ void SlotCopier::reduce_back_slice(Part piece, std::int64_t slot_offset, int slo
 void SlotCopier::consume_reduced(std::int64_t round, int slot, int peer) const {
   const Part chunk = part(spec_->count, round);
   const Part theirs = slice(peer, chunk);
-  copy_out(start_.output + (chunk.begin + theirs.begin) * element_,
-           message_of(spec_->rank, slot) + theirs.begin * element_, theirs.count * element_);
+  copy_out(output_ + (chunk.begin + theirs.begin) * element_, message_of(spec_->rank, slot) + theirs.begin * element_,
+           theirs.count * element_);
 }
 
 }  // namespace tutti::intranode

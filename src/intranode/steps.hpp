@@ -1,18 +1,19 @@
-// steps.hpp: the protocol: which round may be left, reduced back, or taken now, and which flag says so.
+// steps.hpp: the protocol: which round may be published, reduced back or consumed now, and which flag says so.
 // SPDX-License-Identifier: Apache-2.0
 //
-// An execution goes through its rounds; in each, a rank *leaves* its piece in its slot and *takes* what it needs out of the others' slots.
-// Or it *results*: it replaces, in the others' slots, what they left for it, and they take the results out of their own. Then the
-// lines of a slot end where they are written next, and half as many of them travel.
-// Two ranks that exchange pieces *alternate*, in slots kept for it: every other time, each leaves its piece in the other's, whose lines it
-// has read the time before and still has in its cache. Invariants:
-//   1. a slot or inline slot is written only when every peer has reduced back, or its `consumed` has reached, what it held before;
-//   2. a rank leaves round r of an execution only after it took round r−slots, and round 0 only after its earlier executions ended;
-//   3. a peer's piece is read, or reduced back, only while the flag equals the round's sequence number: then by 1 it stays until this rank has
-//      reduced back or taken it;
-//   4. the other may alternate while this rank takes part in something else, or not at all; then it leaves round 0 only, as they never
-//      meet. So a rank that alternates counts with round 0 of every execution, and after executions that it left out or gave up, with anything.
-// No deadlock: of all rounds that any rank has yet to leave, reduce back or take, the earliest can always go on.
+// An execution goes through its rounds. In each round a rank *publishes* its piece in its slot and *consumes* what it needs from the
+// others' slots. Some executions *reduce back*: a rank replaces, in the others' slots, what they published for it by the result, and they
+// consume the results from their own slots. The owner then still has the lines that it writes next, and half as many lines travel.
+// Two ranks that exchange pieces *alternate* between slots kept for it: every other time, each publishes its piece in the other's slot. It
+// read that slot's lines the time before and still has them in its cache. Invariants:
+//   1. A slot or inline slot is written only when every peer has reduced back what it held before, or its `consumed` has reached that.
+//   2. A rank publishes round r of an execution only after it consumed round r−slots, and round 0 only after its earlier executions ended.
+//   3. A peer's piece is read or reduced back only while the flag equals the round's sequence number. By 1 the piece then stays until this
+//      rank has reduced it back or consumed it.
+//   4. The other rank may alternate while this rank takes part in another execution, or in none. It then publishes round 0 only, as the two
+//      never meet. So a rank that alternates expects round 0 of every execution there, and anything after executions that it left out or
+//      gave up.
+// No deadlock: of all rounds that any rank has yet to publish, reduce back or consume, the earliest can always go on.
 //
 // Templated on the atomics, so that a test can run the very same code through every interleaving.
 #pragma once
@@ -39,9 +40,9 @@ struct Run {
   std::int64_t rounds = 1;
   bool publishes = true;  // something for the others, in every round
   bool in_slots = true;   // … in the slots; otherwise in the inline slot
-  bool hears_all = true;  // reads what every peer left
+  bool hears_all = true;  // reads what every peer published
   bool reduces_back = false;
-  bool alternates = false;      // of two ranks that both leave and hear; only the first execution of a call
+  bool alternates = false;      // of two ranks that both publish and consume; only the first execution of a call
   bool after_exchange = false;  // the second part of an execution whose first took one round
 };
 
@@ -65,11 +66,11 @@ class Steps {
     }
     call_ = number.call;
     ended_ = false;
-    // Whatever executions were left out before this one: their pieces will not be read here.
+    // Executions may have been left out before this one: this rank will not read their pieces.
     if (own_consumed_ != number.first - 1) store_consumed(number.first - 1);
   }
 
-  /// Does all that can be done now; true when the last round is taken.
+  /// Does all that can be done now; true when the last round is consumed.
   template <class Work>
   bool advance(Work& work) {
     moved_ = false;
@@ -81,14 +82,13 @@ class Steps {
       if (!again) return false;
     }
   }
-  /// The same for an execution of one round that is not reduced back: what leave() and take() come to then.
+  /// The same for an execution of one round that is not reduced back: what publish() and consume() come to then.
   template <bool in_slots, class Work>
   bool advance_single(Work& work) {
     moved_ = false;
-    const int here = inline_slot();
+    const int here = inline_slot(), place = place_of(0);
     if (published_ == 0) {
       if (!all_consumed(in_slots ? held_before(0) : seq_in_inline_slot_[here])) return false;
-      const int place = place_of(0);
       work.publish(0, place);
       if (in_slots && run_.publishes) seq_in_slot_[place % Policy::slots] = number_.first;
       alternating_seq_in_slot_[place % Policy::slots] = seq_in_inline_slot_[here] = number_.first;
@@ -100,11 +100,11 @@ class Steps {
       const int peer = work.consume_source(consume_source_);
       if (flags(peer).inline_slots[here].seq.load(acquire) != number_.first) return false;
       work.check_peer(peer, here);
-      work.consume(0, place_of(0), peer);
+      work.consume(0, place, peer);
       moved_ = true;
     }
     heard_all(0);
-    work.finish(0, place_of(0));
+    work.finish(0, place);
     consumed_ = 1;
     ended_ = moved_ = notify_due_ = true;
     store_consumed(last());
@@ -112,7 +112,7 @@ class Steps {
   }
   /// Whether the last advance() came any further.
   [[nodiscard]] bool moved() const { return moved_; }
-  /// Whether something was said, since it was asked last, that others may wait for.
+  /// Whether a flag was written, since this was asked last, that others may wait for.
   [[nodiscard]] bool take_notify_due() { return std::exchange(notify_due_, false); }
 
   /// Gives the execution up: nothing of it is read any more.
@@ -122,11 +122,11 @@ class Steps {
     store_consumed(last());
   }
 
-  /// For executions that read the others' arrays in place: whether everyone is through, and nobody gave up meanwhile (then it
-  /// never becomes true). What was read was lent until here.
+  /// For executions that read the others' arrays in place: whether every rank is through. If one gave up meanwhile, this never becomes
+  /// true. The arrays were lent until here.
   bool is_over() {
     if (!all_consumed(last())) return false;
-    Policy::fence();  // what was read in place was read before this look
+    Policy::fence();  // the reads in place come before this look at the flags
     for (int peer = 0; peer < size(); ++peer) {
       if (peer == rank_) continue;
       const auto& abandoned = flags(peer).abandoned.seqs;
@@ -144,7 +144,7 @@ class Steps {
   /// Calls `visit(peer)` for those that keep the next step from being made.
   template <class Work, class Visit>
   void visit_awaited(const Work& work, Visit visit) const {
-    const bool ended = consumed_ == run_.rounds;  // then it waits until all are through
+    const bool ended = consumed_ == run_.rounds;  // it waits until all are through
     if (ended || published_ == consumed_) {
       const SequenceNumber awaited = ended ? last() : held_before(published_);
       for (int peer = 0; peer < size(); ++peer) {
@@ -162,11 +162,12 @@ class Steps {
     }
   }
 
-  /// Where a piece lies: in one of its rank's slots, or, for those who alternate, in the next as many, or in the other's.
-  [[nodiscard]] static int place_of(std::uint64_t turn, std::int64_t round, bool alternates) {
+  /// Where a piece of this execution lies, or of one like it so many turns later: in one of its rank's slots; of ranks that alternate, in
+  /// the slots kept for that, the own ones first, then the other's.
+  [[nodiscard]] int place_of(std::int64_t round, std::uint64_t turns_later = 0) const {
     const std::uint64_t half_way = Policy::slots / 2;  // there the next execution starts
-    const std::uint64_t at = turn * half_way + static_cast<std::uint64_t>(round);
-    return static_cast<int>(alternates ? Policy::slots + at % (2 * Policy::slots) : at % Policy::slots);
+    const std::uint64_t at = (number_.turn + turns_later) * half_way + static_cast<std::uint64_t>(round);
+    return static_cast<int>(run_.alternates ? Policy::slots + at % (2 * Policy::slots) : at % Policy::slots);
   }
   static constexpr int places = 3 * Policy::slots;
   [[nodiscard]] int inline_slot() const { return static_cast<int>(number_.turn % Policy::inline_slots); }
@@ -183,10 +184,9 @@ class Steps {
     return number_.first + static_cast<std::uint64_t>(round);
   }
 
-  [[nodiscard]] int place_of(std::int64_t round) const { return place_of(number_.turn, round, run_.alternates); }
   [[nodiscard]] int slot_of(std::int64_t round) const { return place_of(round) % Policy::slots; }
 
-  // What was in the places that the round is to be left in.
+  // The sequence number of what lay where the round will be published.
   [[nodiscard]] SequenceNumber held_before(std::int64_t round) const {
     const SequenceNumber* const held = run_.alternates ? alternating_seq_in_slot_ : seq_in_slot_;
     const SequenceNumber slot = run_.publishes && run_.in_slots ? held[slot_of(round)] : lowest_consumed_;
@@ -194,7 +194,7 @@ class Steps {
     return reached(slot, inline_seq) ? slot : inline_seq;
   }
 
-  // What has been seen once need not be looked at again: in a steady stream of small calls no line of `consumed` is read.
+  // What this rank has seen once it does not read again: in a steady stream of small calls it reads no line of `consumed`.
   bool all_consumed(SequenceNumber seq) {
     if (reached(lowest_consumed_, seq)) return true;
     SequenceNumber lowest = seq + (SequenceNumber{1} << 62);
@@ -281,7 +281,7 @@ class Steps {
       moved_ = true;
     }
     if (!run_.reduces_back && heard_all_) heard_all(consumed_);
-    // Once all have reduced back, nobody but this rank looks at what it left.
+    // Once all have reduced back, only this rank reads what it published.
     if (run_.reduces_back && work.consume_sources() == size() - 1) seq_in_slot_[slot_of(consumed_)] = lowest_consumed_;
     work.finish(consumed_, place_of(consumed_));
     heard_all_ = true;
@@ -303,17 +303,17 @@ class Steps {
   RunNumber number_;
   Run run_;
   std::int64_t published_ = 0, reduced_ = 0, consumed_ = 0;  // rounds
-  int reduce_source_ = 0, consume_source_ = 0;               // how far this round has come through its sources
+  int reduce_source_ = 0, consume_source_ = 0;               // the next source of this round
   bool heard_all_ = true;                                    // no source was passed over in this round
   bool moved_ = false, notify_due_ = false;
-  // Across executions. Sequence numbers of what was left there last; of what alternates, by this rank or perhaps by the other.
+  // Across executions: sequence numbers of what was published there last; in slots that alternate, by this rank or perhaps the other.
   SequenceNumber seq_in_slot_[Policy::slots] = {}, seq_in_inline_slot_[Policy::inline_slots] = {},
                  alternating_seq_in_slot_[Policy::slots] = {};
   SequenceNumber lowest_consumed_ = 0;  // every peer's `consumed` has reached this
   SequenceNumber own_consumed_ = 0;
   std::uint64_t call_ = 0;  // of the last execution
   bool ended_ = false;      // … which was not given up
-  int laggard_ = 0;         // the peer that was not yet there when last looked
+  int laggard_ = 0;         // the peer that was behind at the last look
 };
 
 }  // namespace tutti::intranode

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "intranode/arena_segment.hpp"
-#include "intranode/members.hpp"
+#include "tests/support/intranode_members.hpp"
 #include "tests/support/intranode_sample.hpp"
 
 namespace tutti::intranode {

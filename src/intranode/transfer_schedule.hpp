@@ -6,8 +6,8 @@
 // ranks there is but one reader, and the stride is 0.
 // Round r carries elements [r × chunk, (r + 1) × chunk) of the message, or of each of its blocks.
 //
-// Large reductions for all are *reduced back* (steps.hpp): a slice of each slot goes to its owner, who reduces it with those of the
-// other slots, and comes back with the result.
+// Large reductions for all are *reduced back* (steps.hpp): each rank owns a slice of all slots, reduces it, and writes the result back to
+// the slots.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,12 @@ struct Part {  // of an array, in elements
 /// two.
 Part slice_of(int owner, int size, std::int64_t count, std::int64_t element_bytes);
 
-enum class Sources : std::uint8_t { none, all, lower, one };  // of whom a rank takes: lower are the ranks before it
+enum class Sources : std::uint8_t {
+  none,
+  all,
+  lower,
+  one
+};  // from whom a rank consumes: `lower` are the ranks before it
 enum class ConsumeAction : std::uint8_t { nothing, copy, reduce };
 
 struct TransferSchedule {
@@ -47,14 +52,14 @@ struct TransferSchedule {
   Sources sources = Sources::none;
   ConsumeAction consume_action = ConsumeAction::nothing;
   int one = -1;             // Sources::one
-  int reduce_ranks = 0;     // Taking::reduce: of ranks 0 … n−1, in this order
+  int reduce_ranks = 0;     // ConsumeAction::reduce: of ranks 0 … n−1, in this order
   std::int64_t chunk = 0;   // elements
   std::int64_t stride = 0;  // bytes from block to block in the slot
   std::int64_t rounds = 1;  // on this rank
   std::uint64_t span = 1;   // sequence numbers set aside, the same on every rank
 };
 
-/// What moves on `spec.rank`. chunk, stride, in_door, alternates, results and span come out alike on every rank.
+/// What moves on `spec.rank`. chunk, stride, is_inline, alternates, reduces_back and span are the same on every rank.
 TransferSchedule schedule_of(const Spec& spec, std::int64_t element_bytes, const SharedLimits& limits);
 
 /// "one-shot in shared memory".

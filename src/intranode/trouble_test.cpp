@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "intranode/intranode_group.hpp"
-#include "intranode/members.hpp"
+#include "tests/support/intranode_members.hpp"
 #include "tests/support/intranode_sample.hpp"
 
 namespace tutti::intranode {

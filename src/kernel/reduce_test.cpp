@@ -10,7 +10,7 @@
 #include <tutti/error.hpp>
 
 #include "kernel/kernel.hpp"
-#include "kernel/reference.hpp"
+#include "tests/support/kernel_reference.hpp"
 
 namespace tutti::kernel {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/half.hpp"
 #include "kernel/kernel.hpp"
-#include "kernel/reference.hpp"
+#include "tests/support/kernel_reference.hpp"
 
 namespace tutti::kernel {
 namespace {

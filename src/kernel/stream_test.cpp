@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "kernel/reference.hpp"
+#include "tests/support/kernel_reference.hpp"
 
 namespace tutti::kernel {
 namespace {

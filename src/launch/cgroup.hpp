@@ -30,9 +30,4 @@ class Cgroup {
   UniqueFd folder_;
 };
 
-// Where the version-2 hierarchy is mounted ("" if nowhere), from the text of /proc/self/mountinfo; our own group in it,
-// from that of /proc/self/cgroup.
-std::string find_cgroup_mount(std::string_view mountinfo);
-std::string find_own_cgroup(std::string_view cgroup);
-
 }  // namespace tutti::launch

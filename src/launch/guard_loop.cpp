@@ -161,7 +161,7 @@ class GuardLoop {
     const auto left = kill_descendants(plan_.cgroup, now() + unkillable_after,
                                        [&](pid_t id, int status) { note_ended(id, status, ended); });
     for (const GuardMessage& message : ended) report(message);
-    for (const ProcessInfo& process : left) report({.kind = Kind::unkillable, .process = process.id});
+    for (const ProcessStatus& process : left) report({.kind = Kind::unkillable, .process = process.id});
     finish();
   }
 

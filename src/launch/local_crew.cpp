@@ -160,7 +160,7 @@ void LocalCrew::lose_guard(CrewListener& listener) {
   is_guard_gone_ = true;
   listener.part_lost({.kind = Cause::Kind::guard_lost, .process = guard_->id()});
   const auto left = kill_descendants(cgroup_, std::chrono::steady_clock::now() + unkillable_after, [](pid_t, int) {});
-  for (const ProcessInfo& process : left)
+  for (const ProcessStatus& process : left)
     listener.notice(fmt::format("process {} ({}) does not end", process.id, process.name));
   cgroup_.remove();
 }

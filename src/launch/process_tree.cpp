@@ -3,7 +3,6 @@
 #include "launch/process_tree.hpp"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,47 +12,31 @@
 #include <ctime>
 #include <memory>
 #include <unordered_map>
-
-#include "base/unique_fd.hpp"
+#include <utility>
 
 namespace tutti::launch {
 namespace {
 
-std::vector<ProcessInfo> all_processes() {
+std::vector<ProcessStatus> all_processes() {
   struct Close {
     void operator()(DIR* folder) const { closedir(folder); }
   };
-  std::vector<ProcessInfo> found;
+  std::vector<ProcessStatus> found;
   const std::unique_ptr<DIR, Close> folder(opendir("/proc"));
   if (!folder) return found;
   while (const dirent* entry = readdir(folder.get())) {
     if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
-    const std::string path = std::string(entry->d_name) + "/stat";
-    const UniqueFd file(openat(dirfd(folder.get()), path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file) continue;  // it has ended meanwhile
-    char text[512];
-    const ssize_t bytes = read(file.get(), text, sizeof(text));
-    if (bytes > 0) found.push_back(parse_stat(std::string(text, static_cast<std::size_t>(bytes))));
+    if (auto status = process_status(std::atoi(entry->d_name))) found.push_back(std::move(*status));
   }
   return found;
 }
 
 }  // namespace
 
-ProcessInfo parse_stat(const std::string& text) {
-  // The name may hold anything, parentheses and spaces included; what follows the last parenthesis does not.
-  const std::size_t open = text.find('('), close = text.rfind(')');
-  if (open == std::string::npos || close == std::string::npos || close < open || close + 4 > text.size()) return {};
-  return {.id = std::atoi(text.c_str()),
-          .parent = std::atoi(text.c_str() + close + 4),
-          .state = text[close + 2],
-          .name = text.substr(open + 1, close - open - 1)};
-}
-
-std::vector<ProcessInfo> descendants_of(pid_t root) {
-  std::unordered_multimap<pid_t, ProcessInfo> by_parent;
-  for (ProcessInfo& process : all_processes()) by_parent.emplace(process.parent, std::move(process));
-  std::vector<ProcessInfo> tree;
+std::vector<ProcessStatus> descendants_of(pid_t root) {
+  std::unordered_multimap<pid_t, ProcessStatus> by_parent;
+  for (ProcessStatus& process : all_processes()) by_parent.emplace(process.parent, std::move(process));
+  std::vector<ProcessStatus> tree;
   std::vector<pid_t> open = {root};
   while (!open.empty()) {
     const auto [first, last] = by_parent.equal_range(open.back());
@@ -68,8 +51,8 @@ std::vector<ProcessInfo> descendants_of(pid_t root) {
 }
 
 std::size_t signal_descendants(pid_t root, int signal) {
-  const std::vector<ProcessInfo> tree = descendants_of(root);
-  for (const ProcessInfo& process : tree) {
+  const std::vector<ProcessStatus> tree = descendants_of(root);
+  for (const ProcessStatus& process : tree) {
     if (process.state == 'Z') continue;
     kill(process.id, signal);
     if (process.state == 'T' && signal != SIGKILL && signal != SIGSTOP)
@@ -91,7 +74,7 @@ bool reap_children(const Reaped& reaped) {
   }
 }
 
-std::vector<ProcessInfo> kill_descendants(const Cgroup& cgroup, TimePoint deadline, const Reaped& reaped) {
+std::vector<ProcessStatus> kill_descendants(const Cgroup& cgroup, TimePoint deadline, const Reaped& reaped) {
   sigset_t child_ended;
   sigemptyset(&child_ended);
   sigaddset(&child_ended, SIGCHLD);

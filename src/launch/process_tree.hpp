@@ -9,27 +9,17 @@
 
 #include <cstddef>
 #include <functional>
-#include <string>
 #include <vector>
 
 #include <tutti/clock.hpp>
 
+#include "base/system_files.hpp"
 #include "launch/cgroup.hpp"
 
 namespace tutti::launch {
 
-struct ProcessInfo {
-  pid_t id = 0;
-  pid_t parent = 0;
-  char state = '?';  // as in /proc: R, S, D, T, Z, …
-  std::string name = {};
-};
-
-// "17 (a (strange) name) S 1 …", the content of /proc/17/stat.
-ProcessInfo parse_stat(const std::string& text);
-
 // Parents before children, zombies included. Empty where /proc is not to be had.
-std::vector<ProcessInfo> descendants_of(pid_t root);
+std::vector<ProcessStatus> descendants_of(pid_t root);
 
 // How many there were.
 std::size_t signal_descendants(pid_t root, int signal);
@@ -45,6 +35,6 @@ inline constexpr Duration unkillable_after = std::chrono::seconds(10);
 
 // Sends SIGKILL to all descendants, again and again until none is left. SIGCHLD must be blocked. Returns the processes
 // that still exist at the deadline (those that the kernel holds).
-std::vector<ProcessInfo> kill_descendants(const Cgroup& cgroup, TimePoint deadline, const Reaped& reaped);
+std::vector<ProcessStatus> kill_descendants(const Cgroup& cgroup, TimePoint deadline, const Reaped& reaped);
 
 }  // namespace tutti::launch

@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "base/environment.hpp"
+#include "base/system_files.hpp"
 #include "record/jobs.hpp"
 #include "record/own_file.hpp"
-#include "record/process.hpp"
 #include "record/segment.hpp"
 #include "watch/diagnosis.hpp"
 #include "watch/metrics.hpp"
@@ -44,7 +44,7 @@ void RankRecords::ask_where() const {
     auto snapshot = file ? record::read_counts(file.get(), record::Alive::yes) : std::nullopt;
     UniqueFd own(snapshot && snapshot->life == record::Life::joined ? fcntl(file.get(), F_DUPFD_CLOEXEC, 3) : -1);
     if (!own) continue;
-    const bool is_alive = record::start_of_process(static_cast<pid_t>(snapshot->process)) == snapshot->process_started;
+    const bool is_alive = start_of_process(static_cast<pid_t>(snapshot->process)) == snapshot->process_started;
     ranks.push_back({.file = std::move(own), .snapshot = std::move(*snapshot), .is_alive = is_alive});
   }
   std::vector<record::FoundRecord*> asked;

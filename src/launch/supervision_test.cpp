@@ -9,9 +9,7 @@
 #include <cerrno>
 
 #include "launch/cause.hpp"
-#include "launch/cgroup.hpp"
 #include "launch/printer.hpp"
-#include "launch/process_tree.hpp"
 #include "launch/tail.hpp"
 
 namespace tutti::launch {
@@ -56,25 +54,6 @@ TEST(Tail, KeepsTheLastLinesHoweverMuchWasSaid) {
   Tail few;
   few.add("one\n");
   EXPECT_EQ(few.last_lines(5), "one\n");
-}
-
-TEST(ProcessTree, ReadsNamesWithParenthesesAndSpaces) {
-  const ProcessInfo process = parse_stat("17 (a (strange) name) S 4 17 17 0");
-  EXPECT_EQ(process.id, 17);
-  EXPECT_EQ(process.parent, 4);
-  EXPECT_EQ(process.state, 'S');
-  EXPECT_EQ(process.name, "a (strange) name");
-  EXPECT_EQ(parse_stat("").id, 0);
-  EXPECT_EQ(parse_stat("17 (cut").id, 0);
-}
-
-TEST(Cgroup, FindsTheSecondVersionAmongTheMounts) {
-  EXPECT_EQ(find_cgroup_mount(
-                "24 1 0:22 / /proc rw - proc proc rw\n30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 none rw\n"),
-            "/sys/fs/cgroup");
-  EXPECT_EQ(find_cgroup_mount("30 23 0:26 / /sys/fs/cgroup/cpu rw - cgroup none rw,cpu\n"), "");
-  EXPECT_EQ(find_own_cgroup("9:name=systemd:/x\n0::/user.slice/a.scope\n"), "/user.slice/a.scope");
-  EXPECT_EQ(find_own_cgroup("9:name=systemd:/x\n"), "");
 }
 
 class PrinterTest : public testing::Test {

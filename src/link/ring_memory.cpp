@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "link/ring_memory.hpp"
 
-#include <sys/uio.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -11,6 +9,7 @@
 #include <tutti/error.hpp>
 
 #include "base/bytes.hpp"
+#include "shm/cross_memory.hpp"
 #include "shm/doorbell.hpp"
 
 namespace tutti::link {
@@ -124,13 +123,7 @@ std::int64_t RingMemory::read(const RemoteGet& get, const RingKey& key, std::int
     std::memcpy(get.to + offset, from + offset, static_cast<std::size_t>(bytes));
     return bytes;
   }
-  const iovec here{.iov_base = get.to + offset, .iov_len = static_cast<std::size_t>(bytes)};
-  const iovec there{.iov_base = reinterpret_cast<void*>(key.address + offset),
-                    .iov_len = static_cast<std::size_t>(bytes)};
-  const auto process = static_cast<pid_t>(local_peers_->process_of(get.peer));
-  const ssize_t got = process_vm_readv(process, &here, 1, &there, 1, 0);
-  if (got > 0) return got;
-  return got == 0 ? -EFAULT : -errno;
+  return shm::read_memory(local_peers_->process_of(get.peer), key.address + offset, get.to + offset, bytes);
 }
 
 }  // namespace tutti::link

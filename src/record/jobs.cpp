@@ -15,8 +15,6 @@
 #include <charconv>
 #include <climits>
 #include <ctime>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <utility>
@@ -24,7 +22,7 @@
 #include <tutti/error.hpp>
 
 #include "base/printable.hpp"
-#include "record/process.hpp"
+#include "base/system_files.hpp"
 
 namespace tutti::record {
 namespace {
@@ -72,7 +70,7 @@ void collect(std::int64_t process, std::map<FileId, FoundRecord>& into) {
 }
 
 std::string command_of(std::int64_t process) {
-  std::string words = read_proc(fmt::format("/proc/{}/cmdline", process));
+  std::string words = read_system_file(fmt::format("/proc/{}/cmdline", process)).value_or("");
   while (!words.empty() && words.back() == '\0') words.pop_back();
   std::ranges::replace(words, '\0', ' ');
   return printable_text(words);
@@ -144,23 +142,6 @@ class Asked {
 };
 
 }  // namespace
-
-std::string read_proc(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-// The name, the second field, may hold blanks and brackets: what follows its last bracket counts.
-std::uint64_t start_of_process(pid_t process) {
-  const std::string text = read_proc(fmt::format("/proc/{}/stat", process));
-  std::size_t at = text.rfind(')');
-  if (at == std::string::npos) return 0;
-  constexpr int fields_between = 20;  // state is the third field, the time of its start the twenty-second
-  for (int i = 0; i < fields_between && at != std::string::npos; ++i) at = text.find(' ', at + 1);
-  std::uint64_t start = 0;
-  if (at != std::string::npos) std::from_chars(text.data() + at + 1, text.data() + text.size(), start);
-  return start;
-}
 
 void refresh(FoundRecord& rank, Read what) {
   const auto process = static_cast<pid_t>(rank.snapshot.process);

@@ -16,7 +16,7 @@
 
 #include <tutti/error.hpp>
 
-#include "record/process.hpp"
+#include "base/system_files.hpp"
 
 namespace tutti::record {
 namespace {

@@ -8,7 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
+
+#include "base/system_files.hpp"
 
 namespace tutti::rendezvous {
 namespace {
@@ -18,12 +19,10 @@ std::string host_name() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
 }
 
-// Not the host name: that may be "localhost" on every machine of a cluster.
-std::string boot_id() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  std::getline(file, id);
-  return id.empty() ? host_name() : id;
+// Not the host name, if there is a choice: that may be "localhost" on every machine of a cluster.
+std::string machine_id() {
+  const std::string boot = boot_id();
+  return boot.empty() ? host_name() : boot;
 }
 
 std::string container_id() {
@@ -34,7 +33,7 @@ std::string container_id() {
 }  // namespace
 
 HostIdentity read_host_identity(const Environment& environment) {
-  HostIdentity identity{.name = host_name(), .machine = boot_id(), .node = {}};
+  HostIdentity identity{.name = host_name(), .machine = machine_id(), .node = {}};
   identity.node = environment.get("TUTTI_HOST_ID").value_or(identity.machine + " " + container_id());
   return identity;
 }

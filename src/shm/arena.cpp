@@ -269,9 +269,7 @@ std::uint64_t Arena::committed_bytes() const {
 
 std::string host_id_of_machine(const Environment& environment) {
   if (auto forced = environment.get("TUTTI_HOST_ID")) return *forced;
-  std::string id = read_system_file("/proc/sys/kernel/random/boot_id").value_or("");
-  while (!id.empty() && id.back() == '\n') id.pop_back();
-  return id;
+  return boot_id();
 }
 
 }  // namespace tutti::shm

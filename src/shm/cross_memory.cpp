@@ -8,7 +8,7 @@
 
 #include <cerrno>
 
-#include "shm/limits.hpp"
+#include "base/system_files.hpp"
 
 namespace tutti::shm {
 
@@ -24,12 +24,18 @@ void let_siblings_read() {
   if (const auto reader = reader_to_permit(scope, getppid())) prctl(PR_SET_PTRACER, *reader, 0, 0, 0);
 }
 
-int read_word(std::int64_t process, std::uint64_t address, std::uint64_t& word) {
-  const iovec here{.iov_base = &word, .iov_len = sizeof word};
-  const iovec there{.iov_base = reinterpret_cast<void*>(address), .iov_len = sizeof word};
+std::int64_t read_memory(std::int64_t process, std::uint64_t address, std::byte* to, std::int64_t bytes) {
+  const iovec here{.iov_base = to, .iov_len = static_cast<std::size_t>(bytes)};
+  const iovec there{.iov_base = reinterpret_cast<void*>(address), .iov_len = static_cast<std::size_t>(bytes)};
   const ssize_t got = process_vm_readv(static_cast<pid_t>(process), &here, 1, &there, 1, 0);
-  if (got < 0) return errno;
-  return got == static_cast<ssize_t>(sizeof word) ? 0 : EIO;
+  if (got > 0) return got;
+  return got == 0 ? -EFAULT : -errno;
+}
+
+int read_word(std::int64_t process, std::uint64_t address, std::uint64_t& word) {
+  const std::int64_t got = read_memory(process, address, reinterpret_cast<std::byte*>(&word), sizeof word);
+  if (got < 0) return static_cast<int>(-got);
+  return got == sizeof word ? 0 : EIO;
 }
 
 bool can_read(std::int64_t process, std::uint64_t address, std::uint64_t expected) {

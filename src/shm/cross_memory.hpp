@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -15,7 +16,9 @@ void let_siblings_read();
 /// there is no Yama.
 std::optional<std::int64_t> reader_to_permit(std::string_view ptrace_scope, std::int64_t parent);
 
-/// Reads 8 bytes of another process's memory: 0, or the system's error number.
+/// Reads another process's memory: how many bytes came, at least one, or the system's error number below zero.
+std::int64_t read_memory(std::int64_t process, std::uint64_t address, std::byte* to, std::int64_t bytes);
+/// Reads 8 bytes: 0, or the system's error number.
 int read_word(std::int64_t process, std::uint64_t address, std::uint64_t& word);
 /// Tries it: whether that process has `expected` at that address.
 bool can_read(std::int64_t process, std::uint64_t address, std::uint64_t expected);

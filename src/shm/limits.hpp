@@ -7,18 +7,14 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "base/system_files.hpp"
 
 namespace tutti::shm {
-
-/// A file's contents, nothing where it cannot be read. Tests make up whole machines with it.
-using ReadFile = std::function<std::optional<std::string>(const std::string& path)>;
-std::optional<std::string> read_system_file(const std::string& path);
 
 /// A number of bytes, and the limit that it comes from.
 struct Allowance {
@@ -36,17 +32,7 @@ Allowance address_space_left(const ReadFile& read = read_system_file);
 /// The largest file it may have (RLIMIT_FSIZE): one byte more is a signal that ends the process, in memory files too.
 Allowance file_bytes_max();
 
-// The parts, as pure functions.
-
 /// "MemAvailable:   24109068 kB" of /proc/meminfo, in bytes.
 std::optional<std::uint64_t> meminfo_bytes(std::string_view meminfo, std::string_view field);
-
-/// The control group that accounts this process's memory, as a folder that exists here: its mount point, and the
-/// folders from the process's own up to the mount point, innermost first.
-struct MemoryGroups {
-  int version = 0;  // 0: there is none
-  std::vector<std::string> folders{};
-};
-MemoryGroups find_memory_groups(std::string_view proc_self_cgroup, std::string_view proc_self_mountinfo);
 
 }  // namespace tutti::shm

@@ -81,41 +81,6 @@ TEST(Limits, of_version_1_a_number_near_2_to_the_63_is_no_limit) {
   EXPECT_EQ(memory_left(machine(files)).bytes, 2 * gib - gib / 2);
 }
 
-TEST(Limits, finds_the_folders_of_the_group_that_accounts_memory) {
-  struct Case {
-    const char* what;
-    std::string groups, mounts;
-    int version;
-    std::vector<std::string> folders;
-  };
-  const std::string container = "30 23 0:26 /box/7 /sys/fs/cgroup ro - cgroup2 cgroup rw\n";
-  const std::vector<Case> cases = {
-      {"at the root", "0::/\n", second_mount, 2, {"/sys/fs/cgroup"}},
-      {"two below", "0::/a/b\n", second_mount, 2, {"/sys/fs/cgroup/a/b", "/sys/fs/cgroup/a", "/sys/fs/cgroup"}},
-      {"version 1 wins where it has the memory",
-       "4:memory:/a\n0::/b\n",
-       first_mount,
-       1,
-       {"/sys/fs/cgroup/memory/a", "/sys/fs/cgroup/memory"}},
-      {"version 2 beside a version 1 without memory",
-       "4:cpu:/a\n0::/b\n",
-       first_mount,
-       2,
-       {"/sys/fs/cgroup/unified/b", "/sys/fs/cgroup/unified"}},
-      {"a container that sees the host's path", "0::/box/7/x\n", container, 2, {"/sys/fs/cgroup/x", "/sys/fs/cgroup"}},
-      {"a container that has a namespace of its own", "0::/\n", container, 2, {"/sys/fs/cgroup"}},
-      {"moved outside of its namespace", "0::/../other\n", container, 2, {"/sys/fs/cgroup"}},
-      {"no mount", "0::/a\n", "", 0, {}},
-      {"nonsense", "::\nx\n4:\n", "1 2 3\n- - -\n", 0, {}},
-  };
-  for (const Case& test : cases) {
-    SCOPED_TRACE(test.what);
-    const MemoryGroups found = find_memory_groups(test.groups, test.mounts);
-    EXPECT_EQ(found.version, test.version);
-    EXPECT_EQ(found.folders, test.folders);
-  }
-}
-
 TEST(Limits, reads_fields_of_meminfo_by_their_whole_name) {
   EXPECT_EQ(meminfo_bytes("MemFreeX: 3 kB\nMemFree:   2 kB\n", "MemFree"), 2048U);
   EXPECT_EQ(meminfo_bytes("MemFree: lots\n", "MemFree"), std::nullopt);

@@ -13,7 +13,7 @@
 
 #include <tutti/error.hpp>
 
-#include "record/process.hpp"
+#include "base/system_files.hpp"
 
 namespace tutti::watch {
 namespace {
@@ -94,8 +94,7 @@ Timeline Timeline::of_folder(const std::string& folder) {
     if (entry.path().extension() != record::file_ending) continue;
     const UniqueFd file(open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
     if (auto snapshot = record::read_snapshot(file.get(), record::Alive::no)) {
-      const bool is_alive =
-          record::start_of_process(static_cast<pid_t>(snapshot->process)) == snapshot->process_started;
+      const bool is_alive = start_of_process(static_cast<pid_t>(snapshot->process)) == snapshot->process_started;
       const Seen seen = snapshot->life == record::Life::left ? Seen::left : is_alive ? Seen::running : Seen::gone;
       ranks.push_back({.snapshot = std::move(*snapshot), .seen = seen});
     }

@@ -6,19 +6,17 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 
 #include <tutti/error.hpp>
 
+#include "base/system_files.hpp"
 #include "wire/socket.hpp"
 
 namespace tutti::wire {
 
 std::string network_identity() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string boot;
-  std::getline(file, boot);
+  const std::string boot = boot_id();
   std::error_code error;
   const std::string network = std::filesystem::read_symlink("/proc/thread-self/ns/net", error).string();
   return boot.empty() || network.empty() ? "" : boot + " " + network;

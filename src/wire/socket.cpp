@@ -36,16 +36,6 @@ int whole_seconds_up(Duration duration) {
 
 UniqueFd open_reserve() { return UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC)); }
 
-template <class Query>
-Address ask_address(Query query, int socket) {
-  sockaddr_storage storage{};
-  socklen_t bytes = sizeof storage;
-  if (query(socket, reinterpret_cast<sockaddr*>(&storage), &bytes) != 0) {
-    throw RendezvousError(fmt::format("cannot tell the address of a socket: {}", errno_text(errno)));
-  }
-  return Address::from_sockaddr(reinterpret_cast<const sockaddr*>(&storage), bytes);
-}
-
 Transfer outcome(ssize_t result, bool zero_is_end) {
   if (result > 0 || (result == 0 && !zero_is_end)) {
     return {.status = Transfer::Status::moved, .bytes = static_cast<std::size_t>(result)};
@@ -100,8 +90,14 @@ void apply(const SocketOptions& options, int socket) {
   }
 }
 
-Address local_address(int socket) { return ask_address(getsockname, socket); }
-Address peer_address(int socket) { return ask_address(getpeername, socket); }
+Address local_address(int socket) {
+  sockaddr_storage storage{};
+  socklen_t bytes = sizeof storage;
+  if (getsockname(socket, reinterpret_cast<sockaddr*>(&storage), &bytes) != 0) {
+    throw RendezvousError(fmt::format("cannot tell the address of a socket: {}", errno_text(errno)));
+  }
+  return Address::from_sockaddr(reinterpret_cast<const sockaddr*>(&storage), bytes);
+}
 
 std::size_t descriptors_for_unauthenticated() {
   constexpr std::size_t fewest = 4;

@@ -34,7 +34,6 @@ struct SocketOptions {
 void apply(const SocketOptions& options, int socket);
 
 Address local_address(int socket);
-Address peer_address(int socket);
 
 struct Accepted {
   UniqueFd socket;

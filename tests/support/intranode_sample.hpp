@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "intranode/execution_start.hpp"
+#include "tests/support/execution_start.hpp"
 
 namespace tutti::intranode {
 

@@ -1,4 +1,4 @@
-// members.hpp: for the tests: all members of a group in one process.
+// intranode_members.hpp: for the tests: all members of a group in one process.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,8 +12,9 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "intranode/heap_segment.hpp"
 #include "intranode/intranode_group.hpp"
+#include "tests/support/execution_start.hpp"
+#include "tests/support/heap_segment.hpp"
 
 namespace tutti::intranode {
 

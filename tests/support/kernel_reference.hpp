@@ -1,4 +1,4 @@
-// reference.hpp: for the tests: what kernels must compute, one element at a time, and data that is hard on them.
+// kernel_reference.hpp: for the tests: what kernels must compute, one element at a time, and data that is hard on them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// execution_start.hpp: one start of a collective in shared memory: what it is, and its arrays.
+// execution_start.hpp: for the tests: one start of a collective in shared memory: what it is, and its arrays.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
