@@ -105,6 +105,7 @@ def test_programs_types_and_licence_are_installed(environment):
     where = pathlib.Path(environment.run("python", "-c", "import tutti; print(tutti.__file__)").strip()).parent
     assert environment.folder in where.parents
     assert {"py.typed", "_native.pyi", "__init__.py"} <= {path.name for path in where.iterdir()}
+    assert (where / "_calls/verbs.pyi").exists() and (where / "_calls/group.pyi").exists()
     assert environment.run("tutti", "--version").split()[1] == environment.run("tuttirun", "--version").split()[1]
     code = "from importlib.metadata import metadata; print(metadata('tutti')['License-Expression'])"
     assert environment.run("python", "-c", code).strip() == "Apache-2.0"
