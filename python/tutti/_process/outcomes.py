@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import os
 import pickle
+import signal
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -62,6 +63,13 @@ def portable(error: BaseException) -> BaseException:
     except Exception:
         pass
     return Error(f"{type(error).__name__}: {error}")
+
+
+def ending(status: int | None) -> str:
+    """How a process has ended, in words."""
+    if status is not None and status < 0:
+        return f"was killed by signal {-status}, {signal.Signals(-status).name}"
+    return f"ended with status {status}"
 
 
 def leave() -> None:

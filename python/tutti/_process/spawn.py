@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeVar
 
 from .._errors import Error, InvalidArgument, PeerLost, Timeout
 from .._native import StoreServer
-from .outcomes import RankResult, RankTraceback, environment, leave, portable, values
+from .outcomes import RankResult, RankTraceback, ending, environment, leave, portable, values
 
 _LAUNCHERS = ("OMPI_", "PMI_", "PMIX_", "SLURM_", "TORCHELASTIC_", "TUTTI_STORE", "TUTTI_JOB", "MASTER_")
 _GRACE_S = 3.0  # for ranks to end after SIGTERM, and for a cause to arrive after its consequence
@@ -159,11 +159,7 @@ class _RankPool:
     def _death(self, rank: int) -> Error:
         process = self.processes[rank]
         process.join(_GRACE_S)
-        status = process.exitcode
-        if status is not None and status < 0:
-            reason = f"was killed by signal {-status}, {signal.Signals(-status).name}"
-        else:
-            reason = f"ended with status {status}"
+        reason = ending(process.exitcode)
         text = f"rank {rank} of {self.size} (process {process.pid}) {reason} before its function returned"
         return PeerLost(text, rank, socket.gethostname(), reason)
 

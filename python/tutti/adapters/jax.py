@@ -51,10 +51,6 @@ def unpack(flat: Any, leaves: list) -> list:
     return parts_of(flat, [leaf.shape for leaf in leaves])
 
 
-def unpack_into(flat: Any, outs: list) -> None:
-    raise InvalidArgument("JAX arrays cannot be written, so out= cannot be used with them; use the result")
-
-
 def is_writable(x: Any) -> bool:
     return False
 
