@@ -79,11 +79,7 @@ nb::object apply_numpy(const Call& call, nb::handle x, nb::handle out, const std
     return gives_learned ? learned(terms.learns) : result;
   }
   const std::uint32_t site = recorded_site(*member);
-  Started started;
-  {
-    const WithoutGil release;
-    started = start_call(member, call, terms, site);
-  }
+  Started started = without_gil([&] { return start_call(member, call, terms, site); });
   PendingWork work(std::move(started), nb::make_tuple(x, result), result,
                    gives_learned ? as_numpy() : nb::object(nb::none()));
   if (gives_learned) work.learns = terms.learns;

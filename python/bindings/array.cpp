@@ -233,7 +233,11 @@ void bind_array(nb::module_& m) {
            [](nb::handle self, const nb::kwargs& wishes) { return exported(self).attr("__dlpack__")(**wishes); })
       .def("__dlpack_device__",
            [](const Array& a) { return nb::make_tuple(int(a.view.device().kind), a.view.device().index); })
-      .def("__len__", [](const Array& a) { return a.view.axes() == 0 ? 0 : a.view.shape()[0]; });
+      .def("__len__", [](const Array& a) { return a.view.axes() == 0 ? 0 : a.view.shape()[0]; })
+      .def("__repr__", [](const Array& a) {
+        return fmt::format("<tutti.Array {} of shape {}>", name_of(a.view.dtype()),
+                           nb::repr(as_tuple(a.view.shape())).c_str());
+      });
   m.def(
       "copy_elements",
       [](nb::handle from, nb::handle to) {

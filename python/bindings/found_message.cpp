@@ -40,11 +40,7 @@ MessageTerms probe_for(std::optional<int> src, std::optional<std::uint32_t> tag,
 FoundMessage probe(const Handle& self, std::optional<int> src, std::optional<std::uint32_t> tag, nb::handle timeout) {
   forget_ended();
   const MessageTerms terms = probe_for(src, tag, timeout);
-  Started started;
-  {
-    const WithoutGil release;
-    started = start_message(self, terms);
-  }
+  Started started = without_gil([&] { return start_message(self, terms); });
   complete(started);  // where it throws, nothing is reserved any more
   return {self, Message(self->group().core(), started.operations[0])};
 }

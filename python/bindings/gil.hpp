@@ -34,4 +34,11 @@ class WithoutGil {
   PyThreadState* state_;
 };
 
+/// What a function gives that needs no GIL.
+template <class Run>
+auto without_gil(Run run) {
+  const WithoutGil release;
+  return run();
+}
+
 }  // namespace tutti::python

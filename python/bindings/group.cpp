@@ -62,11 +62,7 @@ PendingWork start(const Handle& self, const Call& call, nb::handle input, nb::ha
   forget_ended();
   const Arrays arrays = prepared(self, call, [&] { return arrays_of(input, out, differentiated, timeout); });
   const std::uint32_t site = recorded_site(*self);
-  Started started;
-  {
-    const WithoutGil release;
-    started = start_call(self, call, arrays.terms, site);
-  }
+  Started started = without_gil([&] { return start_call(self, call, arrays.terms, site); });
   if (result.is_none()) result = nb::borrow(out);
   return PendingWork(std::move(started), nb::make_tuple(arrays.input, arrays.output, keep), std::move(result),
                      std::move(finish));
@@ -88,11 +84,7 @@ PendingWork start_sized(const Handle& self, const Call& call, nb::handle input, 
   Arrays arrays = prepared(self, call, [&] { return host_arrays_of(input, out, differentiated, timeout); });
   arrays.terms.learns = std::make_shared<Array>();
   const std::uint32_t site = recorded_site(*self);
-  Started started;
-  {
-    const WithoutGil release;
-    started = start_call(self, call, arrays.terms, site);
-  }
+  Started started = without_gil([&] { return start_call(self, call, arrays.terms, site); });
   PendingWork work(std::move(started), nb::make_tuple(arrays.input, arrays.output), nb::borrow(out), std::move(finish));
   if (out.is_none()) work.learns = arrays.terms.learns;
   return work;
@@ -111,11 +103,7 @@ PendingWork start_send(const Handle& self, nb::handle array, int dst, std::uint3
                              .timeout = timeout_from(timeout),
                              .kind = kind,
                              .site = recorded_site(*self)};
-  Started started;
-  {
-    const WithoutGil release;
-    started = start_message(self, message);
-  }
+  Started started = without_gil([&] { return start_message(self, message); });
   return PendingWork(std::move(started), held.owner, nb::none(), nb::none());
 }
 
@@ -134,11 +122,7 @@ PendingWork start_recv(const Handle& self, nb::handle array, std::optional<int> 
                              .timeout = timeout_from(timeout),
                              .allocate = learns ? &allocate : nullptr,
                              .site = recorded_site(*self)};
-  Started started;
-  {
-    const WithoutGil release;
-    started = start_message(self, message);
-  }
+  Started started = without_gil([&] { return start_message(self, message); });
   if (result.is_none()) result = nb::borrow(array);
   PendingWork work(std::move(started), held.owner, std::move(result), std::move(finish));
   work.learns = learned;
@@ -174,11 +158,7 @@ nb::object run_recv(const Handle& self, nb::handle array, std::optional<int> src
 /// others would wait for a rank that never got the group.
 template <class Make>
 Handle made(Make make) {
-  Group group;
-  {
-    const WithoutGil release;
-    group = make();
-  }
+  Group group = without_gil(make);
   try {
     check_signals();
   } catch (const nb::python_error&) {
@@ -283,12 +263,8 @@ void bind_group(nb::module_& m) {
       .def("shrink", shrink, nb::arg("timeout") = none,
            "The members that are left, in their order, as a new group: after a PeerLost, to go on. Every one of them "
            "calls it.")
-      .def("duplicate",
-           [](const Handle& self) {
-             const WithoutGil release;
-             return self->duplicate();
-           })
-      .def("empty", memory, nb::arg("bytes"))
+      .def("duplicate", [](const Handle& self) { return without_gil([&] { return self->duplicate(); }); })
+      .def("memory", memory, nb::arg("bytes"))
       .def(
           "abort",
           [](const Handle& self, std::string_view reason) {

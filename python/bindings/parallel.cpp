@@ -78,7 +78,6 @@ void bind_buckets(nb::module_& m) {
       .def("ready", &BucketSchedule::ready, nb::arg("item"))
       .def("begin", &BucketSchedule::begin)
       .def("missing", &BucketSchedule::missing)
-      .def_prop_ro("is_complete", &BucketSchedule::is_complete)
       .def_prop_ro("arrivals", [](const BucketSchedule& s) { return s.arrivals(); })
       .def_prop_ro("plan", [](const BucketSchedule& s) { return s.plan(); });
 }
@@ -136,10 +135,6 @@ void exchange_parts(Mesh& mesh, const std::shared_ptr<Member>& group, nb::handle
 }
 
 void bind_mesh(nb::module_& m) {
-  m.def(
-      "arrange_mesh",
-      [](const std::vector<int>& node_of, const std::vector<int>& sizes) { return arrange_mesh(node_of, sizes); },
-      nb::arg("node_of"), nb::arg("sizes"), "The order in which ranks on these nodes fill a grid, row by row.");
   m.def(
       "halo_axes",
       [](const std::vector<std::int64_t>& shape, std::size_t mesh_axes, std::vector<int> halo, std::vector<int> axes) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
 
 #include <memory>
 #include <utility>
@@ -93,6 +94,8 @@ class PreparedArrays {
     return result_;
   }
 
+  [[nodiscard]] std::string text() const { return fmt::format("<tutti.PreparedCall {}>", encode(call_)); }
+
   [[nodiscard]] bool test() {
     const WithoutGil release;
     if (started_.member && !started_.test()) return false;
@@ -132,7 +135,8 @@ void bind_prepared(nb::module_& m) {
            "Waits for the call and gives its result. With a timeout in seconds, raises Timeout if it has not ended by "
            "then; the call goes on.")
       .def("test", &PreparedArrays::test,
-           "Whether it has ended, well or not, or was never started. Makes progress, never blocks.");
+           "Whether it has ended, well or not, or was never started. Makes progress, never blocks.")
+      .def("__repr__", &PreparedArrays::text);
 }
 
 }  // namespace tutti::python

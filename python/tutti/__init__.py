@@ -11,11 +11,11 @@ Start it on four processes with ``tuttirun -n 4 program.py``.
 """
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ._calls import group as _group
 from ._calls import torch_compile as _torch_compile
+from ._calls.verbs import OBJECT_VERBS as _OBJECT_VERBS
 from ._calls.verbs import (all_gather, all_reduce, all_to_all, barrier, broadcast, exscan, gather, iprobe, irecv, isend, permute,
                            probe, recv, reduce, reduce_scatter, scan, scatter, send, sendrecv, verbs)
 from ._calls.works import Work, wait_all, wait_any
@@ -24,18 +24,14 @@ from ._errors import (Aborted, AuthenticationError, Error, InvalidArgument, Mism
 from ._messages.messages import Message, nobody
 from ._native import Array, Group, Op, premul
 from ._native import version as __version__
+from ._process.later import names_later as _names_later
 from ._process.lifecycle import (before_finalize, connector, context, finalize, init, is_initialized, local_rank, rank, size,
                                  world)
 from ._process.watch import dump_calls, stats
 
 # Names that bring more with them than a small program should load: from which module, on first use.
 _LATER = {
-    "broadcast_object": "_objects.verbs",
-    "all_gather_object": "_objects.verbs",
-    "gather_object": "_objects.verbs",
-    "scatter_object": "_objects.verbs",
-    "send_object": "_messages.trees",
-    "recv_object": "_messages.trees",
+    **_OBJECT_VERBS,
     "pmap": "_training.pmap",
     "prepare": "_calls.prepare",
     "spawn": "_process.spawn",
@@ -63,7 +59,7 @@ __all__ = [
     "PeerLost", "RendezvousError", "Store", "Timeout", "Unsupported", "Work", "all_gather", "all_gather_object",
     "all_reduce", "all_to_all", "average", "barrier", "batch_statistics", "batches", "before_finalize", "broadcast",
     "broadcast_object", "connector", "context", "dump_calls", "empty", "exscan", "finalize", "gather", "gather_object", "init", "iprobe",
-    "irecv", "is_initialized", "isend", "local_rank", "nobody", "permute", "pmap", "premul", "probe", "rank", "recv",
+    "irecv", "is_initialized", "isend", "local_rank", "nobody", "permute", "pmap", "premul", "prepare", "probe", "rank", "recv",
     "recv_object", "reduce", "reduce_scatter", "scan", "scatter", "scatter_object", "seed", "send", "send_object",
     "sendrecv", "shard_indices", "size", "spawn", "stats", "store", "tie", "verbs", "wait_all",
     "wait_any", "world",
@@ -86,6 +82,7 @@ if TYPE_CHECKING:  # without __getattr__, so that a name that does not exist is 
     from ._arrays.empty import empty
     from ._training.mesh import Mesh
     from ._objects.verbs import all_gather_object, broadcast_object, gather_object, scatter_object
+    from ._calls.prepare import prepare
     from ._training.pmap import pmap
     from ._process.seed import seed
     from ._process.spawn import spawn
@@ -94,29 +91,7 @@ if TYPE_CHECKING:  # without __getattr__, so that a name that does not exist is 
     from ._calls.tie import tie
     from ._messages.trees import recv_object, send_object
 else:
-
-    def __getattr__(name: str) -> Any:
-        if name in _LATER:
-            value = getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)
-        elif name in _SUBMODULES:
-            value = importlib.import_module(f".{name}", __name__)
-        else:
-            raise AttributeError(f"tutti has no {name}" + _hint(name))
-        globals()[name] = value
-        return value
-
-
-def _hint(name: str) -> str:
-    if name.startswith("_"):  # Python's own questions, which expect no advice
-        return ""
-    from ._calls.hints import name_hint
-
-    return name_hint(name, __dir__())
-
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *_NOT_BY_STAR})
-
+    __getattr__, __dir__ = _names_later(__name__, {**_LATER, **{name: name for name in _SUBMODULES}}, {*__all__, *_NOT_BY_STAR})
 
 _group.install()
 _torch_compile.install()

@@ -170,6 +170,7 @@ class Array:
     def __dlpack__(self, **wishes: Any) -> Any: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
     def __len__(self) -> int: ...
+    def __repr__(self) -> str: ...
 
 def copy_elements(source: Any, target: Any) -> None:
     """Copies an array into another one of the same shape and dtype."""
@@ -198,6 +199,8 @@ class PreparedCall:
 
     def test(self) -> bool:
         """Whether it has ended, well or not, or was never started. Makes progress, never blocks."""
+
+    def __repr__(self) -> str: ...
 
 class Work:
     """A call under way. Dropped, it keeps its arrays alive and never blocks."""
@@ -449,9 +452,6 @@ def shard_indices(
 ) -> Array:
     """The samples of one rank in one epoch."""
 
-def arrange_mesh(node_of: Sequence[int], sizes: Sequence[int]) -> list[int]:
-    """The order in which ranks on these nodes fill a grid, row by row."""
-
 class Mesh:
     """A grid of ranks. tutti.Mesh is what people use."""
 
@@ -492,8 +492,6 @@ class BucketSchedule:
     def ready(self, item: int) -> list[int]: ...
     def begin(self) -> None: ...
     def missing(self) -> list[int]: ...
-    @property
-    def is_complete(self) -> bool: ...
     @property
     def arrivals(self) -> list[int]: ...
     @property

@@ -18,9 +18,9 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from ._errors import Error, InvalidArgument, PeerLost
+from ._errors import InvalidArgument
 from ._process import placed
-from ._process.placed import RankResult
+from ._process.outcomes import RankResult
 
 __all__ = ["RankResult", "run"]
 
@@ -36,10 +36,7 @@ def run(
     seconds counts as failed. With output the lines that the ranks printed are shown here, as ``[host:rank] line``. results="all" gives
     a RankResult per rank, with its value, error, host and log, and raises for none of them."""
     chosen = _choose(client, ranks, workers)
-    found = _run(client, chosen, placed.pack(fn, args, dict(kwargs or {})), timeout)
-    if output:
-        placed.show(found)
-    return list(found) if results == "all" else placed.values(found)
+    return placed.delivered(_run(client, chosen, placed.pack(fn, args, kwargs), timeout), output, results)
 
 
 def _choose(client: Any, ranks: int | None, workers: Sequence[str] | None) -> list[str]:
@@ -59,12 +56,8 @@ def _choose(client: Any, ranks: int | None, workers: Sequence[str] | None) -> li
 def _run(client: Any, chosen: list[str], call: bytes, timeout: float | None) -> list[RankResult]:
     towards = client.scheduler.address.split("://")[-1].rsplit(":", 1)[0].strip("[]")
     places = client.run(placed.where, towards, workers=chosen)
-    # Ranks of one host one after the other.
-    hosts = [places[worker].host for worker in chosen]
-    chosen = sorted(chosen, key=lambda worker: (hosts.index(places[worker].host), chosen.index(worker)))
-    of_ranks = [places[worker] for worker in chosen]
-    if len(set(hosts)) == 1:
-        of_ranks = [placed.Where(place.host, "127.0.0.1") for place in of_ranks]
+    order, of_ranks = placed.arranged([places[worker] for worker in chosen])
+    chosen = [chosen[index] for index in order]
     port = client.run(placed.free_port, of_ranks[0].address, workers=chosen[:1])[chosen[0]]
     environments = dict(zip(chosen, placed.environments(of_ranks, port)))
     answers = client.run(_run_here, call, environments, timeout, workers=chosen, on_error="return")
@@ -74,7 +67,7 @@ def _run(client: Any, chosen: list[str], call: bytes, timeout: float | None) -> 
         if isinstance(answer, bytes):
             found.append(placed.read(answer))
         else:
-            found.append(RankResult(rank, place.host, error=_lost(rank, place.host, worker, answer), died=True))
+            found.append(placed.lost(rank, place, f"its worker {worker} ended: {answer}"))
     return found
 
 
@@ -86,8 +79,3 @@ async def _run_here(call: bytes, environments: dict[str, dict[str, str]], timeou
         return await asyncio.wait_for(asyncio.shield(rank), timeout)
     except asyncio.TimeoutError:
         return placed.timed_out(environment, timeout or 0.0)
-
-
-def _lost(rank: int, host: str, worker: str, answer: Any) -> Error:
-    reason = f"its worker {worker} ended: {answer}"
-    return PeerLost(f"rank {rank} on {host} is lost: {reason}", rank, host, reason)

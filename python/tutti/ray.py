@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from ._errors import InvalidArgument, PeerLost, Timeout, Unsupported
+from ._errors import InvalidArgument, Timeout, Unsupported
 from ._process import placed
-from ._process.placed import RankResult
+from ._process.outcomes import RankResult
 
 __all__ = ["RankResult", "run"]
 
@@ -39,12 +39,10 @@ def run(
         raise InvalidArgument(f"tutti.ray.run: ranks is {ranks}; at least one is needed")
     job = _Job(_ray(), ranks, dict(resources or {"CPU": 1}), strategy, timeout)
     try:
-        found = job.run(placed.pack(fn, args, dict(kwargs or {})))
+        found = job.run(placed.pack(fn, args, kwargs))
     finally:
         job.end()
-    if output:
-        placed.show(found)
-    return list(found) if results == "all" else placed.values(found)
+    return placed.delivered(found, output, results)
 
 
 def _ray() -> Any:
@@ -86,13 +84,8 @@ class _Job:
             )
         self._actors = [self._actor(ray, bundle) for bundle in range(self._ranks)]
         places = ray.get([actor.where.remote(ray.util.get_node_ip_address()) for actor in self._actors], timeout=self._timeout)
-        # Ranks of one host one after the other: bundles are in no order.
-        hosts = [place.host for place in places]
-        order = sorted(range(self._ranks), key=lambda index: (hosts.index(hosts[index]), index))
+        order, places = placed.arranged(places)  # bundles are in no order
         self._actors = [self._actors[index] for index in order]
-        places = [places[index] for index in order]
-        if len({place.host for place in places}) == 1:
-            places = [placed.Where(place.host, "127.0.0.1") for place in places]
         port = ray.get(self._actors[0].free_port.remote(places[0].address), timeout=self._timeout)
         environments = placed.environments(places, port)
         running = {actor.run.remote(call, environment): rank
@@ -117,15 +110,10 @@ class _Job:
             try:
                 found.append(placed.read(ray.get(done[0])))
             except Exception as error:  # the actor's process is gone, or Ray's way to it
-                found.append(RankResult(rank, places[rank].host, error=_lost(rank, places[rank].host, error), died=True))
+                found.append(placed.lost(rank, places[rank], f"its actor ended: {str(error).strip().splitlines()[0]}"))
         return sorted(found, key=lambda result: result.rank)
 
     def end(self) -> None:
         for actor in self._actors:
             self._ray.kill(actor)
         self._ray.util.remove_placement_group(self._group)
-
-
-def _lost(rank: int, host: str, error: Exception) -> PeerLost:
-    reason = f"its actor ended: {str(error).strip().splitlines()[0]}"
-    return PeerLost(f"rank {rank} on {host} is lost: {reason}", rank, host, reason)

@@ -94,7 +94,8 @@ def test_out_is_refused():
 
 
 def test_large_results_are_taken_over_without_a_copy():
+    from tutti._arrays.flat import new_aligned
     from tutti.jax import eager
 
-    memory = eager.new_memory((1 << 16,), "float32")
+    memory = new_aligned((1 << 16,), np.dtype("float32"))
     assert eager.taken_over(memory, None).unsafe_buffer_pointer() == memory.ctypes.data

@@ -2,16 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-import array
-import contextlib
-import inspect
 from typing import Any, NoReturn
 
 from .. import _native, adapters
 from .._arrays.kinds import with_kind
 from .._errors import Error, InvalidArgument, Unsupported
 from .._native import Call
-
 
 
 def group_or_world(group: _native.Group | None) -> _native.Group:
@@ -73,13 +69,17 @@ def reject(verb: str, group: Any, error: Exception, **given: Any) -> NoReturn:
             from .hints import array_hint
 
             wrong = InvalidArgument(array_hint(verb, name))
-    with contextlib.suppress(Error):  # before init(), or with what is no group, there are no others
+    try:
         tell_refusal(group_or_world(group), Call(verb), wrong)
+    except Error:
+        pass  # before init(), or with what is no group, there are no others
     raise wrong from (None if wrong is error else error)
 
 
 def refuse_keywords(called: Any, others: dict[str, Any]) -> NoReturn:
     """Raises for keywords that a function or class does not have, and says what they are here."""
+    import inspect
+
     from .hints import keyword_hint
 
     name, known = next(iter(others)), [each for each in inspect.signature(called).parameters if each != "others"]
@@ -98,6 +98,8 @@ def with_sizes(call: Call, x: Any, group: _native.Group) -> Call:
     """The call with the sizes of all ranks, which compilers and gradients need: exchanged now if it has none."""
     if not call.learns_sizes:
         return call
+    import array
+
     sizes = array.array("q", [0] * group.size)
     if call.verb == "all_to_all":
         group.run(Call("all_to_all"), array.array("q", call.sizes), sizes)

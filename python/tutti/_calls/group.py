@@ -3,84 +3,60 @@
 from __future__ import annotations
 
 import functools
-import inspect
+import importlib
 from collections.abc import Callable
 from typing import Any
 
 from .._native import Group
+from .._process.when_imported import when_imported
 from .dispatch import reject_keywords
-from .verbs import ARRAY_VERBS
+from .verbs import ARRAY_VERBS, OBJECT_VERBS
+
+Function = Callable[..., Any]
 
 
-def _as_method(verb: Callable[..., Any]) -> Callable[..., Any]:
-    known = inspect.signature(verb)
+def _as_method(verb: Function) -> Function:
+    code = verb.__code__
+    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
     @functools.wraps(verb)
     def method(self: Group, *args: Any, **options: Any) -> Any:
         try:
             return verb(*args, group=self, **options)
         except TypeError:
-            if others := {name: value for name, value in options.items() if name not in known.parameters}:
+            if others := {name: value for name, value in options.items() if name not in known}:
                 reject_keywords(verb, self, others)
             raise
 
-    own = [parameter for parameter in known.parameters.values() if parameter.name != "group"]
-    me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    method.__signature__ = known.replace(parameters=[me, *own])  # type: ignore[attr-defined]  # what help() shows
     method.__qualname__ = f"Group.{verb.__name__}"
     return method
 
 
-# The object verbs bring more with them than a small program should load, so each is imported when it is called.
+def _show_parameters(verb: Function) -> None:
+    """What help() shows: the keywords that a verb has, and not that it has an answer to others; of a method, no group."""
+    import inspect
+
+    method = vars(Group)[verb.__name__]
+    known = inspect.signature(verb)
+    own = [parameter for parameter in known.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
+    verb.__signature__ = known.replace(parameters=own)  # type: ignore[attr-defined]
+    me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    without_group = [parameter for parameter in own if parameter.name != "group"]
+    method.__signature__ = known.replace(parameters=[me, *without_group])  # type: ignore[attr-defined]
 
 
-def _broadcast_object(self, value=None, root: int = 0, *, async_op: bool = False, timeout=None, allow_pickle: bool = False):
-    """tutti.broadcast_object() in this group."""
-    from .._objects.verbs import broadcast_object
+class _LaterMethod:
+    """A verb that brings more with it than a small program should load: it is imported when it is first asked for."""
 
-    return broadcast_object(value, root, group=self, async_op=async_op, timeout=timeout, allow_pickle=allow_pickle)
+    def __init__(self, name: str, home: str) -> None:
+        self._name, self._home = name, home
 
-
-def _all_gather_object(self, value, *, async_op: bool = False, timeout=None, allow_pickle: bool = False):
-    """tutti.all_gather_object() in this group."""
-    from .._objects.verbs import all_gather_object
-
-    return all_gather_object(value, group=self, async_op=async_op, timeout=timeout, allow_pickle=allow_pickle)
-
-
-def _gather_object(self, value, root: int = 0, *, async_op: bool = False, timeout=None, allow_pickle: bool = False):
-    """tutti.gather_object() in this group."""
-    from .._objects.verbs import gather_object
-
-    return gather_object(value, root, group=self, async_op=async_op, timeout=timeout, allow_pickle=allow_pickle)
-
-
-def _scatter_object(self, values=None, root: int = 0, *, async_op: bool = False, timeout=None, allow_pickle: bool = False):
-    """tutti.scatter_object() in this group."""
-    from .._objects.verbs import scatter_object
-
-    return scatter_object(values, root, group=self, async_op=async_op, timeout=timeout, allow_pickle=allow_pickle)
-
-
-def _send_object(self, value, dst: int, tag: int = 0, *, async_op: bool = False, timeout=None, allow_pickle: bool = False):
-    """tutti.send_object() in this group."""
-    from .._messages.trees import send_object
-
-    return send_object(value, dst, tag, group=self, async_op=async_op, timeout=timeout, allow_pickle=allow_pickle)
-
-
-def _recv_object(self, src=None, tag=0, *, async_op: bool = False, timeout=None, allow_pickle: bool = False):
-    """tutti.recv_object() in this group."""
-    from .._messages.trees import recv_object
-
-    return recv_object(src, tag, group=self, async_op=async_op, timeout=timeout, allow_pickle=allow_pickle)
-
-
-def _empty(self, shape, dtype="float32", *, like=None):
-    """tutti.empty() for this group."""
-    from .._arrays.empty import empty
-
-    return empty(shape, dtype, like=like, group=self)
+    def __get__(self, group: Group | None, owner: type[Group]) -> Any:
+        home = importlib.import_module(f"..{self._home}", __package__)
+        verb = getattr(home, self._name)
+        setattr(Group, self._name, _as_method(verb))
+        when_imported("inspect", functools.partial(_show_parameters, verb))
+        return getattr(owner if group is None else group, self._name)
 
 
 def _unknown(self: Group, name: str) -> Any:
@@ -94,13 +70,10 @@ def _unknown(self: Group, name: str) -> Any:
 
 def install() -> None:
     """At the end of `import tutti`."""
-    Group.memory = Group.empty  # the native Group's, which takes a number of bytes
     for verb in ARRAY_VERBS:
         setattr(Group, verb.__name__, _as_method(verb))
-    for method in (_broadcast_object, _all_gather_object, _gather_object, _scatter_object, _send_object, _recv_object,
-                   _empty):
-        method.__name__ = method.__name__.removeprefix("_")
-        method.__qualname__ = f"Group.{method.__name__}"
-        setattr(Group, method.__name__, method)
+    when_imported("inspect", lambda: [_show_parameters(verb) for verb in ARRAY_VERBS])
+    for name, home in {**OBJECT_VERBS, "empty": "_arrays.empty"}.items():
+        setattr(Group, name, _LaterMethod(name, home))
     Group.__getattr__ = _unknown
     Group.__module__ = "tutti"

@@ -249,12 +249,15 @@ _WORK_NAMES = {
 }  # fmt: skip
 
 
+def _did_you_mean(name: str, known: Iterable[str], most: int = 1, mark: str = "") -> str:
+    """The public names that look like this one; empty if there is none."""
+    close = difflib.get_close_matches(name, [each for each in known if not each.startswith("_")], n=most)
+    return f"; did you mean {' or '.join(close)}{mark}?" if close else ""
+
+
 def work_name_hint(name: str, known: Iterable[str]) -> str:
     """What to add to "a Work has no NAME"."""
-    if name in _WORK_NAMES:
-        return f"; it is {_WORK_NAMES[name]} here"
-    close = difflib.get_close_matches(name, [each for each in known if not each.startswith("_")], n=1)
-    return f"; did you mean {close[0]}?" if close else ""
+    return f"; it is {_WORK_NAMES[name]} here" if name in _WORK_NAMES else _did_you_mean(name, known)
 
 
 _MESH_NAMES = {
@@ -272,8 +275,7 @@ def mesh_name_hint(name: str, axes: Iterable[str], known: Iterable[str]) -> str:
         return f'; its group along that axis is mesh["{name}"]'
     if name in _MESH_NAMES:
         return f"; it is {_MESH_NAMES[name]} here"
-    close = difflib.get_close_matches(name, [each for each in known if not each.startswith("_")], n=1)
-    return f"; did you mean {close[0]}?" if close else ""
+    return _did_you_mean(name, known)
 
 
 def keyword_hint(verb: str, name: str, known: Iterable[str]) -> str:
@@ -284,8 +286,7 @@ def keyword_hint(verb: str, name: str, known: Iterable[str]) -> str:
         ours = "root="
     if ours is not None and (not ours.endswith("=") or ours[:-1] in known):
         return f"; here it is {ours}"
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {close[0]}=?" if close else f"; it takes {', '.join(known)}"
+    return _did_you_mean(name, known, mark="=") or f"; it takes {', '.join(known)}"
 
 
 def array_hint(verb: str, name: str) -> str:
@@ -297,8 +298,7 @@ def name_hint(name: str, known: Iterable[str]) -> str:
     """What to add to "tutti has no NAME": the name it has here, or those that look like it; empty if there is none."""
     if name in _NAMES:
         return f"; it is called {_NAMES[name]} here"
-    close = difflib.get_close_matches(name, list(known), n=3)
-    return f"; did you mean {' or '.join(close)}?" if close else ""
+    return _did_you_mean(name, known, most=3)
 
 
 def group_name_hint(name: str, known: Iterable[str]) -> str:
@@ -308,8 +308,7 @@ def group_name_hint(name: str, known: Iterable[str]) -> str:
     ours = _NAMES.get(name, "")
     if ours.startswith("tutti.") and ours.removeprefix("tutti.").split("(")[0].split(" ")[0] in known:
         return f"; it is called {ours.replace('tutti.', 'group.')} here"
-    close = difflib.get_close_matches(name, [each for each in known if not each.startswith("_")], n=3)
-    return f"; did you mean {' or '.join(close)}?" if close else ""
+    return _did_you_mean(name, known, most=3)
 
 
 def group_hint(given: Any) -> str:
@@ -352,5 +351,4 @@ def init_hint(name: str, known: Iterable[str]) -> str:
     if name in _INIT_ARGUMENTS:
         ours = _INIT_ARGUMENTS[name]
         return f"; it is {ours if '=' in ours else ours + '='} here"
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f"; did you mean {close[0]}=?" if close else f"; it takes {', '.join(known)}"
+    return _did_you_mean(name, known, mark="=") or f"; it takes {', '.join(known)}"

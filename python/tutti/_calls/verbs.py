@@ -1,4 +1,4 @@
-# verbs.py: the verbs as functions on the world or a group=. group.py makes methods of them; verbs.pyi has their types.
+# verbs.py: the verbs as functions on the world or a group=. group.py makes methods of them, tools/verb_types.py stubs.
 # SPDX-License-Identifier: Apache-2.0
 #
 # Each is one Python frame: it names its call and hands everything to _native.apply (or send, or recv), which serves NumPy arrays
@@ -9,17 +9,19 @@ back as they went in."""
 from __future__ import annotations
 
 import functools
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from .. import _native
 from .._errors import InvalidArgument
 from .._messages import messages
-from .._messages.verbs import iprobe, irecv, isend, probe, recv, send
+from .._messages.verbs import barrier, iprobe, irecv, isend, probe, recv, send
 from .._native import Call, Op, apply, apply_plain
 from .dispatch import reject, reject_keywords
 
-Reduction = str | Op | Callable
+if TYPE_CHECKING:
+    from .._native import Group, Timeout
+    from .type_names import AnyReduction, Reduction, T
 
 _call = functools.lru_cache(maxsize=1024)(Call)  # values that compare equal make the same call
 
@@ -63,7 +65,8 @@ def _by_own_function(error: Exception, verb: str, op, x, root: int, out, group, 
     return own_op.reduce_by(op, verb, x, root, out, members, async_op, timeout)
 
 
-def all_reduce(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool = False, timeout=None, **others):
+def all_reduce(x: T, op: AnyReduction[T] = "sum", *, out: T | None = None, group: Group | None = None, async_op: bool = False,
+               timeout: Timeout = None, **others) -> T:
     """Every rank gets the reduction of all ranks' arrays.
 
     x: an array, a number, or a tree of arrays; alike on every rank.
@@ -93,7 +96,8 @@ def all_reduce(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool
     return apply(call, x, out, group, async_op, timeout)
 
 
-def reduce(x, root: int = 0, op: Reduction = "sum", *, out=None, group=None, async_op: bool = False, timeout=None, **others):
+def reduce(x: T, root: int = 0, op: AnyReduction[T] = "sum", *, out: T | None = None, group: Group | None = None,
+           async_op: bool = False, timeout: Timeout = None, **others) -> T:
     """The root gets the reduction of all ranks' arrays; the others get their input back.
 
     x: an array, a number, or a tree of arrays; alike on every rank.
@@ -117,7 +121,8 @@ def reduce(x, root: int = 0, op: Reduction = "sum", *, out=None, group=None, asy
     return apply(call, x, out, group, async_op, timeout)
 
 
-def broadcast(x, root: int = 0, *, out=None, group=None, async_op: bool = False, timeout=None, **others):
+def broadcast(x: T | None, root: int = 0, *, out: T | None = None, group: Group | None = None, async_op: bool = False,
+              timeout: Timeout = None, **others) -> T:
     """Every rank gets the root's array.
 
     x: the array, or a tree of arrays. In eager code the other ranks may pass None: shape, dtype and kind of the array
@@ -141,8 +146,8 @@ def broadcast(x, root: int = 0, *, out=None, group=None, async_op: bool = False,
     return apply(call, x, out, group, async_op, timeout)
 
 
-def all_gather(x, axis: int | None = 0, *, uneven: bool = False, sizes: Sequence[int] | None = None, out=None, group=None,
-               async_op: bool = False, timeout=None, **others):
+def all_gather(x: T, axis: int | None = 0, *, uneven: bool = False, sizes: Sequence[int] | None = None, out: T | None = None,
+               group: Group | None = None, async_op: bool = False, timeout: Timeout = None, **others) -> T:
     """Every rank gets all ranks' arrays joined along an axis, in the order of ranks.
 
     x: an array, a number, or a tree of arrays.
@@ -172,8 +177,8 @@ def all_gather(x, axis: int | None = 0, *, uneven: bool = False, sizes: Sequence
     return apply(call, x, out, group, async_op, timeout)
 
 
-def gather(x, root: int = 0, axis: int | None = 0, *, uneven: bool = False, sizes: Sequence[int] | None = None, out=None,
-           group=None, async_op: bool = False, timeout=None, **others):
+def gather(x: T, root: int = 0, axis: int | None = 0, *, uneven: bool = False, sizes: Sequence[int] | None = None,
+           out: T | None = None, group: Group | None = None, async_op: bool = False, timeout: Timeout = None, **others) -> T:
     """The root gets all ranks' arrays joined along an axis, in the order of ranks; the others get their input back.
 
     x, axis, uneven, sizes, out: as in all_gather.
@@ -197,8 +202,8 @@ def gather(x, root: int = 0, axis: int | None = 0, *, uneven: bool = False, size
     return apply(call, x, out, group, async_op, timeout)
 
 
-def reduce_scatter(x, op: Reduction = "sum", axis: int | None = 0, *, sizes: Sequence[int] | None = None, out=None, group=None,
-                   async_op: bool = False, timeout=None, **others):
+def reduce_scatter(x: T, op: Reduction = "sum", axis: int | None = 0, *, sizes: Sequence[int] | None = None, out: T | None = None,
+                   group: Group | None = None, async_op: bool = False, timeout: Timeout = None, **others) -> T:
     """Rank r gets the r-th part of the reduction of all ranks' arrays.
 
     x: an array, or a tree of arrays; alike on every rank.
@@ -223,8 +228,8 @@ def reduce_scatter(x, op: Reduction = "sum", axis: int | None = 0, *, sizes: Seq
     return apply(call, x, out, group, async_op, timeout)
 
 
-def scatter(x, root: int = 0, axis: int | None = 0, *, sizes: Sequence[int] | None = None, out=None, group=None,
-            async_op: bool = False, timeout=None, **others):
+def scatter(x: T | None, root: int = 0, axis: int | None = 0, *, sizes: Sequence[int] | None = None, out: T | None = None,
+            group: Group | None = None, async_op: bool = False, timeout: Timeout = None, **others) -> T:
     """Rank r gets the r-th part of the root's array.
 
     x: the array, or a tree of arrays. In eager code the other ranks may pass None, as in broadcast.
@@ -247,8 +252,9 @@ def scatter(x, root: int = 0, axis: int | None = 0, *, sizes: Sequence[int] | No
     return apply(call, x, out, group, async_op, timeout)
 
 
-def all_to_all(x, split_axis: int = 0, concat_axis: int = 0, *, split_sizes: Sequence[int] | None = None,
-               recv_sizes: Sequence[int] | None = None, out=None, group=None, async_op: bool = False, timeout=None, **others):
+def all_to_all(x: T, split_axis: int = 0, concat_axis: int = 0, *, split_sizes: Sequence[int] | None = None,
+               recv_sizes: Sequence[int] | None = None, out: T | None = None, group: Group | None = None, async_op: bool = False,
+               timeout: Timeout = None, **others) -> T:
     """Cuts x into one part per rank, sends the r-th part to rank r, and joins what arrives.
 
     x: an array, or a tree of arrays.
@@ -275,7 +281,8 @@ def all_to_all(x, split_axis: int = 0, concat_axis: int = 0, *, split_sizes: Seq
     return apply(call, x, out, group, async_op, timeout)
 
 
-def scan(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool = False, timeout=None, **others):
+def scan(x: T, op: AnyReduction[T] = "sum", *, out: T | None = None, group: Group | None = None, async_op: bool = False,
+         timeout: Timeout = None, **others) -> T:
     """Rank r gets the reduction over ranks 0 to r.
 
     x, op, out: as in all_reduce.
@@ -295,7 +302,8 @@ def scan(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool = Fal
     return apply(call, x, out, group, async_op, timeout)
 
 
-def exscan(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool = False, timeout=None, **others):
+def exscan(x: T, op: AnyReduction[T] = "sum", *, out: T | None = None, group: Group | None = None, async_op: bool = False,
+           timeout: Timeout = None, **others) -> T:
     """Rank r gets the reduction over ranks 0 to r - 1; rank 0 gets the identity, such as 0 for a sum.
 
     x, op, out: as in all_reduce.
@@ -316,7 +324,8 @@ def exscan(x, op: Reduction = "sum", *, out=None, group=None, async_op: bool = F
     return apply(call, x, out, group, async_op, timeout)
 
 
-def permute(x, pairs: Sequence[tuple[int, int]], *, out=None, group=None, async_op: bool = False, timeout=None, **others):
+def permute(x: T, pairs: Sequence[tuple[int, int]], *, out: T | None = None, group: Group | None = None, async_op: bool = False,
+            timeout: Timeout = None, **others) -> T:
     """Each pair (source, destination) sends an array; a rank to which nothing is sent gets zeros.
 
     x: an array, or a tree of arrays; alike on every rank.
@@ -340,7 +349,8 @@ def permute(x, pairs: Sequence[tuple[int, int]], *, out=None, group=None, async_
     return apply(call, x, out, group, async_op, timeout)
 
 
-def sendrecv(x, dst: int, src: int, tag: int = 0, *, out=None, group=None, async_op: bool = False, timeout=None, **others):
+def sendrecv(x: T, dst: int, src: int, tag: int = 0, *, out: T | None = None, group: Group | None = None, async_op: bool = False,
+             timeout: Timeout = None, **others) -> T:
     """Sends x to one rank while an array like it arrives from another.
 
     x: an array, or a tree of arrays.
@@ -363,36 +373,15 @@ def sendrecv(x, dst: int, src: int, tag: int = 0, *, out=None, group=None, async
     return apply(_call("sendrecv", dst=dst, src=src, tag=tag), x, out, group, async_op, timeout)
 
 
-def barrier(*, group=None, async_op: bool = False, timeout=None, **others):
-    """Returns when every rank of the group has called it.
-
-    Raises Timeout, which names the ranks that are missing.
-
-    Example::
-
-        tutti.barrier(timeout=30)
-    """
-    if others:
-        reject_keywords(barrier, group, others)
-    return messages.barrier(group, async_op, timeout)
-
-
 ARRAY_VERBS = (all_reduce, reduce, broadcast, all_gather, gather, reduce_scatter, scatter, all_to_all, scan, exscan, permute,
                sendrecv, barrier, send, recv, isend, irecv, probe, iprobe)
-OBJECT_VERBS = ("broadcast_object", "all_gather_object", "gather_object", "scatter_object", "send_object", "recv_object")
+# Brought by modules that a small program should not load: which.
+OBJECT_VERBS = {
+    **dict.fromkeys(("broadcast_object", "all_gather_object", "gather_object", "scatter_object"), "_objects.verbs"),
+    **dict.fromkeys(("send_object", "recv_object"), "_messages.trees"),
+}
 
 
 def verbs() -> list[str]:
     """The names of all verbs."""
     return sorted([verb.__name__ for verb in ARRAY_VERBS] + list(OBJECT_VERBS))
-
-
-def _show_own_parameters() -> None:
-    """What help() shows: the keywords that a verb has, and not that it has an answer to others."""
-    for verb in ARRAY_VERBS:
-        known = inspect.signature(verb)
-        own = [parameter for parameter in known.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
-        verb.__signature__ = known.replace(parameters=own)  # type: ignore[attr-defined]
-
-
-_show_own_parameters()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import abc
-import contextlib
-import datetime
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -19,10 +17,10 @@ Self = TypeVar("Self", bound="Work[Any]")
 _LISTEN_S = 0.05  # how long a wait that cannot be interrupted lasts; signals are looked at in between
 
 
-def _deadline_after(timeout: float | datetime.timedelta | None) -> float | None:
+def _deadline_after(timeout: _native.Timeout) -> float | None:
     if timeout is None:
         return None
-    seconds = timeout.total_seconds() if isinstance(timeout, datetime.timedelta) else float(timeout)
+    seconds = timeout.total_seconds() if hasattr(timeout, "total_seconds") else float(timeout)
     if not seconds >= 0:
         raise InvalidArgument(f"timeout={timeout} is less than 0 seconds")
     return time.monotonic() + seconds
@@ -60,7 +58,7 @@ class Work(abc.ABC, Generic[Result]):
     verb: str
 
     @abc.abstractmethod
-    def wait(self, timeout: float | datetime.timedelta | None = None) -> Result:
+    def wait(self, timeout: _native.Timeout = None) -> Result:
         """Waits for the call and gives its result; raises what went wrong.
 
         timeout: at most so many seconds (0: without waiting). Raises Timeout if the call has not ended by then; it goes
@@ -117,8 +115,10 @@ class Work(abc.ABC, Generic[Result]):
         ended = loop.create_future()
 
         def tell(_: Any) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: no task waits any more
+            try:
                 loop.call_soon_threadsafe(lambda: None if ended.done() else ended.set_result(None))
+            except RuntimeError:
+                pass  # the loop was closed meanwhile: no task waits any more
 
         self.add_done_callback(tell)
         yield from ended.__await__()
@@ -156,7 +156,7 @@ class Works(Work[Result]):
         self._turn = threading.Lock()
         self.verb = verb
 
-    def wait(self, timeout: float | datetime.timedelta | None = None) -> Result:
+    def wait(self, timeout: _native.Timeout = None) -> Result:
         if not self._is_done:
             deadline = _deadline_after(timeout)
             results = [work.wait(_time_left(deadline)) for work in self._works]
@@ -217,9 +217,7 @@ def _checked(works: Iterable[Work[Result]], what: str) -> list[Work[Result]]:
     return listed
 
 
-def wait_all(
-    works: Iterable[Work[Result]], timeout: float | datetime.timedelta | None = None
-) -> list[Result]:
+def wait_all(works: Iterable[Work[Result]], timeout: _native.Timeout = None) -> list[Result]:
     """Waits for several calls and gives their results, in the order of the works. ::
 
         works = [tutti.all_reduce(x, async_op=True) for x in gradients]
@@ -247,9 +245,7 @@ def wait_all(
     return results
 
 
-def wait_any(
-    works: Iterable[Work[Result]], timeout: float | datetime.timedelta | None = None
-) -> tuple[int, Result]:
+def wait_any(works: Iterable[Work[Result]], timeout: _native.Timeout = None) -> tuple[int, Result]:
     """Waits until one of several calls has ended; gives its place in `works`, and its result. ::
 
         works = [tutti.irecv(src=rank) for rank in range(1, tutti.size())]

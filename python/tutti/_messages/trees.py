@@ -6,7 +6,7 @@ structure's number and the leaves travel: its receiver has to have such a tree, 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from .._errors import InvalidArgument, Mismatch
 from .._objects.decoding import decode
 from .._objects.encoding import encode
 from .messages import _source, _tag, rank_from, tag_from
+
+if TYPE_CHECKING:
+    from .._native import Group, Timeout
 
 
 def _bytes(value: Any, name: str, allow_pickle: bool = False) -> np.ndarray:
@@ -36,7 +39,7 @@ def _refused(error: InvalidArgument, verb: str) -> InvalidArgument:
     return InvalidArgument(f"{verb}: {error}".replace("pass allow_pickle=True on every rank", pickled))
 
 
-def encoded_object(value: Any, verb: str) -> tuple[np.ndarray, int]:
+def encoded_object(value: Any, verb: str) -> tuple[np.ndarray[Any, Any], int]:
     """What is no array and no tree, as send_object sends it."""
     try:
         return _bytes(value, "the object"), OBJECT
@@ -44,7 +47,7 @@ def encoded_object(value: Any, verb: str) -> tuple[np.ndarray, int]:
         raise _refused(error, verb) from None
 
 
-def encoded_tree(tree: Any, verb: str) -> tuple[np.ndarray, int]:
+def encoded_tree(tree: Any, verb: str) -> tuple[np.ndarray[Any, Any], int]:
     """A tree as bytes, and the kind of message that they are. Its leaves may be objects, too."""
     flat = flatten(tree, verb)
     _check_leaves(flat, verb)
@@ -115,15 +118,9 @@ def fill(tree: Any, array: _native.Array) -> Any:
 
 
 def send_object(
-    value: Any,
-    dst: int,
-    tag: int = 0,
-    *,
-    group: Any = None,
-    async_op: bool = False,
-    timeout: float | None = None,
-    allow_pickle: bool = False,
-) -> Any:
+    value: object, dst: int, tag: int = 0, *, group: Group | None = None, async_op: bool = False,
+    timeout: Timeout = None, allow_pickle: bool = False,
+) -> None:
     """Sends a Python object to another rank.
 
     value: the object; see broadcast_object for what can be sent.
@@ -147,13 +144,8 @@ def send_object(
 
 
 def recv_object(
-    src: int | None = None,
-    tag: int | None = 0,
-    *,
-    group: Any = None,
-    async_op: bool = False,
-    timeout: float | None = None,
-    allow_pickle: bool = False,
+    src: int | None = None, tag: int | None = 0, *, group: Group | None = None, async_op: bool = False,
+    timeout: Timeout = None, allow_pickle: bool = False,
 ) -> Any:
     """A Python object that another rank sends.
 

@@ -1,13 +1,21 @@
-# verbs.py: the verbs of messages: send, recv, isend, irecv, probe, iprobe.
+# verbs.py: the verbs of messages: send, recv, isend, irecv, probe, iprobe; and barrier, which moves no array either.
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from .. import _native
 from .._calls.dispatch import reject_keywords
 from . import messages
 
+if TYPE_CHECKING:
+    from .._calls.type_names import T
+    from .._calls.works import Work
+    from .._native import Group, Timeout
+    from .messages import Message
 
-def send(x, dst: int, tag: int = 0, *, group=None, async_op: bool = False, timeout=None):
+
+def send(x: object, dst: int, tag: int = 0, *, group: Group | None = None, async_op: bool = False, timeout: Timeout = None) -> None:
     """Sends x to another rank. Returns when x may be changed again.
 
     x: an array, a tree of arrays, or an object that send_object takes: a number, a text, a dict of these and so on.
@@ -27,7 +35,8 @@ def send(x, dst: int, tag: int = 0, *, group=None, async_op: bool = False, timeo
     return (messages.isend if async_op else _native.send)(x, dst, tag, group, timeout)
 
 
-def recv(src: int | None = None, tag: int | None = 0, *, like=None, out=None, group=None, async_op: bool = False, timeout=None):
+def recv(src: int | None = None, tag: int | None = 0, *, like: T | None = None, out: T | None = None, group: Group | None = None,
+         async_op: bool = False, timeout: Timeout = None) -> T:
     """What another rank sends: an array, a tree of arrays or an object, as it was sent.
 
     src: the rank in the group; None: any; tutti.nobody: nothing comes, and the result is None.
@@ -49,7 +58,7 @@ def recv(src: int | None = None, tag: int | None = 0, *, like=None, out=None, gr
     return (messages.irecv if async_op else _native.recv)(src, tag, like, out, group, timeout)
 
 
-def isend(x, dst: int, tag: int = 0, *, group=None, timeout=None, **others):
+def isend(x: object, dst: int, tag: int = 0, *, group: Group | None = None, timeout: Timeout = None, **others) -> Work[None]:
     """send that gives a Work at once; x must not be changed before its wait() returns.
 
     x, dst, tag: as in send. Raises InvalidArgument where there is no rank `dst`. Its cancel() takes the message back.
@@ -67,7 +76,8 @@ def isend(x, dst: int, tag: int = 0, *, group=None, timeout=None, **others):
     return messages.isend(x, dst, tag, group, timeout)
 
 
-def irecv(src: int | None = None, tag: int | None = 0, *, like=None, out=None, group=None, timeout=None, **others):
+def irecv(src: int | None = None, tag: int | None = 0, *, like: T | None = None, out: T | None = None, group: Group | None = None,
+          timeout: Timeout = None, **others) -> Work[T]:
     """recv that gives a Work at once. After its wait(), `source`, `tag` and `count` tell what came.
 
     src, tag, like, out: as in recv. Its cancel() takes the receive back, and so does dropping it, unless a message has come.
@@ -88,7 +98,7 @@ def irecv(src: int | None = None, tag: int | None = 0, *, like=None, out=None, g
     return messages.irecv(src, tag, like, out, group, timeout)
 
 
-def probe(src: int | None = None, tag: int | None = 0, *, group=None, timeout=None, **others):
+def probe(src: int | None = None, tag: int | None = 0, *, group: Group | None = None, timeout: Timeout = None, **others) -> Message:
     """Waits for a message and reserves it: gives a Message, which tells source, tag, count, dtype and shape, and receives it.
 
     src, tag: as in recv. No other receive gets a message that was found; a Message that is dropped gives it back.
@@ -110,7 +120,7 @@ def probe(src: int | None = None, tag: int | None = 0, *, group=None, timeout=No
     return messages.probe(src, tag, group, timeout)
 
 
-def iprobe(src: int | None = None, tag: int | None = 0, *, group=None, **others):
+def iprobe(src: int | None = None, tag: int | None = 0, *, group: Group | None = None, **others) -> Message | None:
     """probe without waiting: a Message, or None if no such message has come.
 
     src, tag: as in recv.
@@ -124,3 +134,17 @@ def iprobe(src: int | None = None, tag: int | None = 0, *, group=None, **others)
     if others:
         reject_keywords(iprobe, group, others)
     return messages.iprobe(src, tag, group)
+
+
+def barrier(*, group: Group | None = None, async_op: bool = False, timeout: Timeout = None, **others) -> None:
+    """Returns when every rank of the group has called it.
+
+    Raises Timeout, which names the ranks that are missing.
+
+    Example::
+
+        tutti.barrier(timeout=30)
+    """
+    if others:
+        reject_keywords(barrier, group, others)
+    return messages.barrier(group, async_op, timeout)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from .._calls.dispatch import group_or_world, reject
 from .._errors import Error, InvalidArgument
 from .decoding import decode
 from .encoding import encode
+
+if TYPE_CHECKING:
+    from .._calls.type_names import T
+    from .._native import Group, Timeout
 
 _MAGIC = b"tutti-1"
 _HEAD = struct.Struct(f"<{len(_MAGIC)}scQ")
@@ -64,14 +68,9 @@ def _name(rank: int, group: Any) -> str:
 
 
 def broadcast_object(
-    value: Any = None,
-    root: int = 0,
-    *,
-    group: Any = None,
-    async_op: bool = False,
-    timeout: float | None = None,
-    allow_pickle: bool = False,
-) -> Any:
+    value: T | None = None, root: int = 0, *, group: Group | None = None, async_op: bool = False,
+    timeout: Timeout = None, allow_pickle: bool = False,
+) -> T:
     """The root's object, on every rank. What the others pass is ignored.
 
     value: the object.
@@ -116,13 +115,9 @@ def _take_all(data: memoryview, group: Any, verb: str, allow_pickle: bool) -> li
 
 
 def all_gather_object(
-    value: Any,
-    *,
-    group: Any = None,
-    async_op: bool = False,
-    timeout: float | None = None,
-    allow_pickle: bool = False,
-) -> Any:
+    value: T, *, group: Group | None = None, async_op: bool = False,
+    timeout: Timeout = None, allow_pickle: bool = False,
+) -> list[T]:
     """A list of every rank's object, in the order of ranks, on every rank.
 
     value, allow_pickle: as in broadcast_object.
@@ -143,14 +138,9 @@ def all_gather_object(
 
 
 def gather_object(
-    value: Any,
-    root: int = 0,
-    *,
-    group: Any = None,
-    async_op: bool = False,
-    timeout: float | None = None,
-    allow_pickle: bool = False,
-) -> Any:
+    value: T, root: int = 0, *, group: Group | None = None, async_op: bool = False,
+    timeout: Timeout = None, allow_pickle: bool = False,
+) -> list[T] | None:
     """A list of every rank's object on the root; None on the others.
 
     value, allow_pickle: as in broadcast_object.
@@ -188,14 +178,9 @@ def _frames_to_scatter(values: Any, group: Any, allow_pickle: bool) -> list[byte
 
 
 def scatter_object(
-    values: Sequence | None = None,
-    root: int = 0,
-    *,
-    group: Any = None,
-    async_op: bool = False,
-    timeout: float | None = None,
-    allow_pickle: bool = False,
-) -> Any:
+    values: Sequence[T] | None = None, root: int = 0, *, group: Group | None = None, async_op: bool = False,
+    timeout: Timeout = None, allow_pickle: bool = False,
+) -> T:
     """The object at this rank's place in the root's list. What the others pass is ignored.
 
     values: one object per rank.

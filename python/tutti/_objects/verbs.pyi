@@ -1,73 +1,37 @@
-# verbs.pyi: the types of the verbs for Python objects. A test compares their parameters with those of verbs.py.
-# SPDX-License-Identifier: Apache-2.0
-#
-# `async_op` decides whether a verb gives its result or a Work. T is an array of any framework, a number, or a tree of arrays: what
-# goes in comes out.
-from collections.abc import Sequence
-from typing import Literal, TypeVar, overload
+# Written by tools/verb_types.py.
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, overload
 
-from .._native import Group, Timeout
-from .._calls.works import Work
+import numpy as np
+from numpy.typing import NDArray
 
-T = TypeVar("T")
+from tutti import _native
+from tutti._calls.type_names import AnyReduction, Reduction, T
+from tutti._calls.works import Work
+from tutti._messages.messages import Message
+from tutti._native import Array, Group, Op, Timeout
 
 @overload
-def broadcast_object(
-    value: T | None = None, root: int = 0, *,
-    allow_pickle: bool = False, group: Group | None = None, async_op: Literal[False] = False, timeout: Timeout = None,
-) -> T: ...
+def broadcast_object(value: T | None = None, root: int = 0, *, group: Group | None = None, async_op: Literal[False] = False, timeout: Timeout = None, allow_pickle: bool = False) -> T: ...
 @overload
-def broadcast_object(
-    value: T | None = None, root: int = 0, *,
-    allow_pickle: bool = False, group: Group | None = None, async_op: Literal[True], timeout: Timeout = None,
-) -> Work[T]: ...
+def broadcast_object(value: T | None = None, root: int = 0, *, group: Group | None = None, async_op: Literal[True], timeout: Timeout = None, allow_pickle: bool = False) -> Work[T]: ...
 @overload
-def broadcast_object(
-    value: T | None = None, root: int = 0, *,
-    allow_pickle: bool = False, group: Group | None = None, async_op: bool, timeout: Timeout = None,
-) -> T | Work[T]: ...
+def broadcast_object(value: T | None = None, root: int = 0, *, group: Group | None = None, async_op: bool, timeout: Timeout = None, allow_pickle: bool = False) -> T | Work[T]: ...
 @overload
-def all_gather_object(
-    value: T, *,
-    allow_pickle: bool = False, group: Group | None = None, async_op: Literal[False] = False, timeout: Timeout = None,
-) -> list[T]: ...
+def all_gather_object(value: T, *, group: Group | None = None, async_op: Literal[False] = False, timeout: Timeout = None, allow_pickle: bool = False) -> list[T]: ...
 @overload
-def all_gather_object(
-    value: T, *,
-    allow_pickle: bool = False, group: Group | None = None, async_op: Literal[True], timeout: Timeout = None,
-) -> Work[list[T]]: ...
+def all_gather_object(value: T, *, group: Group | None = None, async_op: Literal[True], timeout: Timeout = None, allow_pickle: bool = False) -> Work[list[T]]: ...
 @overload
-def all_gather_object(
-    value: T, *,
-    allow_pickle: bool = False, group: Group | None = None, async_op: bool, timeout: Timeout = None,
-) -> list[T] | Work[list[T]]: ...
+def all_gather_object(value: T, *, group: Group | None = None, async_op: bool, timeout: Timeout = None, allow_pickle: bool = False) -> list[T] | Work[list[T]]: ...
 @overload
-def gather_object(
-    value: T, root: int = 0, *,
-    allow_pickle: bool = False, group: Group | None = None, async_op: Literal[False] = False, timeout: Timeout = None,
-) -> list[T] | None: ...
+def gather_object(value: T, root: int = 0, *, group: Group | None = None, async_op: Literal[False] = False, timeout: Timeout = None, allow_pickle: bool = False) -> list[T] | None: ...
 @overload
-def gather_object(
-    value: T, root: int = 0, *,
-    allow_pickle: bool = False, group: Group | None = None, async_op: Literal[True], timeout: Timeout = None,
-) -> Work[list[T] | None]: ...
+def gather_object(value: T, root: int = 0, *, group: Group | None = None, async_op: Literal[True], timeout: Timeout = None, allow_pickle: bool = False) -> Work[list[T] | None]: ...
 @overload
-def gather_object(
-    value: T, root: int = 0, *,
-    allow_pickle: bool = False, group: Group | None = None, async_op: bool, timeout: Timeout = None,
-) -> list[T] | None | Work[list[T] | None]: ...
+def gather_object(value: T, root: int = 0, *, group: Group | None = None, async_op: bool, timeout: Timeout = None, allow_pickle: bool = False) -> list[T] | None | Work[list[T] | None]: ...
 @overload
-def scatter_object(
-    values: Sequence[T] | None = None, root: int = 0, *,
-    allow_pickle: bool = False, group: Group | None = None, async_op: Literal[False] = False, timeout: Timeout = None,
-) -> T: ...
+def scatter_object(values: Sequence[T] | None = None, root: int = 0, *, group: Group | None = None, async_op: Literal[False] = False, timeout: Timeout = None, allow_pickle: bool = False) -> T: ...
 @overload
-def scatter_object(
-    values: Sequence[T] | None = None, root: int = 0, *,
-    allow_pickle: bool = False, group: Group | None = None, async_op: Literal[True], timeout: Timeout = None,
-) -> Work[T]: ...
+def scatter_object(values: Sequence[T] | None = None, root: int = 0, *, group: Group | None = None, async_op: Literal[True], timeout: Timeout = None, allow_pickle: bool = False) -> Work[T]: ...
 @overload
-def scatter_object(
-    values: Sequence[T] | None = None, root: int = 0, *,
-    allow_pickle: bool = False, group: Group | None = None, async_op: bool, timeout: Timeout = None,
-) -> T | Work[T]: ...
+def scatter_object(values: Sequence[T] | None = None, root: int = 0, *, group: Group | None = None, async_op: bool, timeout: Timeout = None, allow_pickle: bool = False) -> T | Work[T]: ...

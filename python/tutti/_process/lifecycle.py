@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import sys
-import traceback
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -264,6 +263,8 @@ def _finalize_at_exit() -> None:
     try:
         finalize()
     except Exception:
+        import traceback
+
         traceback.print_exc()
         _native.fail_at_exit()
 

@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from . import spawn
+from . import outcomes, spawn
 from .._errors import Error, InvalidArgument
 from .._native import StoreServer
 
@@ -198,8 +198,7 @@ class Ranks:
     def _death(self, rank: _Rank) -> RankError:
         """A rank has ended; the others end, too."""
         try:
-            status = rank.process.wait(_LEAVE_S)
-            reason = f"was killed by signal {-status}, {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+            reason = outcomes.ending(rank.process.wait(_LEAVE_S))
         except subprocess.TimeoutExpired:
             reason = "closed its channel"
         size = self.size

@@ -14,31 +14,15 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
-from .._errors import Aborted, Error, PeerLost, RendezvousError, Timeout
-from .spawn import RankTraceback
+from .._errors import Error, PeerLost, Timeout
+from . import outcomes
+from .outcomes import RankResult, RankTraceback, leave, portable
 
 LOG_BYTES_MAX = 1 << 20  # of each rank's output that is kept
 FOREIGN = ("OMPI_", "PMI_", "PMIX_", "SLURM_STEP", "TORCHELASTIC_", "TUTTI_STORE", "TUTTI_LAUNCHER_FD")
-
-
-@dataclasses.dataclass
-class RankResult:
-    """What one rank returned or raised, and what it printed."""
-
-    rank: int
-    host: str
-    value: Any = None
-    error: BaseException | None = None
-    log: str = ""
-    died: bool = False  # its process is gone: the error is what the caller knows of that
-
-    @property
-    def is_consequence(self) -> bool:
-        """Whether its error only says that somebody else failed."""
-        return not self.died and isinstance(self.error, (PeerLost, Aborted, Timeout, RendezvousError))
 
 
 @dataclasses.dataclass
@@ -82,15 +66,17 @@ def run_rank(call: bytes, environment: dict[str, str]) -> bytes:
     """In the worker: calls the function as a rank, and gives a pickled RankResult whatever happens."""
     result = RankResult(int(environment["RANK"]), socket.gethostname())
     log = _Log()
-    with _variables(environment), contextlib.redirect_stdout(log.beside(sys.stdout)), contextlib.redirect_stderr(log.beside(sys.stderr)):
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)} | environment
+    streams = contextlib.redirect_stdout(log.beside(sys.stdout)), contextlib.redirect_stderr(log.beside(sys.stderr))
+    with outcomes.environment(variables), streams[0], streams[1]:
         try:
             fn, args, kwargs = _pickler().loads(call)
             try:
                 result.value = fn(*args, **kwargs)
             finally:
-                _leave()
+                leave()
         except BaseException as error:  # SystemExit included: it must not end the worker
-            result.error = _portable(error)
+            result.error = portable(error if isinstance(error, Exception) else Error(f"{type(error).__name__}: {error}"))
             result.error.__cause__ = RankTraceback(traceback.format_exc())
             result.error.add_note(f"raised on rank {result.rank} (process {os.getpid()} on {result.host})")
     result.log = log.text()
@@ -121,23 +107,32 @@ def read(answer: bytes) -> RankResult:
     return result
 
 
-def pack(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> bytes:
-    return bytes(_pickler().dumps((fn, tuple(args), kwargs)))
+def pack(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> bytes:
+    return bytes(_pickler().dumps((fn, tuple(args), dict(kwargs or {}))))
 
 
-def values(results: Sequence[RankResult]) -> list[Any]:
-    """What the ranks returned, by rank; or raises the error that came first, not those that followed from it."""
-    failed = [result for result in results if result.error is not None]
-    if failed:
-        cause = next((result for result in failed if not result.is_consequence), failed[0])
-        assert cause.error is not None
-        if cause.log:
-            cause.error.add_note(f"what rank {cause.rank} printed last:\n" + "\n".join(cause.log.splitlines()[-20:]))
-        raise cause.error
-    return [result.value for result in sorted(results, key=lambda result: result.rank)]
+def arranged(places: Sequence[Where]) -> tuple[list[int], list[Where]]:
+    """Which place becomes which rank, those of one host one after the other; and the ranks' places in that order."""
+    hosts = [place.host for place in places]
+    order = sorted(range(len(places)), key=lambda index: (hosts.index(hosts[index]), index))
+    is_one_host = len(set(hosts)) == 1
+    return order, [Where(places[index].host, "127.0.0.1") if is_one_host else places[index] for index in order]
 
 
-def show(results: Sequence[RankResult]) -> None:
+def lost(rank: int, place: Where, reason: str) -> RankResult:
+    """In the caller: what is said of a rank whose process is gone."""
+    error = PeerLost(f"rank {rank} on {place.host} is lost: {reason}", rank, place.host, reason)
+    return RankResult(rank, place.host, error=error, died=True)
+
+
+def delivered(found: Sequence[RankResult], output: bool, results: Literal["values", "all"]) -> list[Any]:
+    """What the caller asked for; with `output` what the ranks printed is shown first."""
+    if output:
+        _show(found)
+    return list(found) if results == "all" else outcomes.values(found)
+
+
+def _show(results: Sequence[RankResult]) -> None:
     """What the ranks printed, each line with its rank before it, as tuttirun shows it."""
     for result in sorted(results, key=lambda result: result.rank):
         for line in result.log.splitlines():
@@ -154,36 +149,6 @@ def _pickler() -> Any:
         from ray import cloudpickle
 
         return cloudpickle
-
-
-def _leave() -> None:
-    from . import lifecycle
-
-    if lifecycle.is_initialized():
-        lifecycle.finalize()
-
-
-def _portable(error: BaseException) -> BaseException:
-    try:
-        copy = pickle.loads(pickle.dumps(error))
-        if type(copy) is type(error) and isinstance(error, Exception):
-            return error
-    except Exception:
-        pass
-    return Error(f"{type(error).__name__}: {error}")
-
-
-@contextlib.contextmanager
-def _variables(changed: dict[str, str]) -> Iterator[None]:
-    before = dict(os.environ)
-    for name in [name for name in before if name.startswith(FOREIGN)]:
-        del os.environ[name]
-    os.environ.update(changed)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
 
 
 class _Log:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import dataclasses
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -23,37 +22,14 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, TypeVar
 
-from .._errors import Aborted, Error, InvalidArgument, PeerLost, Timeout
+from .._errors import Error, InvalidArgument, PeerLost, Timeout
 from .._native import StoreServer
+from .outcomes import RankResult, RankTraceback, ending, environment, leave, portable, values
 
 _LAUNCHERS = ("OMPI_", "PMI_", "PMIX_", "SLURM_", "TORCHELASTIC_", "TUTTI_STORE", "TUTTI_JOB", "MASTER_")
 _GRACE_S = 3.0  # for ranks to end after SIGTERM, and for a cause to arrive after its consequence
 _PR_SET_PDEATHSIG = 1
 Result = TypeVar("Result")
-
-
-class RankTraceback(Exception):
-    """The traceback of a rank, as the cause of the error that is raised in its place."""
-
-    def __init__(self, text: str):
-        super().__init__(text)
-        self.text = text
-
-    def __str__(self) -> str:
-        return f"\n{self.text}"
-
-
-@dataclasses.dataclass
-class _Outcome:
-    rank: int
-    value: Any = None
-    error: BaseException | None = None
-    died: bool = False  # the error is ours, about a process that said nothing
-
-    @property
-    def is_consequence(self) -> bool:
-        """Whether it only says that somebody else failed."""
-        return not self.died and isinstance(self.error, (PeerLost, Aborted, Timeout))
 
 
 def _common_environment(size: int, store: str, secret: str) -> dict[str, str]:
@@ -81,19 +57,6 @@ def _common_environment(size: int, store: str, secret: str) -> dict[str, str]:
     )
 
 
-@contextlib.contextmanager
-def _environment(variables: dict[str, str]) -> Iterator[None]:
-    """Children are started with these variables: libraries read some of them when they are loaded."""
-    before = dict(os.environ)
-    os.environ.clear()
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-
-
 def _tie_to_parent(parent: int) -> None:
     """A rank does not outlive the script, even if the script is killed."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -118,29 +81,13 @@ def _children_are_kept() -> Iterator[bool]:
             libc.signal(signal.SIGCHLD, int(signal.SIG_IGN))
 
 
-def _portable(error: BaseException) -> BaseException:
-    """The error as it can travel to the parent."""
-    try:
-        copy = pickle.loads(pickle.dumps(error))
-        return error if type(copy) is type(error) else Error(f"{type(error).__name__}: {error}")
-    except Exception:
-        return Error(f"{type(error).__name__}: {error}")
-
-
-def _leave() -> None:
-    """Says goodbye, so that ranks that return early are not taken for lost."""
-    tutti = sys.modules["tutti"]
-    if tutti.is_initialized():
-        tutti.finalize()
-
-
 def _rank_main(fn: Callable, args: tuple, parent: int, ignores_child_end: bool, pipe: Any) -> None:
     _tie_to_parent(parent)
     if ignores_child_end:  # as in the script
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         value = fn(*args)
-        _leave()
+        leave()
         pipe.send((value, None, ""))
     except SystemExit as ended:
         status = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1
@@ -148,7 +95,7 @@ def _rank_main(fn: Callable, args: tuple, parent: int, ignores_child_end: bool, 
             pipe.send((None, None, ""))
         raise
     except BaseException as error:
-        pipe.send((None, _portable(error), traceback.format_exc()))
+        pipe.send((None, portable(error), traceback.format_exc()))
         sys.exit(1)
 
 
@@ -166,7 +113,7 @@ class _RankPool:
         common = _common_environment(nprocs, self.store.address, secret)
         try:
             for rank in range(nprocs):
-                with _environment(common | {"RANK": str(rank), "LOCAL_RANK": str(rank)}):
+                with environment(common | {"RANK": str(rank), "LOCAL_RANK": str(rank)}):
                     self._start(context, fn, args, rank)
         except BaseException:
             self.end()
@@ -195,33 +142,30 @@ class _RankPool:
         finally:
             theirs.close()
 
-    def outcome(self, rank: int) -> _Outcome:
+    def outcome(self, rank: int) -> RankResult:
         """What a rank that has spoken or ended has to say."""
+        host = socket.gethostname()
         try:
             value, error, text = self.pipes[rank].recv()
         except (EOFError, OSError):
-            return _Outcome(rank, error=self._death(rank), died=True)
+            return RankResult(rank, host, error=self._death(rank), died=True)
         except Exception as error:  # something that cannot be unpickled here
-            return _Outcome(rank, error=Error(f"rank {rank} of {self.size}: its result could not be read: {error}"))
+            return RankResult(rank, host, error=Error(f"rank {rank} of {self.size}: its result could not be read: {error}"))
         if error is not None:
             error.add_note(f"raised on rank {rank} of {self.size} (process {self.processes[rank].pid})")
             error.__cause__ = RankTraceback(text)
-        return _Outcome(rank, value, error)
+        return RankResult(rank, host, value, error)
 
     def _death(self, rank: int) -> Error:
         process = self.processes[rank]
         process.join(_GRACE_S)
-        status = process.exitcode
-        if status is not None and status < 0:
-            reason = f"was killed by signal {-status}, {signal.Signals(-status).name}"
-        else:
-            reason = f"ended with status {status}"
+        reason = ending(process.exitcode)
         text = f"rank {rank} of {self.size} (process {process.pid}) {reason} before its function returned"
         return PeerLost(text, rank, socket.gethostname(), reason)
 
-    def wait(self, deadline: float | None) -> list[_Outcome]:
+    def wait(self, deadline: float | None) -> list[RankResult]:
         """Outcomes as they come, until all are there or a cause of failure is."""
-        outcomes: list[_Outcome] = []
+        outcomes: list[RankResult] = []
         open_ranks = {pipe: rank for rank, pipe in enumerate(self.pipes)}
         while open_ranks:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
@@ -318,10 +262,8 @@ def _check_importable(fn: Callable[..., Any]) -> None:
 def _run(pool: _RankPool, timeout: float | None) -> list:
     try:
         outcomes = pool.wait(None if timeout is None else time.monotonic() + timeout)
-        failures = [outcome for outcome in outcomes if outcome.error is not None]
-        if failures:
-            raise next((outcome for outcome in failures if not outcome.is_consequence), failures[0]).error
-        pool.join()
-        return [outcome.value for outcome in sorted(outcomes, key=lambda outcome: outcome.rank)]
+        if all(outcome.error is None for outcome in outcomes):
+            pool.join()
+        return values(outcomes)
     finally:
         pool.end()

@@ -65,6 +65,9 @@ class Store:
         """Removes `key`; whether it was set."""
         return self._native.remove(_checked(key), timeout)
 
+    def __repr__(self) -> str:
+        return "<tutti.Store of this job>"
+
 
 def store() -> Store:
     """The key-value store of the job. Local: every rank may ask for it, or only those that use it.

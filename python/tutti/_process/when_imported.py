@@ -2,34 +2,38 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # importlib.abc brings tempfile, random and others that no small program needs
+    from importlib.abc import Loader
+    from importlib.machinery import ModuleSpec
 
 
-class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class _Finder:
     """Stands before Python's own finders until the module is asked for; then lets them load it, and acts."""
 
-    def __init__(self, name: str, action: Callable[[], None]) -> None:
+    def __init__(self, name: str, action: Callable[[], object]) -> None:
         self._name = name
         self._action = action
-        self._loader: importlib.abc.Loader | None = None
+        self._loader: Loader | None = None
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
+    ) -> ModuleSpec | None:
         if name != self._name:
             return None
+        from importlib.util import find_spec
+
         sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
+        spec = find_spec(name)
         if spec is not None:
             self._loader, spec.loader = spec.loader, self
         return spec
 
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         assert self._loader is not None
         return self._loader.create_module(spec)
 
@@ -40,7 +44,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self._action()
 
 
-def when_imported(name: str, action: Callable[[], None]) -> None:
+def when_imported(name: str, action: Callable[[], object]) -> None:
     """Calls `action` after the module has been imported: now, if that is so already."""
     if name in sys.modules:
         action()

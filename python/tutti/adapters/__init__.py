@@ -22,7 +22,6 @@ and is imported when the first of its arrays is seen.
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import sys
 from types import ModuleType
@@ -90,7 +89,7 @@ def _classify(value: Any) -> str | None:
     if hasattr(cls, "__dlpack__") or hasattr(cls, "__cuda_array_interface__"):
         return "dlpack"
     # isinstance, not issubclass: TensorFlow's tracked dicts are proxies
-    if isinstance(value, (list, tuple, dict)) or dataclasses.is_dataclass(cls) or _is_pytree(value):
+    if isinstance(value, (list, tuple, dict)) or hasattr(cls, "__dataclass_fields__") or _is_pytree(value):
         return TREE
     return "dlpack" if _has_buffer(value) else None
 

@@ -5,13 +5,13 @@ interface names, and is over when the GPU has written its result."""
 
 from __future__ import annotations
 
-import math
 import sys
 from typing import Any
 
 import numpy as np
 
 from .. import _native
+from .._arrays.flat import parts_of
 from .._calls.dispatch import with_sizes
 from .._errors import InvalidArgument, Unsupported
 
@@ -97,9 +97,4 @@ def pack(leaves: list) -> Any:
 
 
 def unpack(flat: Any, leaves: list) -> list:
-    parts, begin = [], 0
-    for leaf in leaves:
-        count = math.prod(leaf.shape)
-        parts.append(flat[begin : begin + count].reshape(leaf.shape))
-        begin += count
-    return parts
+    return parts_of(flat, [leaf.shape for leaf in leaves])

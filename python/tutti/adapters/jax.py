@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import jax
@@ -11,6 +10,7 @@ import numpy as np
 
 from .. import _native
 from .._arrays.dtypes import OUR_NAMES
+from .._arrays.flat import parts_of
 from .._calls.dispatch import tell_refusal
 from .._errors import InvalidArgument, Unsupported
 from ..jax import eager, fused, primitive
@@ -48,16 +48,7 @@ def pack(leaves: list) -> jax.Array:
 
 def unpack(flat: Any, leaves: list) -> list:
     """The parts of `flat`, shaped as the leaves."""
-    parts, begin = [], 0
-    for leaf in leaves:
-        count = math.prod(leaf.shape)
-        parts.append(jax.lax.slice(flat, (begin,), (begin + count,)).reshape(leaf.shape))
-        begin += count
-    return parts
-
-
-def unpack_into(flat: Any, outs: list) -> None:
-    raise InvalidArgument("JAX arrays cannot be written, so out= cannot be used with them; use the result")
+    return parts_of(flat, [leaf.shape for leaf in leaves])
 
 
 def is_writable(x: Any) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import _native
 from .._arrays.dtypes import OUR_NAMES, numpy_dtype
+from .._arrays.flat import parts_of
 from .._arrays.kinds import told
 from .._calls.dispatch import tell_refusal
 from .._calls.works import Works
@@ -121,22 +122,15 @@ def pack(leaves: list) -> np.ndarray:
 
 def unpack(flat: np.ndarray, leaves: list) -> list:
     """The parts of `flat`, shaped and typed as the leaves."""
-    parts, begin = [], 0
-    for leaf in leaves:
-        shape = np.shape(leaf)
-        part = flat[begin : begin + math.prod(shape)].reshape(shape)
-        wrap = _wrapped_like(leaf)
-        parts.append(part if wrap is None else wrap(part))
-        begin += math.prod(shape)
-    return parts
+    parts = parts_of(flat, map(np.shape, leaves))
+    wraps = map(_wrapped_like, leaves)
+    return [part if wrap is None else wrap(part) for part, wrap in zip(parts, wraps, strict=True)]
 
 
 def unpack_into(flat: np.ndarray, outs: list[np.ndarray]) -> None:
     """The parts of `flat` copied into the caller's arrays."""
-    begin = 0
-    for out in outs:
-        out[...] = flat[begin : begin + out.size].reshape(out.shape)
-        begin += out.size
+    for out, part in zip(outs, parts_of(flat, [out.shape for out in outs]), strict=True):
+        out[...] = part
 
 
 def is_writable(x: Any) -> bool:

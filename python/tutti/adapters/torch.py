@@ -14,6 +14,7 @@ from ..torch.autograd import tie  # noqa: F401
 from ..torch.gpu import is_on_gpu
 from ..torch.memory import NAMES, TYPES, refusal, resolved
 from ..torch.memory import from_array as _tensor_over
+from ..torch.memory import parts_of as unpack
 from ..torch.verbs import apply, refuse_gradients  # noqa: F401
 
 ranges.watch_torch()
@@ -30,12 +31,6 @@ overlaps = True  # several calls may be under way at once
 def pack(leaves: list[torch.Tensor]) -> torch.Tensor:
     """Tensors of one dtype end to end."""
     return torch.cat([leaf.reshape(-1) for leaf in leaves])
-
-
-def unpack(flat: torch.Tensor, leaves: list[torch.Tensor]) -> list[torch.Tensor]:
-    """The parts of `flat`, shaped as the leaves."""
-    parts = flat.split([leaf.numel() for leaf in leaves])
-    return [part.view(leaf.shape) for part, leaf in zip(parts, leaves, strict=True)]
 
 
 def unpack_into(flat: torch.Tensor, outs: list[torch.Tensor]) -> None:

@@ -5,31 +5,20 @@ as it is: that takes an address that is a multiple of 64."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import jax
 import numpy as np
 
 from .. import _native
+from .._arrays.flat import new_aligned
 from .._calls.works import Works
 from .errors import translated
-
-_ALIGNMENT = 64
-
 
 def ready(x: jax.Array) -> np.ndarray:
     """The array as NumPy sees it, once it is computed. On the CPU nothing is copied."""
     with translated():
         return np.asarray(x)
-
-
-def new_memory(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """An uninitialised array that JAX can take over."""
-    dtype = np.dtype(dtype)
-    raw = np.empty(math.prod(shape) * dtype.itemsize + _ALIGNMENT, np.uint8)
-    begin = -raw.ctypes.data % _ALIGNMENT
-    return raw[begin : begin + raw.size - _ALIGNMENT].view(dtype).reshape(shape)
 
 
 def taken_over(result: np.ndarray, like: jax.Array | None) -> jax.Array:
@@ -41,7 +30,7 @@ def run(
     call: Any, x: jax.Array, group: Any, shape: tuple[int, ...], timeout: float | None, differentiated: bool
 ) -> jax.Array:
     """One call whose result has this shape; blocks."""
-    source, result = ready(x), new_memory(shape, x.dtype)
+    source, result = ready(x), new_aligned(shape, x.dtype)
     if call.root_gives and group.rank != call.root:
         source = None
     with jax.profiler.TraceAnnotation(f"tutti.{call.verb}"):  # next to nothing while nobody traces
@@ -53,11 +42,8 @@ def apply(call: Any, x: jax.Array, group: Any, async_op: bool, timeout: float | 
     """A verb of the user's: results whose shape the others know are learned from them, and a Work is given if asked
     for."""
     source = ready(x)
-    out = (
-        None
-        if learns_shape(call, group.rank)
-        else new_memory(call.output_shape(x.shape, group.rank, group.size), x.dtype)
-    )
+    learns = learns_shape(call, group.rank)
+    out = None if learns else new_aligned(call.output_shape(x.shape, group.rank, group.size), x.dtype)
     with jax.profiler.TraceAnnotation(f"tutti.{call.verb}"):
         result = _native.apply(call, source, out, group, async_op, timeout)
     if async_op:

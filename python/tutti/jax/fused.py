@@ -7,12 +7,12 @@ on the caller's own group: ranks need not agree on who packs by program."""
 from __future__ import annotations
 
 import functools
-import math
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from .._arrays.flat import parts_of
 from . import primitive
 from .errors import translated
 from .internals import is_tracing
@@ -53,10 +53,7 @@ def _program(call: Any, messages: tuple[tuple[int, ...], ...], group: int, timeo
         result = primitive.run(packed, call, group, packed.shape, timeout=timeout, awaited=True)
         if len(parts) == 1:
             return [result]
-        begins = [0]
-        for part in parts:
-            begins.append(begins[-1] + math.prod(part.shape))
-        return [result[begin:end].reshape(part.shape) for part, begin, end in zip(parts, begins, begins[1:], strict=False)]
+        return parts_of(result, [part.shape for part in parts])
 
     return jax.jit(run_all)
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import tensorflow as tf
 
+from .._arrays.flat import new_aligned
 from .._errors import InvalidArgument
 from ._graph import output_shape
-from ._memory import array_of, fresh, tensor_of
+from ._memory import array_of, tensor_of
 
 
 def _root_tells(call: Any) -> bool:
@@ -27,7 +28,7 @@ def run_now(
         return _expected(tensor_of(array.numpy()), call, x, group)
     if call.learns_sizes:
         return tensor_of(group.run_sized(call, source, **terms).numpy())
-    out = fresh(source.shape if part else output_shape(call, source, group), source.dtype)
+    out = new_aligned(source.shape if part else output_shape(call, source, group), source.dtype)
     group.run(call, None if part else source, out, **terms)
     return tensor_of(out)
 
@@ -42,7 +43,7 @@ def start(call: Any, x: tf.Tensor, group: Any, timeout: float | None) -> Any:
         )
     if call.learns_sizes:
         return group.start_sized(call, source, timeout=timeout, finish=lambda array: tensor_of(array.numpy()))
-    out = fresh(output_shape(call, source, group), source.dtype)
+    out = new_aligned(output_shape(call, source, group), source.dtype)
     return group.start(call, source, out, timeout=timeout, finish=tensor_of, keep=x)
 
 

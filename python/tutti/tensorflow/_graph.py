@@ -24,9 +24,9 @@ import numpy as np
 import tensorflow as tf
 
 from .. import _native
+from .._arrays.flat import new_aligned
 from .._errors import InvalidArgument, Unsupported
 from ._failures import remember
-from ._memory import fresh
 
 _MAY_CONTAIN_OURS = ("StatefulPartitionedCall", "If", "Case", "While")  # by their functions; the stateless kinds cannot
 
@@ -175,7 +175,7 @@ def _last_before() -> list[tf.Operation]:
 def _run(
     call: Any, source: np.ndarray, duplicate: Any, timeout: float | None, part: bool, differentiated: bool
 ) -> np.ndarray:
-    out = fresh(source.shape if part else output_shape(call, source, duplicate), source.dtype)
+    out = new_aligned(source.shape if part else output_shape(call, source, duplicate), source.dtype)
     duplicate.run(call, None if part else source, out, differentiated=differentiated, timeout=timeout)
     return out
 

@@ -2,17 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from .._arrays.dtypes import NAMES, OUR_NAMES
+from .._arrays.flat import ALIGNMENT, new_aligned
 from .._errors import InvalidArgument, Unsupported
-
-# TensorFlow's kernels load whole vectors from where they expect a tensor to begin.
-_ALIGNMENT_BYTES = 64
 
 _names: dict[Any, str] = {}
 
@@ -41,18 +38,10 @@ def array_of(tensor: tf.Tensor) -> np.ndarray:
     return np.asarray(tensor)
 
 
-def fresh(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Uninitialised memory that can become a tensor without a copy."""
-    count_bytes = math.prod(shape) * dtype.itemsize
-    memory = np.empty(count_bytes + _ALIGNMENT_BYTES, np.uint8)
-    begin = -memory.ctypes.data % _ALIGNMENT_BYTES
-    return memory[begin : begin + count_bytes].view(dtype).reshape(shape)
-
-
 def tensor_of(array: np.ndarray) -> tf.Tensor:
     """A tensor over the array's memory, which belongs to the tensor from now on: nobody may write to it again."""
-    if array.ctypes.data % _ALIGNMENT_BYTES or not array.flags.c_contiguous:
-        aligned = fresh(array.shape, array.dtype)
+    if array.ctypes.data % ALIGNMENT or not array.flags.c_contiguous:
+        aligned = new_aligned(array.shape, array.dtype)
         aligned[...] = array
         array = aligned
     if array.dtype.isbuiltin == 1 and array.dtype.isnative:

@@ -9,15 +9,11 @@ import torch
 
 from .. import _native
 from .._errors import Unsupported
+from .memory import array_of, dtype_name, parts_of
 
 BYTES_MAX = 25 << 20
 FIRST_BYTES_MAX = 1 << 20
 _ALIGNMENT = 64  # bytes; a cache line
-
-
-def dtype_name(dtype: torch.dtype) -> str:
-    """Tutti's name of a torch dtype."""
-    return str(dtype).removeprefix("torch.").removesuffix("fn")
 
 
 def shared_memory(count: int, dtype: torch.dtype, group: Any) -> tuple[torch.Tensor, Any]:
@@ -103,10 +99,9 @@ def broadcast_tensors(tensors: Sequence[torch.Tensor], group: Any, root: int = 0
     if group.size == 1:
         return
     call = _native.Call("broadcast", root=root)
-    for dtype, alike in by_dtype.items():
+    for alike in by_dtype.values():
         flat = torch.cat([tensor.reshape(-1) for tensor in alike])
-        array = _native.Array(flat.data_ptr(), dtype_name(dtype), (flat.numel(),), None, False, flat)
-        group.run(call, array, array)
+        group.run(call, array_of(flat), array_of(flat))
         if group.rank != root:
-            for tensor, part in zip(alike, flat.split([tensor.numel() for tensor in alike]), strict=True):
-                tensor.copy_(part.view(tensor.shape))
+            for tensor, part in zip(alike, parts_of(flat, alike), strict=True):
+                tensor.copy_(part)

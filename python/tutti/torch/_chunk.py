@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from .. import _native
-from ._bucket import dtype_name, shared_memory
+from ._bucket import shared_memory
+from .memory import array_of, dtype_name
 
 
 class Chunk:
@@ -40,10 +41,6 @@ class Chunk:
     @property
     def nbytes(self) -> int:
         return self.count * self.dtype.itemsize
-
-    def array(self, flat: torch.Tensor) -> Any:
-        """The tensor as collectives take it, whatever autograd thinks of it."""
-        return _native.Array(flat.data_ptr(), dtype_name(flat.dtype), tuple(flat.shape), None, False, flat)
 
     def views(self, flat: torch.Tensor) -> list[torch.Tensor]:
         """Each parameter's part of a flat tensor, in its shape."""
@@ -78,16 +75,16 @@ class Chunk:
 
     def start_gather(self) -> Any:
         """Everybody's run to everybody, in place."""
-        return self.group.start(self._gather, self.array(self.own(self.flat)), self.array(self.flat))
+        return self.group.start(self._gather, array_of(self.own(self.flat)), array_of(self.flat))
 
     def start_reduce(self, gradients: torch.Tensor, run: torch.Tensor, op: str) -> Any:
         """The ranks' gradients summed up or averaged, each rank getting its run."""
-        return self.group.start(self._reduce_scatter[op], self.array(gradients), self.array(run))
+        return self.group.start(self._reduce_scatter[op], array_of(gradients), array_of(run))
 
     def gather_run(self, run: torch.Tensor) -> torch.Tensor:
         """All runs of some state of the optimiser, end to end. Collective."""
         flat = torch.empty(self.count, dtype=run.dtype)
-        self.group.run(self._gather, self.array(run.contiguous()), self.array(flat))
+        self.group.run(self._gather, array_of(run.contiguous()), array_of(flat))
         return flat
 
 

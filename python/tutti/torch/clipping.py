@@ -12,7 +12,7 @@ from .. import _native
 from .. import model_parallel as mp
 
 
-def _squares(gradients: list[torch.Tensor]) -> float:
+def squares_of(gradients: list[torch.Tensor]) -> float:
     """Σ g² in float64; the same bits on every rank that has the same gradients."""
     total = 0.0
     for gradient in gradients:
@@ -33,13 +33,17 @@ def clip_grad_norm_(parameters: Iterable[torch.Tensor], max_norm: float, *, grou
     with_gradient = [p for p in parameters if p.grad is not None]
     split = [p.grad for p in with_gradient if getattr(p, "tutti_split", None) is not None]
     whole = [p.grad for p in with_gradient if getattr(p, "tutti_split", None) is None]
-    square = _squares(whole)
+    square = squares_of(whole)
     if split:
-        parts = np.array([_squares(split)])
+        parts = np.array([squares_of(split)])
         (group or mp.group()).run(_native.Call("all_reduce"), parts, parts)
         square += float(parts[0])
-    norm = square**0.5
+    return scale_to(split + whole, square**0.5, max_norm)
+
+
+def scale_to(gradients: list[torch.Tensor], norm: float, max_norm: float) -> torch.Tensor:
+    """Scales gradients of this norm, in place, to at most `max_norm`; gives the norm before."""
     if norm > max_norm:
-        for gradient in split + whole:
+        for gradient in gradients:
             gradient.mul_(max_norm / (norm + 1e-6))
     return torch.tensor(norm)

@@ -25,6 +25,7 @@ from .._errors import Error, InvalidArgument, Unsupported
 from .._native import Call, Group, group_of
 from .._process import lifecycle
 from . import autograd, ops  # noqa: F401  (ops registers tutti::call)
+from .memory import parts_of
 
 # Parts of a program that run once, where they stand. Others (branches, loops, checkpoints) may run more often, or not.
 _RUNS_ONCE = (None, "autograd.Function")
@@ -126,10 +127,9 @@ def _run_fused(leaves: list, run: Any) -> list:
         else:
             by_dtype.setdefault(leaf.dtype, []).append(place)
     for places in by_dtype.values():
-        flat = run(torch.cat([leaves[place].reshape(-1) for place in places]))
-        parts = flat.split([leaves[place].numel() for place in places])
-        for place, part in zip(places, parts):
-            results[place] = part.view(leaves[place].shape)
+        own = [leaves[place] for place in places]
+        for place, part in zip(places, parts_of(run(torch.cat([leaf.reshape(-1) for leaf in own])), own)):
+            results[place] = part
     return results
 
 

@@ -23,6 +23,7 @@ import torch
 
 from .. import _native
 from .._errors import InvalidArgument
+from .memory import parts_of
 
 Finish = Callable[[], Any]
 Hook = Callable[[Any], Finish]
@@ -206,10 +207,8 @@ class _ThinMatrix:
 
 
 def _split_into(targets: list[torch.Tensor], flat: torch.Tensor) -> None:
-    begin = 0
-    for target in targets:
-        target.copy_(flat[begin : begin + target.numel()].view(target.shape))
-        begin += target.numel()
+    for target, part in zip(targets, parts_of(flat, targets), strict=True):
+        target.copy_(part)
 
 
 _NAMED: dict[str, Callable[[], Hook]] = {

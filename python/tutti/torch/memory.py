@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -14,6 +15,24 @@ from .._errors import Error, InvalidArgument, Unsupported
 
 NAMES = {getattr(torch, dtypes.common_name(name)): name for name in dtypes.NAMES}
 TYPES = {name: dtype for dtype, name in NAMES.items()}
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """Tutti's name of a torch dtype."""
+    if dtype not in NAMES:
+        raise InvalidArgument(f"elements of type {dtype} are not known")
+    return NAMES[dtype]
+
+
+def array_of(x: torch.Tensor) -> _native.Array:
+    """The memory of a contiguous tensor of the CPU as the core sees it, whatever autograd thinks of the tensor."""
+    return _native.Array(x.data_ptr(), dtype_name(x.dtype), tuple(x.shape), None, False, x)
+
+
+def parts_of(flat: torch.Tensor, like: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """The parts of a flat tensor, which lie end to end, shaped as these tensors."""
+    parts = flat.split([tensor.numel() for tensor in like])
+    return [part.view(tensor.shape) for part, tensor in zip(parts, like)]
 
 
 def resolved(x: torch.Tensor) -> torch.Tensor:

@@ -33,6 +33,9 @@ class PreparedTensors:
         """Whether it has ended, well or not, or was never started."""
         return self._call.test()
 
+    def __repr__(self) -> str:
+        return repr(self._call)
+
 
 def _check(x: Any) -> None:
     if not isinstance(x, torch.Tensor):

@@ -12,7 +12,7 @@ from .. import _native
 from .._arrays.tree import Flat, hash_of
 from .._calls.works import Works
 from .._errors import InvalidArgument, Unsupported
-from .memory import NAMES, from_array
+from .memory import NAMES, array_of, from_array
 from .running import refused
 
 _OPS = ("sum", "mean")
@@ -33,7 +33,7 @@ class SparseSum:
         # Ranks must mean the same whole; what travels does not show it.
         text = f"sparse {tuple(tensor.shape)} {self._own.sparse_dim()}"
         call = _native.Call("all_gather", uneven=True, structure=hash_of(text))
-        self.parts = [group.start_sized(call, _array_of(part), timeout=timeout) for part in rows]
+        self.parts = [group.start_sized(call, array_of(part.view(-1)), timeout=timeout) for part in rows]
 
     def result(self, divisor: int = 1) -> torch.Tensor:
         places, values = (from_array(part.wait()) for part in self.parts)
@@ -45,10 +45,6 @@ class SparseSum:
             is_coalesced=False,
             check_invariants=False,
         ).coalesce()
-
-
-def _array_of(rows: torch.Tensor) -> Any:
-    return _native.Array(rows.data_ptr(), NAMES[rows.dtype], (rows.numel(),), None, False, rows)
 
 
 def all_reduce(call: Any, x: torch.Tensor, out: Any, group: Any, async_op: bool, timeout: Any) -> Any:

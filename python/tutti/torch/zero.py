@@ -18,6 +18,7 @@ from ._chunk import Chunk, make_chunks
 from ._inner_optimizer import ELEMENT_WISE, checked_name
 from ._reducer import Reducer
 from ._same_tensors import check_same_tensors
+from .clipping import scale_to, squares_of
 
 # How much is laid end to end and travels at once. Each rank holds up to three chunks' gradients whole during backward, and
 # what was just written is still in its processor's cache when it is sent.
@@ -222,13 +223,9 @@ class ZeroOptimizer(torch.optim.Optimizer):
         norm before. Collective."""
         self.finish_gradients()
         runs = list(self._gradients.values())
-        square = np.array([sum(float(run.double().square().sum()) for run in runs)])
+        square = np.array([squares_of(runs)])
         self.group.run(_native.Call("all_reduce"), square, square)
-        norm = float(square[0]) ** 0.5
-        if norm > max_norm:
-            for run in runs:
-                run.mul_(max_norm / (norm + 1e-6))
-        return torch.tensor(norm)
+        return scale_to(runs, float(square[0]) ** 0.5, max_norm)
 
     def chunk_is_through(self, chunk: Chunk) -> None:
         """Backward needs the chunk's parameters no more."""

@@ -15,8 +15,8 @@ from torch.utils import _pytree as pytree
 
 from .. import _native
 from .._errors import InvalidArgument
-from ._bucket import dtype_name
 from ._chunk import Chunk
+from .memory import array_of, dtype_name
 from .zero import ZeroOptimizer
 
 
@@ -97,8 +97,8 @@ class Zero3Optimizer(ZeroOptimizer):
         for chunk in unit.chunks:
             chunk.flat.untyped_storage().resize_(chunk.nbytes)
             call = _native.Call("all_gather", uneven=True, sizes=chunk.sizes)
-            run = chunk.array(self._run_of[id(chunk)])
-            unit.works.append(self._gather_group.start(call, run, chunk.array(chunk.flat)))
+            run = array_of(self._run_of[id(chunk)])
+            unit.works.append(self._gather_group.start(call, run, array_of(chunk.flat)))
 
     def _fetch(self, unit: _Unit) -> None:
         self._start(unit)

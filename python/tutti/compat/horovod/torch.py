@@ -4,7 +4,8 @@
 that makes another call raises tutti.Mismatch. Not there: join, Adasum, sparse_allreduce_async, the elastic API and the timeline."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -103,60 +104,24 @@ def allreduce(
     return _reduced(tensor, average, op, compression, (prescale_factor, postscale_factor), process_set, False, False)
 
 
-def allreduce_(
-    tensor: torch.Tensor, average: bool | None = None, name: str | None = None, op: Any = None, prescale_factor: float = 1.0,
-    postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set,
-) -> torch.Tensor:
-    """The same in place."""
-    return _reduced(tensor, average, op, Compression.none, (prescale_factor, postscale_factor), process_set, True, False)
+def _allreduce(form: str, doc: str, in_place: bool, async_op: bool) -> Callable[..., Any]:
+    """allreduce in another of its forms."""
+
+    def call(
+        tensor: torch.Tensor, average: bool | None = None, name: str | None = None, op: Any = None, prescale_factor: float = 1.0,
+        postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set,
+    ) -> Any:
+        scales = (prescale_factor, postscale_factor)
+        return _reduced(tensor, average, op, Compression.none, scales, process_set, in_place, async_op)
+
+    call.__name__ = call.__qualname__ = form
+    call.__doc__ = doc
+    return call
 
 
-def allreduce_async(
-    tensor: torch.Tensor, average: bool | None = None, name: str | None = None, op: Any = None,
-    process_set: ProcessSet = global_process_set,
-) -> Any:
-    """The same in the background: synchronize(handle) gives the result."""
-    return _reduced(tensor, average, op, Compression.none, (1.0, 1.0), process_set, False, True)
-
-
-def allreduce_async_(
-    tensor: torch.Tensor, average: bool | None = None, name: str | None = None, op: Any = None,
-    process_set: ProcessSet = global_process_set,
-) -> Any:
-    """The same in the background and in place."""
-    return _reduced(tensor, average, op, Compression.none, (1.0, 1.0), process_set, True, True)
-
-
-def grouped_allreduce(
-    tensors: Sequence[torch.Tensor], average: bool | None = None, name: str | None = None, compression: Any = Compression.none,
-    op: Any = None, process_set: ProcessSet = global_process_set,
-) -> list[torch.Tensor]:
-    """Several tensors in few messages."""
-    return _reduced(list(tensors), average, op, compression, (1.0, 1.0), process_set, False, False)
-
-
-def grouped_allreduce_(
-    tensors: Sequence[torch.Tensor], average: bool | None = None, name: str | None = None, op: Any = None,
-    process_set: ProcessSet = global_process_set,
-) -> list[torch.Tensor]:
-    """The same in place."""
-    return _reduced(list(tensors), average, op, Compression.none, (1.0, 1.0), process_set, True, False)
-
-
-def grouped_allreduce_async(
-    tensors: Sequence[torch.Tensor], average: bool | None = None, name: str | None = None, op: Any = None,
-    process_set: ProcessSet = global_process_set,
-) -> Any:
-    """The same in the background."""
-    return _reduced(list(tensors), average, op, Compression.none, (1.0, 1.0), process_set, False, True)
-
-
-def grouped_allreduce_async_(
-    tensors: Sequence[torch.Tensor], average: bool | None = None, name: str | None = None, op: Any = None,
-    process_set: ProcessSet = global_process_set,
-) -> Any:
-    """The same in the background and in place."""
-    return _reduced(list(tensors), average, op, Compression.none, (1.0, 1.0), process_set, True, True)
+allreduce_ = _allreduce("allreduce_", "The same in place.", True, False)
+allreduce_async = _allreduce("allreduce_async", "The same in the background: synchronize(handle) gives the result.", False, True)
+allreduce_async_ = _allreduce("allreduce_async_", "The same in the background and in place.", True, True)
 
 
 def allgather_async(tensor: torch.Tensor, name: str | None = None, process_set: ProcessSet = global_process_set) -> Any:
@@ -183,17 +148,33 @@ class _Several:
         return [work.wait() for work in self.works]
 
 
-def grouped_allgather_async(
-    tensors: Sequence[torch.Tensor], name: str | None = None, process_set: ProcessSet = global_process_set
-) -> Any:
-    return _Several([allgather_async(each, process_set=process_set) for each in tensors])
+def _grouped(call: Callable[..., Any], run: Callable[[Callable[[Any], Any], list[Any]], Any]) -> Callable[..., Any]:
+    """A function of one tensor as that of several, with the same arguments behind the tensors."""
+
+    @functools.wraps(call)
+    def grouped(tensors: Sequence[torch.Tensor], *args: Any, **options: Any) -> Any:
+        return run(lambda tensor: call(tensor, *args, **options), list(tensors))
+
+    grouped.__name__ = grouped.__qualname__ = f"grouped_{call.__name__}"
+    return grouped
 
 
-def grouped_allgather(
-    tensors: Sequence[torch.Tensor], name: str | None = None, process_set: ProcessSet = global_process_set
-) -> list[torch.Tensor]:
-    """allgather of several tensors."""
-    return [allgather(each, process_set=process_set) for each in tensors]
+def _together(call: Callable[[Any], Any], tensors: list[Any]) -> Any:
+    """In few messages."""
+    return call(tensors)
+
+
+def _each(call: Callable[[Any], Any], tensors: list[Any]) -> list[Any]:
+    return [call(tensor) for tensor in tensors]
+
+
+def _start_each(call: Callable[[Any], Any], tensors: list[Any]) -> _Several:
+    return _Several(_each(call, tensors))
+
+
+grouped_allreduce, grouped_allreduce_ = _grouped(allreduce, _together), _grouped(allreduce_, _together)
+grouped_allreduce_async, grouped_allreduce_async_ = _grouped(allreduce_async, _together), _grouped(allreduce_async_, _together)
+grouped_allgather, grouped_allgather_async = _grouped(allgather, _each), _grouped(allgather_async, _start_each)
 
 
 def broadcast(
@@ -287,18 +268,8 @@ def reducescatter_async(
     return _scattered(tensor, op, process_set, True)
 
 
-def grouped_reducescatter(
-    tensors: Sequence[torch.Tensor], name: str | None = None, compression: Any = Compression.none, op: Any = None,
-    process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
-) -> list[torch.Tensor]:
-    """reducescatter of several tensors."""
-    return [reducescatter(each, None, compression, op, process_set, prescale_factor, postscale_factor) for each in tensors]
-
-
-def grouped_reducescatter_async(
-    tensors: Sequence[torch.Tensor], name: str | None = None, op: Any = None, process_set: ProcessSet = global_process_set
-) -> Any:
-    return _Several([reducescatter_async(each, None, op, process_set) for each in tensors])
+grouped_reducescatter = _grouped(reducescatter, _each)
+grouped_reducescatter_async = _grouped(reducescatter_async, _start_each)
 
 
 def join(device: int = -1) -> int:

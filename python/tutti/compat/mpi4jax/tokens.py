@@ -9,19 +9,8 @@ from typing import Any
 
 import jax
 
+from .. import mpi4jax
 from . import MPI
-from . import allgather as _allgather
-from . import allreduce as _allreduce
-from . import alltoall as _alltoall
-from . import barrier as _barrier
-from . import bcast as _bcast
-from . import gather as _gather
-from . import recv as _recv
-from . import reduce as _reduce
-from . import scan as _scan
-from . import scatter as _scatter
-from . import send as _send
-from . import sendrecv as _sendrecv
 
 _POSITIONS = {"send": ("tag",), "recv": ("tag",), "sendrecv": ("sendtag", "recvtag")}  # which were not keywords only then
 
@@ -39,18 +28,11 @@ def _with_token(call: Callable[..., Any], gives: bool = True) -> Callable[..., A
     return run
 
 
-allgather = _with_token(_allgather)
-allreduce = _with_token(_allreduce)
-alltoall = _with_token(_alltoall)
-barrier = _with_token(_barrier, gives=False)
-bcast = _with_token(_bcast)
-gather = _with_token(_gather)
-recv = _with_token(_recv)
-reduce = _with_token(_reduce)
-scan = _with_token(_scan)
-scatter = _with_token(_scatter)
-send = _with_token(_send, gives=False)
-sendrecv = _with_token(_sendrecv)
+_GIVING = ("allgather", "allreduce", "alltoall", "bcast", "gather", "recv", "reduce", "scan", "scatter", "sendrecv")
+allgather, allreduce, alltoall, bcast, gather, recv, reduce, scan, scatter, sendrecv = (
+    _with_token(getattr(mpi4jax, name)) for name in _GIVING
+)
+barrier, send = (_with_token(call, gives=False) for call in (mpi4jax.barrier, mpi4jax.send))
 
 __all__ = [
     "MPI", "allgather", "allreduce", "alltoall", "barrier", "bcast", "gather", "recv", "reduce", "scan", "scatter", "send", "sendrecv",

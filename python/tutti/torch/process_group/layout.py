@@ -8,7 +8,7 @@ ended.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
@@ -16,7 +16,7 @@ import torch
 from ... import _native
 from ..._errors import InvalidArgument, Unsupported
 from .. import gpu
-from ..memory import NAMES
+from ..memory import NAMES, parts_of
 
 
 def check_dense(tensor: torch.Tensor) -> None:
@@ -96,20 +96,14 @@ class Flat:
         first = self._tensors[0]
         flat = torch.empty(sum(tensor.numel() for tensor in self._tensors), dtype=first.dtype, device=first.device)
         if filled:
-            for piece, tensor in self._pieces(flat):
+            for piece, tensor in zip(parts_of(flat, self._tensors), self._tensors, strict=True):
                 piece.copy_(tensor)
         return flat
-
-    def _pieces(self, flat: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        start = 0
-        for tensor in self._tensors:
-            yield flat[start : start + tensor.numel()].view(tensor.shape), tensor
-            start += tensor.numel()
 
     def restore(self) -> None:
         """Copies results into the tensors, if they are not there already."""
         if self._staged is not None:
-            for piece, tensor in self._pieces(self._staged):
+            for piece, tensor in zip(parts_of(self._staged, self._tensors), self._tensors, strict=True):
                 tensor.copy_(piece)
 
     def divide(self, divisor: int) -> None:
