@@ -11,8 +11,10 @@
 #include <tutti/error.hpp>
 #include <tutti/mesh.hpp>
 
+#include "base/hash.hpp"
 #include "group/core.hpp"
 #include "group/runtime.hpp"
+#include "group/structure_words.hpp"
 #include "parallel/halo.hpp"
 
 namespace tutti {
@@ -88,6 +90,24 @@ void check_axes(std::vector<MeshAxis>& axes, int group_size) {
   if (known != group_size) refuse(fmt::format("the sizes must multiply to {}", group_size));
 }
 
+// All members make the same mesh, or none does: a call that is compared, and refused, like every other.
+void agree_on_axes(const Group& group, std::vector<MeshAxis>& axes, Duration timeout) {
+  GroupCore& core = *group.core();
+  try {
+    check_axes(axes, group.size());
+  } catch (const InvalidArgument& error) {
+    const GroupCore::Entry entry(core, "Mesh");
+    core.decline(error.what());
+    throw;
+  }
+  const std::string words = in_words(axes);
+  const std::uint64_t structure = Hash().add(words).value();
+  note_structure(structure, "the mesh " + words);
+  std::int32_t joined = 1;
+  const View data(std::span(&joined, 1));
+  group.run({.verb = Verb::all_reduce, .input = data, .output = data, .op = Op::max, .structure = structure}, timeout);
+}
+
 }  // namespace
 
 std::vector<int> arrange_mesh(std::span<const int> node_of, std::span<const int> sizes) {
@@ -109,7 +129,7 @@ using parallel::exchange_slabs, parallel::halo_axes, parallel::HaloAxis, paralle
 Mesh::Mesh(const Group& group, std::vector<MeshAxis> axes, const CallOptions& options)
     : group_(group), axes_(std::move(axes)), options_(options) {
   if (!group.valid() || group.rank() < 0) throw InvalidArgument("cannot make a mesh: this process is not in the group");
-  check_axes(axes_, group.size());
+  agree_on_axes(group, axes_, options_.timeout);
   for (const int member : group.members()) node_of_.push_back(group.core()->runtime().node_of(member));
   std::vector<int> sizes;
   for (const MeshAxis& axis : axes_) sizes.push_back(axis.size);

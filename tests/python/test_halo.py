@@ -91,6 +91,13 @@ def test_the_gradient_of_a_margin_goes_to_its_owner(rank, size, kind):
     assert not np.allclose(gradient, weight)
 
 
+def test_widths_may_be_numpys_numbers(size, rank):
+    line = tutti.Mesh(x=-1, periodic=("x",))
+    for halo in (np.int64(1), np.array(1), np.array([1])):
+        found = line.exchange(np.full(5, float(rank)), halo=halo)
+        assert found[0] == (rank - 1) % size and found[-1] == (rank + 1) % size
+
+
 def test_what_does_not_fit_is_said(size):
     grid = tutti.Mesh(x=-1)
     with pytest.raises(tutti.InvalidArgument, match="no room for margins"):
