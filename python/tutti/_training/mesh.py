@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import contextlib
 import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Never, TypeVar
 
 from .. import _native
 from .._calls.dispatch import group_or_world, tell_refusal
-from .._errors import InvalidArgument
+from .._errors import InvalidArgument, Unsupported
 from .._messages.messages import nobody
 
 T = TypeVar("T")
@@ -162,8 +163,9 @@ class Mesh:
         """
         from .halo import exchange
 
-        widths = _numbers("halo", halo if isinstance(halo, Iterable) and getattr(halo, "ndim", 1) else [halo])
-        return exchange(self, x, widths, [] if axes is None else _numbers("axes", axes), out, timeout)
+        with self._skipping_what_is_refused():
+            widths = _numbers("halo", halo if isinstance(halo, Iterable) and getattr(halo, "ndim", 1) else [halo])
+            return exchange(self, x, widths, [] if axes is None else _numbers("axes", axes), out, timeout)
 
     def neighbour_all_gather(self, x: T, *, timeout: float | None = None) -> T:
         """What the neighbours pass, stacked on a new first axis: for each axis of the mesh the lower neighbour's, then the upper one's.
@@ -180,7 +182,8 @@ class Mesh:
         """
         from .halo import exchange_parts
 
-        return exchange_parts(self, x, True, timeout)
+        with self._skipping_what_is_refused():
+            return exchange_parts(self, x, True, timeout)
 
     def neighbour_all_to_all(self, x: T, *, timeout: float | None = None) -> T:
         """Each neighbour gets its own part of the first axis, and gives one: two parts for each axis of the mesh, as in neighbour_all_gather.
@@ -193,7 +196,17 @@ class Mesh:
         """
         from .halo import exchange_parts
 
-        return exchange_parts(self, x, False, timeout)
+        with self._skipping_what_is_refused():
+            return exchange_parts(self, x, False, timeout)
+
+    @contextlib.contextmanager
+    def _skipping_what_is_refused(self) -> Iterator[None]:
+        """Around an exchange: one that is refused here has taken its number, as on the ranks that make it."""
+        try:
+            yield
+        except (InvalidArgument, Unsupported):
+            self._grid.skip_exchange()
+            raise
 
     def __contains__(self, axis: Any) -> bool:
         return axis in self.axes
