@@ -67,10 +67,19 @@ class Mesh {
   /// A description of the grid: its sizes, then one line per row with its ranks and nodes.
   [[nodiscard]] std::string describe() const;
 
+  /// For bindings, which exchange by themselves. Exchanges along an axis have numbers, so that what belongs to one that a rank refused, or
+  /// gave up, is not taken for a part of the next one.
+  std::uint8_t next_number(std::size_t axis);
+  /// Of an exchange that this rank refuses: it has its number along every axis.
+  void skip_exchange();
+
  private:
   [[nodiscard]] std::size_t index_of(std::string_view axis) const;
   [[nodiscard]] int neighbour_at(std::size_t axis, int distance) const;
   void exchange_parts(const View& data, const View& out, bool sends_all, Duration timeout);
+  /// What `check` gives; if it refuses the arguments, the exchange is skipped.
+  template <class Check>
+  auto made_or_skipped(Check check);
   [[nodiscard]] std::vector<int> ranks_along(std::span<const std::size_t> axes) const;
 
   Group group_;
@@ -80,6 +89,7 @@ class Mesh {
   std::vector<int> coordinates_;
   CallOptions options_;
   std::map<std::string, Group> groups_;  // by the names of their axes
+  std::vector<std::uint8_t> numbers_;    // of the latest exchange along each axis
 };
 
 }  // namespace tutti

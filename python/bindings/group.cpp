@@ -173,12 +173,35 @@ Handle made(Make make) {
 }
 
 /// None: as the group that it is made of.
-GroupOptions group_options(nb::handle timeout, const std::optional<std::string>& backend) {
-  return {.backend = backend.value_or(""), .timeout = timeout_from(timeout)};
+GroupOptions group_options(nb::handle timeout, nb::handle backend) {
+  std::string name;
+  if (!backend.is_none() && !nb::try_cast<std::string>(backend, name))
+    throw InvalidArgument(
+        fmt::format("Group: backend={} is no name; it is auto, native, shm, ucx or mpi", nb::repr(backend).c_str()));
+  return {.backend = std::move(name), .timeout = timeout_from(timeout)};
 }
 
-Handle subgroup(const Handle& self, const std::vector<int>& ranks, nb::handle timeout,
-                const std::optional<std::string>& backend) {
+std::vector<int> ranks_from(nb::handle given) {
+  const auto wrong = [&] {
+    return InvalidArgument(fmt::format("Group: {} is no list of ranks, which are numbers, as in tutti.Group([0, 1])",
+                                       nb::repr(given).c_str()));
+  };
+  std::vector<int> ranks;
+  try {
+    for (const nb::handle each : nb::iter(given)) {
+      int rank = 0;
+      if (!nb::try_cast<int>(each, rank)) throw wrong();
+      ranks.push_back(rank);
+    }
+  } catch (const nb::python_error& error) {
+    if (!error.matches(PyExc_TypeError)) throw;
+    throw wrong();  // nothing to go through
+  }
+  return ranks;
+}
+
+Handle subgroup(const Handle& self, nb::handle given, nb::handle timeout, nb::handle backend) {
+  const std::vector<int> ranks = ranks_from(given);
   const GroupOptions options = group_options(timeout, backend);
   return made([&] { return self->group().subgroup(ranks, options); });
 }
@@ -195,11 +218,20 @@ int number_of_split(nb::handle value, const char* name) {
   throw InvalidArgument(fmt::format("split: {}={} is no integer of 32 bits", name, nb::repr(value).c_str()));
 }
 
-Handle split(const Handle& self, nb::handle color, nb::handle key, nb::handle timeout,
-             const std::optional<std::string>& backend) {
+/// Throws for an option that split does not have.
+void check_options(const nb::kwargs& others) {
+  if (others.size() == 0) return;
+  const nb::object name = nb::list(others.keys())[0];
+  throw InvalidArgument(
+      fmt::format("split: there is no {}=; it takes color, key, timeout and backend", nb::str(name).c_str()));
+}
+
+Handle split(const Handle& self, nb::handle color, nb::handle key, nb::handle timeout, nb::handle backend,
+             const nb::kwargs& others) {
   int own_color = -1, own_key = 0;
   GroupOptions options{};
   try {
+    check_options(others);
     if (!color.is_none()) own_color = number_of_split(color, "color");
     own_key = number_of_split(key, "key");
     options = group_options(timeout, backend);
@@ -224,10 +256,10 @@ Array memory(const Handle& self, std::int64_t bytes) {
 void bind_group(nb::module_& m) {
   const auto none = nb::none();
   nb::class_<Member>(m, "Group", nb::dynamic_attr(), "Ranks that work together. Every verb is a method, too.")
-      .def(nb::new_([](const std::vector<int>& ranks, nb::object timeout, const std::optional<std::string>& backend) {
+      .def(nb::new_([](nb::object ranks, nb::object timeout, nb::object backend) {
              return subgroup(world(), ranks, timeout, backend);
            }),
-           nb::arg("ranks"), nb::arg("timeout") = none, nb::arg("backend") = none)
+           nb::arg("ranks").none(), nb::arg("timeout") = none, nb::arg("backend") = none)
       .def_prop_ro("id", &Member::id, "A number that no other group of this process ever has.")
       .def_prop_ro("rank", &Member::rank, "This process's rank in the group; -1 on one that is not a member.")
       .def_prop_ro("size", &Member::size)
@@ -252,12 +284,12 @@ void bind_group(nb::module_& m) {
            nb::arg("kind") = 0)
       .def("run_recv", run_recv, nb::arg("array").none(), nb::arg("src").none(), nb::arg("tag").none() = 0,
            nb::arg("timeout") = none)
-      .def("split", split, nb::arg("color").none(), nb::arg("key") = 0, nb::arg("timeout") = none,
-           nb::arg("backend") = none,
+      .def("split", split, nb::arg("color").none(), nb::arg("key").none() = 0, nb::arg("timeout") = none,
+           nb::arg("backend") = none, nb::arg("others"),
            "Ranks with the same color come together, ordered by key. A rank with color None or a negative one stays "
            "out: it "
            "gets a group of rank -1 and size 0, whose verbs raise.")
-      .def("subgroup", subgroup, nb::arg("ranks"), nb::arg("timeout") = none, nb::arg("backend") = none,
+      .def("subgroup", subgroup, nb::arg("ranks").none(), nb::arg("timeout") = none, nb::arg("backend") = none,
            "The listed ranks of this group, in that order. Only they need call it. backend: auto, native, shm, ucx, "
            "mpi, nccl or cuda, the same on all members; without it, as this group.")
       .def("shrink", shrink, nb::arg("timeout") = none,

@@ -103,9 +103,9 @@ void exchange(Mesh& mesh, const std::shared_ptr<Member>& group, nb::handle array
     Started started{.member = group};
     if (found[i].halo > 0) {
       const WithoutGil release;
-      start_exchange(started,
-                     parallel::slabs_of(held.view, found[i], i, {mesh.neighbour(name, -1), mesh.neighbour(name, 1)}),
-                     options.timeout);
+      const auto slabs =
+          parallel::slabs_of(held.view, found[i], i, {mesh.neighbour(name, -1), mesh.neighbour(name, 1)});
+      start_exchange(started, numbered(slabs, mesh.next_number(i)), options.timeout);
     }
     complete(started);
   }
@@ -128,7 +128,8 @@ void exchange_parts(Mesh& mesh, const std::shared_ptr<Member>& group, nb::handle
     const WithoutGil release;
     for (std::size_t i = 0; i < mesh.axes().size(); ++i) {
       const std::string& name = mesh.axes()[i].name;
-      start_exchange(started, slabs_of(parts, i, {mesh.neighbour(name, -1), mesh.neighbour(name, 1)}), most);
+      const auto slabs = slabs_of(parts, i, {mesh.neighbour(name, -1), mesh.neighbour(name, 1)});
+      start_exchange(started, numbered(slabs, mesh.next_number(i)), most);
     }
   }
   complete(started);
@@ -170,6 +171,7 @@ void bind_mesh(nb::module_& m) {
            nb::arg("timeout").none(), "Fills the margins of an array, in place.")
       .def("exchange_parts", exchange_parts, nb::arg("group"), nb::arg("data"), nb::arg("out"), nb::arg("sends_all"),
            nb::arg("timeout").none(), "A part from each neighbour, and to each its own or the same.")
+      .def("skip_exchange", &Mesh::skip_exchange)
       .def("describe", &Mesh::describe);
 }
 

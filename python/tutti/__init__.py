@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from ._calls import group as _group
 from ._calls import torch_compile as _torch_compile
+from ._calls.reductions import premul
 from ._calls.verbs import OBJECT_VERBS as _OBJECT_VERBS
 from ._calls.verbs import (all_gather, all_reduce, all_to_all, barrier, broadcast, exscan, gather, iprobe, irecv, isend, permute,
                            probe, recv, reduce, reduce_scatter, scan, scatter, send, sendrecv, verbs)
@@ -22,7 +23,7 @@ from ._calls.works import Work, wait_all, wait_any
 from ._errors import (Aborted, AuthenticationError, Error, InvalidArgument, Mismatch, PeerLost, RendezvousError, Timeout,
                       Unsupported)
 from ._messages.messages import Message, nobody
-from ._native import Array, Group, Op, premul
+from ._native import Array, Group, Op
 from ._native import version as __version__
 from ._process.later import names_later as _names_later
 from ._process.lifecycle import (before_finalize, connector, context, finalize, init, is_initialized, local_rank, rank, size,

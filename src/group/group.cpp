@@ -283,6 +283,7 @@ Group Group::subgroup(std::initializer_list<int> ranks, const GroupOptions& opti
   return subgroup(std::span(ranks.begin(), ranks.size()), options);
 }
 Group Group::split(int color, int key, const GroupOptions& options) const {
+  check_split(entered(), options);
   const std::vector<int> ranks = ranks_of_color(*this, color, key, options.timeout);
   return ranks.empty() ? Group() : Group(make_subgroup(entered(), ranks, options, Parent::unbroken));
 }

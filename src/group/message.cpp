@@ -29,6 +29,12 @@ bool is_sound(const Envelope& envelope) {
          envelope.bytes == sent.count * static_cast<std::int64_t>(size_of(sent.dtype));
 }
 
+/// Whether it is the one that had to come, where messages have numbers.
+bool has_number(const Transfer& transfer, std::uint8_t expected) {
+  const std::uint8_t sent = messages::kind_in(transfer.envelope);
+  return expected == 0 || sent == 0 || sent == expected;
+}
+
 /// Over, and nothing about it is to be looked at more closely.
 bool is_over(const Transfer& transfer, const MessageTerms& message) {
   if (transfer.state != Transfer::State::done) return false;
@@ -36,7 +42,8 @@ bool is_over(const Transfer& transfer, const MessageTerms& message) {
   if (message.probes || !message.data.is_contiguous()) return false;
   const Signature& sent = transfer.envelope.signature;
   return sent.flags == flags_of(message) && is_sound(transfer.envelope) &&
-         (!message.is_exact || sent.count == message.data.count());
+         (!message.is_exact || sent.count == message.data.count()) &&
+         (!message.is_internal || has_number(transfer, message.kind));
 }
 
 /// One with which nothing can be wrong, as most are.
@@ -108,6 +115,7 @@ void GroupMessages::write_down(Operation& operation, const MessageTerms& message
   operation.from_anyone = message.peer == any_source;
   operation.takes_any = message.allocate != nullptr || message.probes;
   operation.is_exact = message.is_exact;
+  operation.number = message.is_internal ? message.kind : 0;
   operation.transport = &runtime_->transport();
 }
 
@@ -293,6 +301,16 @@ void GroupMessages::finish_receive(Operation& operation) {
   if (operation.record != 0 && operation.from_anyone) records_.note_peer(operation.record, operation.peer);
   const Signature &sent = transfer.envelope.signature, &expected = operation.request.signature;
   if (transfer.probes) return running_.end(operation, nullptr);
+  if (!has_number(transfer, operation.number)) {
+    failure_.propose({.kind = control::Cause::Kind::mismatch,
+                      .culprits = {},
+                      .sequence = 0,
+                      .text = fmt::format(
+                          "rank {} and rank {} are not in the same exchange of a mesh's margins or parts: one of them "
+                          "refused, or gave up, an earlier one that the other has made",
+                          operation.peer, facts_.rank)});
+    return;
+  }
   if (!is_sound(transfer.envelope) || (operation.is_exact && sent.count != expected.count)) {
     return fail_message(operation, fmt::format("rank {} sent {} × {} with tag {} ({} bytes), but {} × {} has to come",
                                                operation.peer, name_of(sent.dtype), sent.count, transfer.envelope.tag,

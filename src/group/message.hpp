@@ -20,11 +20,11 @@ struct MessageTerms {
   int peer = 0;
   std::uint32_t tag = 0;
   Duration timeout{};
-  bool differentiated = false;         // both ends have to say the same
-  bool is_exact = false;               // receive: it must be filled
-  bool is_internal = false;            // of the library's own: out of reach of the program's receives
-  bool probes = false;                 // receive: finds a message, and reserves it
-  std::uint8_t kind = 0;               // send: whose array it is
+  bool differentiated = false;  // both ends have to say the same
+  bool is_exact = false;        // receive: it must be filled
+  bool is_internal = false;     // of the library's own: out of reach of the program's receives
+  bool probes = false;          // receive: finds a message, and reserves it
+  std::uint8_t kind = 0;        // send: whose array it is; of the library's own: its number, which both ends have, or 0
   const Allocate* allocate = nullptr;  // receive: in place of `data`, where the array is not known before
   Operation* found = nullptr;          // receive: the message that this probe has found
   BlockingHook* hook = nullptr;        // of one that blocks

@@ -84,6 +84,7 @@ void Operation::reset() {
   site.clear();
   peer = -1;
   takes_any = is_exact = false;
+  number = 0;
   transfer.state = Transfer::State::idle;
   transfer.refusal = Transfer::Refusal::none;
   transfer.probes = false;

@@ -73,6 +73,7 @@ class Operation final : public std::enable_shared_from_this<Operation>, private 
   bool from_anyone = false;  // messages: a receive that names no peer
   bool takes_any = false;    // messages: a receive or probe of an array that is not known before
   bool is_exact = false;     // messages: a receive that must be filled
+  std::uint8_t number = 0;   // messages of the library's own: which one has to come; 0: any
   MessageShape lengths;      // messages: what the envelope has no room for
   AlignedBuffer packed;      // messages: elements of a strided array
   std::size_t place = 0;     // messages: in the group's set

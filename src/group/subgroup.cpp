@@ -68,6 +68,18 @@ void give_up(Runtime& runtime, const control::Creation& creation, std::string_vi
                                        .text = fmt::format("rank {} {}", rank, why)});
 }
 
+/// Before a creation: the members would wait for this rank, which cannot take part in it.
+void refuse_part(GroupCore& parent, const std::vector<int>& members, std::string_view why) {
+  if (members.size() == 1) return;
+  Runtime& runtime = parent.runtime();
+  std::shared_ptr<const control::Creation> creation;
+  {
+    const auto guard = runtime.lock();
+    creation = runtime.control().create({.members = members, .key = parent.facts().id});
+  }
+  give_up(runtime, *creation, fmt::format("refused its part: {}", why));
+}
+
 /// The group's id, and what the lowest member told.
 std::shared_ptr<const control::Creation> create(GroupCore& parent, const JoinTerms& terms) {
   Runtime& runtime = parent.runtime();
@@ -127,11 +139,17 @@ std::shared_ptr<GroupCore> make_subgroup(GroupCore& parent, std::span<const int>
   check_ranks(ranks, parent.facts().size);
   Runtime& runtime = parent.runtime();
   runtime.check_alive();
-  const std::string backend = backend_to_ask_for(parent, options.backend);
   std::vector<int> members;
   for (const int rank : ranks) members.push_back(parent.facts().world_of[static_cast<std::size_t>(rank)]);
-  if (std::ranges::find(ranks, parent.facts().rank) == ranks.end())
-    return GroupCore::make(parent.runtime_handle(), std::move(members));
+  const bool is_member = std::ranges::find(ranks, parent.facts().rank) != ranks.end();
+  std::string backend;
+  try {
+    backend = backend_to_ask_for(parent, options.backend);
+  } catch (const Error& error) {
+    if (is_member) refuse_part(parent, members, error.what());
+    throw;
+  }
+  if (!is_member) return GroupCore::make(parent.runtime_handle(), std::move(members));
   const Duration timeout = options.timeout;
   const Duration limit = timeout > Duration::zero() ? timeout : runtime.parts().default_timeout;
   const Formed formed = form_group(parent, {.members = std::move(members),
@@ -154,6 +172,16 @@ std::shared_ptr<GroupCore> join_group(GroupCore& parent, const JoinTerms& terms)
     share_memory(core, terms.timeout);
   } catch (const PeerLost&) {}  // the group is broken, with this cause
   return core;
+}
+
+void check_split(GroupCore& parent, const GroupOptions& options) {
+  try {
+    static_cast<void>(backend_to_ask_for(parent, options.backend));
+  } catch (const Error& error) {
+    const GroupCore::Entry entry(parent, "split");
+    parent.decline(error.what());
+    throw;
+  }
 }
 
 std::vector<int> ranks_of_color(const Group& group, int color, int key, Duration timeout) {

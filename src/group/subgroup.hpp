@@ -29,6 +29,8 @@ struct JoinTerms {
 /// Makes a group together with its other members. Once it is made, it is returned, also if a member is lost at once: the group's
 /// first call raises it then.
 std::shared_ptr<GroupCore> join_group(GroupCore& parent, const JoinTerms& terms);
+/// Before the members tell each other their colors. Throws for a backend that cannot be had, once the others are told.
+void check_split(GroupCore& parent, const GroupOptions& options);
 /// The ranks of this color in the order of their keys; none for a color below 0. All ranks of the group call this.
 std::vector<int> ranks_of_color(const Group& group, int color, int key, Duration timeout);
 

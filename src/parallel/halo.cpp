@@ -105,6 +105,12 @@ Slabs slabs_of(const NeighbourParts& parts, std::size_t mesh_axis, std::array<in
   return slabs;
 }
 
+Slabs numbered(Slabs slabs, std::uint8_t number) {
+  for (Slab& slab : slabs.sent) slab.number = number;
+  for (Slab& slab : slabs.filled) slab.number = number;
+  return slabs;
+}
+
 MessageTerms message_of(Verb verb, const Slab& slab, Duration timeout) {
   return {.verb = verb,
           .data = slab.part,
@@ -112,7 +118,8 @@ MessageTerms message_of(Verb verb, const Slab& slab, Duration timeout) {
           .tag = slab.tag,
           .timeout = timeout,
           .is_exact = true,
-          .is_internal = true};
+          .is_internal = true,
+          .kind = slab.number};
 }
 
 void exchange_slabs(GroupCore& core, std::span<const Slabs> all, Duration timeout) {

@@ -32,12 +32,16 @@ struct Slab {
   View part;
   int peer = nobody;
   std::uint32_t tag = 0;
+  std::uint8_t number = 0;  // of the exchange; 0: it has none
 };
 /// As a message of the library's own.
 MessageTerms message_of(Verb verb, const Slab& slab, Duration timeout);
 struct Slabs {
   std::array<Slab, 2> sent, filled;
 };
+
+/// As parts of the exchange with this number: another one's do not fill them.
+Slabs numbered(Slabs slabs, std::uint8_t number);
 
 /// Along one axis of the mesh; the neighbours are the lower and the upper one.
 Slabs slabs_of(const View& array, const HaloAxis& axis, std::size_t mesh_axis, std::array<int, 2> neighbours);

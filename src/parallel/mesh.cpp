@@ -11,8 +11,10 @@
 #include <tutti/error.hpp>
 #include <tutti/mesh.hpp>
 
+#include "base/hash.hpp"
 #include "group/core.hpp"
 #include "group/runtime.hpp"
+#include "group/structure_words.hpp"
 #include "parallel/halo.hpp"
 
 namespace tutti {
@@ -88,6 +90,24 @@ void check_axes(std::vector<MeshAxis>& axes, int group_size) {
   if (known != group_size) refuse(fmt::format("the sizes must multiply to {}", group_size));
 }
 
+// All members make the same mesh, or none does: a call that is compared, and refused, like every other.
+void agree_on_axes(const Group& group, std::vector<MeshAxis>& axes, Duration timeout) {
+  GroupCore& core = *group.core();
+  try {
+    check_axes(axes, group.size());
+  } catch (const InvalidArgument& error) {
+    const GroupCore::Entry entry(core, "Mesh");
+    core.decline(error.what());
+    throw;
+  }
+  const std::string words = in_words(axes);
+  const std::uint64_t structure = Hash().add(words).value();
+  note_structure(structure, "the mesh " + words);
+  std::int32_t joined = 1;
+  const View data(std::span(&joined, 1));
+  group.run({.verb = Verb::all_reduce, .input = data, .output = data, .op = Op::max, .structure = structure}, timeout);
+}
+
 }  // namespace
 
 std::vector<int> arrange_mesh(std::span<const int> node_of, std::span<const int> sizes) {
@@ -104,12 +124,14 @@ std::vector<int> arrange_mesh(std::span<const int> node_of, std::span<const int>
   return blocks.empty() ? std::vector<int>{} : join(blocks).ranks;
 }
 
-using parallel::exchange_slabs, parallel::halo_axes, parallel::HaloAxis, parallel::Slabs, parallel::slabs_of;
+using parallel::exchange_slabs, parallel::halo_axes, parallel::HaloAxis, parallel::numbered, parallel::Slabs,
+    parallel::slabs_of;
 
 Mesh::Mesh(const Group& group, std::vector<MeshAxis> axes, const CallOptions& options)
     : group_(group), axes_(std::move(axes)), options_(options) {
   if (!group.valid() || group.rank() < 0) throw InvalidArgument("cannot make a mesh: this process is not in the group");
-  check_axes(axes_, group.size());
+  agree_on_axes(group, axes_, options_.timeout);
+  numbers_.resize(axes_.size());
   for (const int member : group.members()) node_of_.push_back(group.core()->runtime().node_of(member));
   std::vector<int> sizes;
   for (const MeshAxis& axis : axes_) sizes.push_back(axis.size);
@@ -195,14 +217,34 @@ int Mesh::neighbour_at(std::size_t axis, int distance) const {
   return rank_at(place);
 }
 
+std::uint8_t Mesh::next_number(std::size_t axis) {
+  numbers_[axis] = static_cast<std::uint8_t>(numbers_[axis] % 255 + 1);  // 0 is for messages without one
+  return numbers_[axis];
+}
+
+void Mesh::skip_exchange() {
+  for (std::size_t axis = 0; axis < axes_.size(); ++axis) next_number(axis);
+}
+
+template <class Check>
+auto Mesh::made_or_skipped(Check check) {
+  try {
+    return check();
+  } catch (const InvalidArgument&) {
+    skip_exchange();
+    throw;
+  }
+}
+
 // Axis by axis: the slabs of the later axes hold the margins of the earlier ones, so that corners come from where they belong.
 void Mesh::exchange(View array, const HaloOptions& options) {
   GroupCore& core = *group_.core();
   const GroupCore::Entry entry(core, "exchange");
-  const std::vector<HaloAxis> axes = halo_axes(array, axes_.size(), options);
+  const std::vector<HaloAxis> axes = made_or_skipped([&] { return halo_axes(array, axes_.size(), options); });
   for (std::size_t i = 0; i < axes.size(); ++i) {
     if (axes[i].halo == 0) continue;
-    const Slabs slabs = slabs_of(array, axes[i], i, {neighbour_at(i, -1), neighbour_at(i, 1)});
+    const Slabs slabs =
+        numbered(slabs_of(array, axes[i], i, {neighbour_at(i, -1), neighbour_at(i, 1)}), next_number(i));
     exchange_slabs(core, std::span(&slabs, 1), options.timeout);
   }
 }
@@ -213,10 +255,10 @@ void Mesh::exchange_parts(const View& data, const View& out, bool sends_all, Dur
       .verb = verb, .data = data, .out = out, .mesh_axes = axes_.size(), .sends_all = sends_all};
   GroupCore& core = *group_.core();
   const GroupCore::Entry entry(core, verb);
-  check_parts(parts);
+  made_or_skipped([&] { check_parts(parts); });
   std::vector<Slabs> slabs;
   for (std::size_t i = 0; i < axes_.size(); ++i)
-    slabs.push_back(slabs_of(parts, i, {neighbour_at(i, -1), neighbour_at(i, 1)}));
+    slabs.push_back(numbered(slabs_of(parts, i, {neighbour_at(i, -1), neighbour_at(i, 1)}), next_number(i)));
   exchange_slabs(core, slabs, timeout);
 }
 

@@ -116,6 +116,20 @@ def test_a_mesh_of_two_axes(world, rank):
     assert inner["a"].all_reduce(1) == 2
 
 
+def test_sizes_of_meshes_may_be_numpys_numbers(size):
+    mesh = tutti.Mesh(data=np.int64(size), tensor=np.uint8(1))
+    assert mesh.shape == {"data": size, "tensor": 1}
+    assert tutti.Mesh(data=np.int32(-1)).shape == {"data": size}
+
+
+@pytest.mark.ranks(2)
+def test_different_meshes_are_a_mismatch(world, rank):
+    group = world.split(0)
+    with pytest.raises(tutti.Mismatch, match=r"of the mesh (a|b)=\d+, but rank \d called .* of the mesh (a|b)=\d+"):
+        tutti.Mesh(group, **{"a" if rank == 0 else "b": -1})
+        group.barrier()
+
+
 def test_meshes_that_do_not_fit(size):
     for axes in [
         {"data": size + 1},

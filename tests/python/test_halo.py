@@ -91,6 +91,13 @@ def test_the_gradient_of_a_margin_goes_to_its_owner(rank, size, kind):
     assert not np.allclose(gradient, weight)
 
 
+def test_widths_may_be_numpys_numbers(size, rank):
+    line = tutti.Mesh(x=-1, periodic=("x",))
+    for halo in (np.int64(1), np.array(1), np.array([1])):
+        found = line.exchange(np.full(5, float(rank)), halo=halo)
+        assert found[0] == (rank - 1) % size and found[-1] == (rank + 1) % size
+
+
 def test_what_does_not_fit_is_said(size):
     grid = tutti.Mesh(x=-1)
     with pytest.raises(tutti.InvalidArgument, match="no room for margins"):
@@ -100,6 +107,55 @@ def test_what_does_not_fit_is_said(size):
     with pytest.raises(tutti.InvalidArgument, match="out is the array itself"):
         grid.exchange(np.ones(5), out=np.ones(5))
     assert tutti.all_reduce(1) == size
+
+
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize("verb", ["exchange", "neighbour_all_gather", "neighbour_all_to_all"])
+def test_what_one_rank_refused_is_not_taken_for_a_part_of_the_next_exchange(world, rank, size, verb):
+    """The others' parts of the refused one lay there, and filled the next one of this rank, from then on."""
+    ring = tutti.Mesh(world.split(0), x=-1, periodic=("x",))
+
+    def exchange(step):
+        return getattr(ring, verb)(np.full(6, float(step)), timeout=20)
+
+    assert exchange(0).max() == 0
+    with pytest.raises(tutti.Error) as error:
+        if rank == 0:
+            with pytest.raises(tutti.InvalidArgument):
+                getattr(ring, verb)("no array")
+            exchange(2)
+        else:
+            exchange(1)
+        ring.group.barrier(timeout=20)
+    assert isinstance(error.value, tutti.Mismatch) and "not in the same exchange" in str(error.value)
+    assert tutti.all_reduce(1) == size
+
+
+@pytest.mark.ranks(2)
+def test_a_late_part_of_an_exchange_that_was_given_up_is_not_taken_for_one_of_the_next(world, rank, size):
+    ring = tutti.Mesh(world.split(0), x=-1, periodic=("x",))
+    if rank == 0:
+        with pytest.raises(tutti.Timeout):
+            ring.exchange(np.zeros(3), timeout=0.2)
+    tutti.barrier()
+    with pytest.raises(tutti.Mismatch, match="not in the same exchange|is broken"):
+        if rank == 0:
+            ring.exchange(np.ones(3), timeout=20)
+        else:
+            ring.exchange(np.zeros(3), timeout=20)
+            ring.exchange(np.ones(3), timeout=20)
+        ring.group.barrier(timeout=20)
+    assert tutti.all_reduce(1) == size
+
+
+def test_an_exchange_that_all_ranks_refuse_changes_nothing(rank, size):
+    ring = tutti.Mesh(x=-1, periodic=("x",))
+    for step in range(300):  # more than numbers go before they begin again
+        if step % 3 == 0:
+            with pytest.raises(tutti.InvalidArgument):
+                ring.exchange(np.ones(3), halo=2)
+        found = ring.exchange(np.full(3, 100.0 * step + rank))
+        assert found[0] == 100 * step + (rank - 1) % size and found[2] == 100 * step + (rank + 1) % size
 
 
 def test_columns_of_one_array_side_by_side_do_not_overlap(rank, size):

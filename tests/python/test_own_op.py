@@ -115,6 +115,47 @@ def test_the_result_is_never_the_input():
         assert not np.shares_memory(verb(mine, op=lambda a, b: a), mine)
 
 
+@pytest.mark.parametrize("into", ["the first", "the second"])
+def test_a_function_may_work_in_place_and_the_input_stays_as_it_was(into):
+    rank, size = world.rank, world.size
+    add = {"the first": lambda a, b: np.add(a, b, out=a), "the second": lambda a, b: np.add(a, b, out=b)}[into]
+    everyone = size * (size + 1) / 2
+    expected = {"all_reduce": everyone, "reduce": everyone if rank == 0 else rank + 1, "scan": (rank + 1) * (rank + 2) / 2,
+                "exscan": rank * (rank + 1) / 2}
+    for verb, value in expected.items():
+        mine = np.full(3, rank + 1.0)
+        result = getattr(tutti, verb)(mine, op=add)
+        assert mine.tolist() == [rank + 1] * 3, verb
+        assert result.tolist() == [value] * 3, verb
+    torch = pytest.importorskip("torch")
+    tensor = torch.full((3,), rank + 1.0)
+    assert tutti.all_reduce(tensor, op=lambda a, b: a.add_(b)).tolist() == [everyone] * 3
+    assert tensor.tolist() == [rank + 1] * 3
+
+
+@pytest.mark.parametrize("async_op", [False, True])
+def test_an_out_that_does_not_fit_is_refused_before_the_ranks_begin(async_op):
+    """A function's result was cast, and spread over what had more room; what had less raised on one rank, after the call."""
+    x = np.ones(3)
+    wrong = [(np.zeros((2, 3)), "float64 of shape"), (np.zeros(3, np.float32), "float32"), (np.zeros(3, int), "int64"),
+             (np.zeros(4), r"shape \(4,\)"), (np.broadcast_to(0.0, (3,)), "read-only"), ([np.zeros(3)], "built differently")]
+    for out, text in wrong:
+        with pytest.raises(tutti.InvalidArgument, match=text):
+            tutti.all_reduce(x, lambda a, b: a * b, out=out, async_op=async_op)
+    torch = pytest.importorskip("torch")
+    with pytest.raises(tutti.Unsupported, match="without gradients"):
+        tutti.all_reduce(torch.ones(3), lambda a, b: a * b, out=torch.ones(3, requires_grad=True), async_op=async_op)
+    assert tutti.all_reduce(1) == world.size
+
+
+@pytest.mark.ranks(2)
+def test_an_out_that_does_not_fit_on_one_rank_is_told_to_the_others():
+    wrong = world.rank == world.size - 1
+    with pytest.raises(tutti.InvalidArgument if wrong else tutti.Aborted):
+        tutti.all_reduce(np.ones(3), lambda a, b: a + b, out=np.zeros(4 if wrong else 3), timeout=20)
+    assert tutti.all_reduce(1, timeout=20) == world.size
+
+
 def test_gradients_flow_where_the_function_has_them():
     torch = pytest.importorskip("torch")
     x = torch.full((2,), world.rank + 1.0, requires_grad=True)

@@ -50,6 +50,7 @@ def compiled(function, backend="aot_eager", **options):
 VERBS = {
     "all_reduce": (lambda n: (3,), lambda x, n: tutti.all_reduce(x)),
     "all_reduce mean": (lambda n: (3,), lambda x, n: tutti.all_reduce(x, op="mean")),
+    "all_reduce premul": (lambda n: (3,), lambda x, n: tutti.all_reduce(x, op=tutti.premul(0.3))),
     "all_reduce max": (lambda n: (4,), lambda x, n: tutti.all_reduce(x, "max")),
     "reduce": (lambda n: (3,), lambda x, n: tutti.reduce(x, n - 1)),
     "reduce max": (lambda n: (3,), lambda x, n: tutti.reduce(x, op="max")),

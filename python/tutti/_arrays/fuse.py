@@ -98,7 +98,7 @@ def _check_out(leaf: Any, out: Any, adapter: ModuleType, where: str) -> None:
         raise InvalidArgument(f"{where} is read-only; pass a writable one")
 
 
-def _outs_of(x: Any, out: Any, flat: Flat, adapter: ModuleType, verb: str) -> list:
+def outs_of(x: Any, out: Any, flat: Flat, adapter: ModuleType, verb: str) -> list:
     """The arrays for the results, in the order of the input's."""
     outs = flatten(out, verb)
     if outs.text != flatten(x, verb).text:
@@ -128,7 +128,7 @@ class _TreeCall:
         for leaf in self.flat.leaves:
             adapters.check(self.adapter, leaf)
         if out is not None:
-            self.outs = _outs_of(x, out, self.flat, self.adapter, call.verb)
+            self.outs = outs_of(x, out, self.flat, self.adapter, call.verb)
         fusible = fused and (out is None or hasattr(self.adapter, "unpack_into"))
         self.messages = plan_messages(self.flat, self.adapter, fusible, group)
 

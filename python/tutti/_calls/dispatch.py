@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, NoReturn
 
 from .. import _native, adapters
@@ -60,6 +61,17 @@ def _has_arrays(value: Any) -> bool:
     return not is_other and (kind != "numpy" or hasattr(value, "__array_interface__"))
 
 
+def _said_of(verb: str, name: str, value: Any) -> Error | None:
+    """What the core has against an argument of a call."""
+    try:
+        Call(verb, **{name: value})
+    except Error as said:
+        return said
+    except TypeError:  # the call has another name for it
+        return None
+    return None
+
+
 def reject(verb: str, group: Any, error: Exception, **given: Any) -> NoReturn:
     """Raises what is wrong with the arguments of a call that could not be made of them, once the others are told: they may
     have entered it. `given`: arguments that are often mistaken for one of another library's."""
@@ -69,6 +81,8 @@ def reject(verb: str, group: Any, error: Exception, **given: Any) -> NoReturn:
             from .hints import array_hint
 
             wrong = InvalidArgument(array_hint(verb, name))
+        elif isinstance(error, TypeError) and not isinstance(value, Hashable):  # it stopped at the table of known calls
+            wrong = _said_of(verb, name, value) or wrong
     try:
         tell_refusal(group_or_world(group), Call(verb), wrong)
     except Error:

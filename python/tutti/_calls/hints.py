@@ -343,7 +343,10 @@ def op_hint(given: Any) -> str:
     ours = _OPS.get(word, word if word in ("sum", "mean", "product", "min", "max", "band", "bor", "bxor") else "")
     if ours == "premul(factor)":
         return "; write op=tutti.premul(factor)"
-    return f'; write op="{ours}"' if ours else "; ops are sum, mean, product, min, max, band, bor, bxor and tutti.premul(factor)"
+    if ours:
+        return f'; write op="{ours}"'
+    return "; ops are sum, mean, product, min, max, band, bor, bxor and tutti.premul(factor)" + (
+        ", and functions in all_reduce, reduce, scan and exscan" if callable(given) else "")
 
 
 def init_hint(name: str, known: Iterable[str]) -> str:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The function is Python: it cannot run inside a plan, which moves on threads that do not hold Python's lock. So this thread makes the
 rounds of a binomial tree (or of a prefix), each of them a permute, which the ranks compare as every collective: about log2(p) arrays
-go in and out of a rank, and two are in memory. Operands come in the order of ranks.
+go in and out of a rank, and two are in memory. Operands come in the order of ranks, and are the function's own: it may work in place.
 
 Where arrays have gradients, or the call is asynchronous, the ranks gather all arrays in one call, and each folds them: a gather has
 gradients on every rank, and takes one number."""
@@ -13,9 +13,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from .._arrays.fuse import common_adapter, outs_of
 from .._arrays.operations import array_ops_of
 from .._arrays.tree import Flat, flatten
-from .._errors import Aborted, InvalidArgument
+from .._errors import Aborted, InvalidArgument, Unsupported
 from .._native import Call, apply
 from .._training.halo import is_plain
 from . import hints
@@ -34,7 +35,7 @@ def reduce_by(function: Function, verb: str, x: Any, root: int, out: Any, group:
     """all_reduce, reduce, scan or exscan of an array or a tree, in a group that this process is a member of."""
     try:
         own = _OwnReduction(function, verb, x, root, out, group, timeout)
-    except (InvalidArgument, TypeError, ValueError) as error:
+    except (InvalidArgument, Unsupported, TypeError, ValueError) as error:
         reject(verb, group, error)
     if not async_op and own.goes_in_rounds:
         return own.in_rounds()
@@ -57,6 +58,7 @@ class _OwnReduction:
         self.function, self.verb, self.x, self.root, self.out = function, verb, x, root, out
         self.group, self.timeout = group, timeout
         self.flat: Flat = flatten(x, verb)
+        self.outs: list = self._outs()
         self.error: Exception | None = None  # of the function, on this rank
 
     @property
@@ -64,12 +66,22 @@ class _OwnReduction:
         """Whether nobody asks for gradients, and the arrays are NumPy's or torch's."""
         return bool(self.flat.leaves) and all(hasattr(leaf, "dtype") and is_plain(leaf) for leaf in self.flat.leaves)
 
+    def _outs(self) -> list:
+        """The arrays for the results, which fit: nothing may be wrong with them once the ranks have begun."""
+        if self.out is None or not self.flat.leaves:
+            return []
+        outs = outs_of(self.x, self.out, self.flat, common_adapter(self.flat, self.verb), self.verb)
+        if not self.goes_in_rounds or not all(map(is_plain, outs)):
+            raise Unsupported(f"{self.verb}: out= is for NumPy arrays and for tensors without gradients; take the result")
+        return outs
+
     # In rounds. Between them, values are lists of leaves; the last one says on which rank the function has failed: so all ranks make the
     # same calls, whatever happens in it, and those whose result needs that rank raise at the end.
 
     def in_rounds(self) -> Any:
         rank, size = self.group.rank, self.group.size
-        mine = [*self.flat.leaves, _flag(self.flat.leaves[0], 0)]
+        self.group.run(Call("barrier"), None, timeout=self.timeout)  # a round does not ask all: one of them might refuse its part
+        mine = [*(array_ops_of(leaf, self.verb).copy(leaf) for leaf in self.flat.leaves), _flag(self.flat.leaves[0], 0)]
         if self.verb in ("scan", "exscan"):
             found = self._prefix(mine, rank, size)
         else:
@@ -84,10 +96,7 @@ class _OwnReduction:
             return self.x
         if failed := int(found[-1][0]):
             raise Aborted(f"{self.verb}: the function given as op= failed on rank {failed - 1}, which raises its error")
-        found = found[:-1]
-        if self.verb in ("reduce", "scan"):  # the function may have given one of its operands back
-            found = [array_ops_of(leaf, self.verb).copy(leaf) for leaf in found]
-        return self._delivered(found)
+        return self._delivered(found[:-1])
 
     def _to_first(self, mine: list, rank: int, size: int) -> list:
         """A binomial tree: in the round of a distance, every second of the ranks that are left gives what it has to the one before it."""
@@ -169,9 +178,6 @@ class _OwnReduction:
     def _delivered(self, leaves: list) -> Any:
         if self.out is None:
             return self.flat.rebuild(leaves)
-        outs = flatten(self.out, self.verb)
-        if outs.text != self.flat.text:
-            raise InvalidArgument(f"{self.verb}: out is built differently from the input; give a tree with the same keys and lengths")
-        for to, leaf in zip(outs.leaves, leaves, strict=True):
+        for to, leaf in zip(self.outs, leaves, strict=True):
             to[...] = leaf
         return self.out

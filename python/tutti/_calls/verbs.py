@@ -344,7 +344,9 @@ def permute(x: T, pairs: Sequence[tuple[int, int]], *, out: T | None = None, gro
         reject_keywords(permute, group, others)
     try:
         call = _call("permute", pairs=tuple((int(source), int(destination)) for source, destination in pairs))
-    except _WRONG as error:
+    except (TypeError, ValueError) as error:
+        if not isinstance(error, InvalidArgument):
+            error = InvalidArgument(f"permute: pairs={pairs!r} is no list of pairs of ranks, such as [(0, 1), (1, 0)]")
         reject("permute", group, error)
     return apply(call, x, out, group, async_op, timeout)
 

@@ -2,15 +2,41 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import contextlib
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Never, TypeVar
 
 from .. import _native
-from .._calls.dispatch import group_or_world
-from .._errors import InvalidArgument
+from .._calls.dispatch import group_or_world, tell_refusal
+from .._errors import InvalidArgument, Unsupported
 from .._messages.messages import nobody
 
 T = TypeVar("T")
+
+
+def _named_axes(axes: dict[str, Any], periodic: Iterable[str]) -> list[tuple[str, int, bool]]:
+    """Name and size of each axis, and whether it goes around."""
+    try:
+        sizes = {name: operator.index(size) for name, size in axes.items()}
+    except TypeError:
+        raise InvalidArgument(f"Mesh: sizes are integers, as in Mesh(data=2, tensor=-1), not {axes}") from None
+    if too_large := [name for name, size in sizes.items() if abs(size) >= 1 << 31]:
+        raise InvalidArgument(f"Mesh: {too_large[0]}={sizes[too_large[0]]} is more than any number of ranks")
+    around = {periodic} if isinstance(periodic, str) else set(periodic)
+    if unknown := around - set(axes):
+        raise InvalidArgument(f"Mesh: periodic names {', '.join(map(str, unknown))}; the axes are {', '.join(axes)}")
+    return [(name, size, name in around) for name, size in sizes.items()]
+
+
+def _numbers(name: str, given: Iterable[Any]) -> list[int]:
+    try:
+        numbers = [operator.index(each) for each in given]
+    except TypeError:
+        raise InvalidArgument(f"exchange: {name}={given!r} is neither an integer nor a list of integers") from None
+    if any(abs(number) >= 1 << 31 for number in numbers):
+        raise InvalidArgument(f"exchange: {name}={given!r} is out of range")
+    return numbers
 
 
 class Mesh:
@@ -30,7 +56,7 @@ class Mesh:
 
     periodic: the names of the axes that go around; beyond the edges of the others is tutti.nobody.
 
-    Raises InvalidArgument where the sizes do not multiply to the number of ranks.
+    Raises InvalidArgument where the sizes do not multiply to the number of ranks, and Mismatch where another rank makes another mesh.
     """
 
     def __init__(
@@ -40,13 +66,13 @@ class Mesh:
             sizes = [*(group if isinstance(group, (tuple, list)) else [group]), *unnamed]
             named = ", ".join(f"{name}={size}" for name, size in zip("zyx"[-len(sizes) :], sizes, strict=False))
             raise InvalidArgument(f"Mesh: axes have names here: Mesh({named}); a group of ranks comes first, without a name")
-        if not all(isinstance(size, int) for size in axes.values()):
-            raise InvalidArgument(f"Mesh: sizes are integers, as in Mesh(data=2, tensor=-1), not {axes}")
-        around = {periodic} if isinstance(periodic, str) else set(periodic)
-        if unknown := around - set(axes):
-            raise InvalidArgument(f"Mesh: periodic names {', '.join(sorted(unknown))}; the axes are {', '.join(axes)}")
         self._group = group_or_world(group)
-        self._grid = _native.Mesh(self._group, [(name, size, name in around) for name, size in axes.items()])
+        try:
+            named = _named_axes(axes, periodic)
+        except InvalidArgument as wrong:
+            tell_refusal(self._group, _native.Call("all_reduce"), wrong)  # by which the ranks agree on their mesh
+            raise
+        self._grid = _native.Mesh(self._group, named)
         self._groups: dict[tuple[str, ...], _native.Group] = {}
         for name in axes:
             self._groups[name,] = self._grid.group([name])
@@ -137,8 +163,9 @@ class Mesh:
         """
         from .halo import exchange
 
-        widths = [halo] if isinstance(halo, int) else [int(width) for width in halo]
-        return exchange(self, x, widths, [] if axes is None else [int(axis) for axis in axes], out, timeout)
+        with self._skipping_what_is_refused():
+            widths = _numbers("halo", halo if isinstance(halo, Iterable) and getattr(halo, "ndim", 1) else [halo])
+            return exchange(self, x, widths, [] if axes is None else _numbers("axes", axes), out, timeout)
 
     def neighbour_all_gather(self, x: T, *, timeout: float | None = None) -> T:
         """What the neighbours pass, stacked on a new first axis: for each axis of the mesh the lower neighbour's, then the upper one's.
@@ -155,7 +182,8 @@ class Mesh:
         """
         from .halo import exchange_parts
 
-        return exchange_parts(self, x, True, timeout)
+        with self._skipping_what_is_refused():
+            return exchange_parts(self, x, True, timeout)
 
     def neighbour_all_to_all(self, x: T, *, timeout: float | None = None) -> T:
         """Each neighbour gets its own part of the first axis, and gives one: two parts for each axis of the mesh, as in neighbour_all_gather.
@@ -168,7 +196,17 @@ class Mesh:
         """
         from .halo import exchange_parts
 
-        return exchange_parts(self, x, False, timeout)
+        with self._skipping_what_is_refused():
+            return exchange_parts(self, x, False, timeout)
+
+    @contextlib.contextmanager
+    def _skipping_what_is_refused(self) -> Iterator[None]:
+        """Around an exchange: one that is refused here has taken its number, as on the ranks that make it."""
+        try:
+            yield
+        except (InvalidArgument, Unsupported):
+            self._grid.skip_exchange()
+            raise
 
     def __contains__(self, axis: Any) -> bool:
         return axis in self.axes

@@ -18,7 +18,7 @@ from torch._dynamo.exc import Unsupported as GraphBreak
 from torch.fx.experimental.symbolic_shapes import guard_scalar
 
 from .._arrays.fuse import FUSED_COUNT_MAX, FUSED_VERBS
-from .._calls import verbs
+from .._calls import reductions, verbs
 from .._calls.dispatch import group_or_world
 from .._calls.tie import tie as eager_tie
 from .._errors import Error, InvalidArgument, Unsupported
@@ -210,6 +210,10 @@ def sendrecv(x, dst, src, tag=0, *, out=None, group=None, async_op=False, timeou
     return _trace("sendrecv", x, out, group, async_op, timeout, dst=int(dst), src=int(src), tag=tag)
 
 
+def premul(factor):
+    return f"premul({float(guard_scalar(factor))!r})"  # by its name: the tracer keeps texts as constants, and no object of ours
+
+
 def tie(loss, *results):
     leaves: list = []
     for result in results:
@@ -247,6 +251,7 @@ def _register() -> None:
         setattr(Group, name, _constant_fact(Group.__dict__[name]))
     torch._dynamo.assume_constant_result(lifecycle.world)
     torch.compiler.substitute_in_graph(eager_tie)(tie)
+    torch.compiler.substitute_in_graph(reductions.premul)(premul)
     for counterpart in _COUNTERPARTS:
         torch.compiler.substitute_in_graph(getattr(verbs, counterpart.__name__))(counterpart)  # also compares the signatures
     for name in _REFUSED:
