@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from .. import _native
-from ._bucket import dtype_name, shared_memory
+from ._bucket import dtype_name, flat_array, shared_memory
 
 
 class Chunk:
@@ -27,7 +27,7 @@ class Chunk:
             self.owners: list[int] | None = None
         else:
             self.parameters, self.owners, self.sizes = _by_owner(parameters, group.size)
-        self.dtype = self.parameters[0].dtype
+        self.dtype, self.device = self.parameters[0].dtype, self.parameters[0].device
         self.count = sum(self.sizes)
         self.begin = sum(self.sizes[: group.rank])
         self.length = self.sizes[group.rank]
@@ -40,10 +40,6 @@ class Chunk:
     @property
     def nbytes(self) -> int:
         return self.count * self.dtype.itemsize
-
-    def array(self, flat: torch.Tensor) -> Any:
-        """The tensor as collectives take it, whatever autograd thinks of it."""
-        return _native.Array(flat.data_ptr(), dtype_name(flat.dtype), tuple(flat.shape), None, False, flat)
 
     def views(self, flat: torch.Tensor) -> list[torch.Tensor]:
         """Each parameter's part of a flat tensor, in its shape."""
@@ -59,10 +55,18 @@ class Chunk:
         """This rank's run of a flat tensor."""
         return flat[self.begin : self.begin + self.length]
 
+    def new_flat(self) -> torch.Tensor:
+        """Memory for what belongs to all parameters, end to end."""
+        return shared_memory(self.count, self.dtype, self.group, self.device)
+
+    def new_run(self) -> torch.Tensor:
+        """Memory for what belongs to this rank's run."""
+        return torch.empty(self.length, dtype=self.dtype, device=self.device)
+
     @torch.no_grad()
     def adopt(self) -> None:
         """Moves the parameters into one flat tensor in memory of the group."""
-        self.flat, _ = shared_memory(self.count, self.dtype, self.group)
+        self.flat = self.new_flat()
         for parameter, view in zip(self.parameters, self.views(self.flat), strict=True):
             view.copy_(parameter)
             parameter.data = view
@@ -78,16 +82,16 @@ class Chunk:
 
     def start_gather(self) -> Any:
         """Everybody's run to everybody, in place."""
-        return self.group.start(self._gather, self.array(self.own(self.flat)), self.array(self.flat))
+        return self.group.start(self._gather, flat_array(self.own(self.flat)), flat_array(self.flat))
 
     def start_reduce(self, gradients: torch.Tensor, run: torch.Tensor, op: str) -> Any:
         """The ranks' gradients summed up or averaged, each rank getting its run."""
-        return self.group.start(self._reduce_scatter[op], self.array(gradients), self.array(run))
+        return self.group.start(self._reduce_scatter[op], flat_array(gradients), flat_array(run))
 
     def gather_run(self, run: torch.Tensor) -> torch.Tensor:
         """All runs of some state of the optimiser, end to end. Collective."""
-        flat = torch.empty(self.count, dtype=run.dtype)
-        self.group.run(self._gather, self.array(run.contiguous()), self.array(flat))
+        flat = run.new_empty(self.count)
+        self.group.run(self._gather, flat_array(run.contiguous()), flat_array(flat))
         return flat
 
 

@@ -13,14 +13,10 @@ from torch.autograd.function import once_differentiable
 from .. import _native
 from .._calls.dispatch import group_or_world
 from .._errors import InvalidArgument
-from ._bucket import dtype_name
+from ._bucket import flat_array
 
 _ALL_GATHER = _native.Call("all_gather", axis=None)
 _SUM = _native.Call("all_reduce")
-
-
-def _array(tensor: torch.Tensor) -> Any:
-    return _native.Array(tensor.data_ptr(), dtype_name(tensor.dtype), tuple(tensor.shape), None, False, tensor)
 
 
 def _axes_of(x: torch.Tensor) -> list[int]:
@@ -47,7 +43,7 @@ class _Moments:
             own[:channels] = mean
             own[channels:-1] = (precise - _by_channel(mean, x)).square().sum(_axes_of(x))
         every = own.new_empty(group.size, own.numel())
-        group.run(_ALL_GATHER, _array(own), _array(every))
+        group.run(_ALL_GATHER, flat_array(own), flat_array(every))
         counts = every[:, -1:].double()
         means, squares = every[:, :channels].double(), every[:, channels:-1].double()
         self.count = float(counts.sum())
@@ -80,7 +76,7 @@ class _Normalise(torch.autograd.Function):
         sums = torch.cat([gradient.sum(_axes_of(x)), (gradient * around).sum(_axes_of(x))])
         weight_gradient = sums[channels:] * inverse if weight is not None else None
         bias_gradient = sums[:channels].clone()
-        ctx.group.run(_SUM, _array(sums), _array(sums))
+        ctx.group.run(_SUM, flat_array(sums), flat_array(sums))
         sums /= max(ctx.count, 1.0)
         shift = _by_channel(sums[:channels], x) + around * _by_channel(inverse.square() * sums[channels:], x)
         scale = inverse if weight is None else inverse * weight

@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 
 from .. import _native
 from .._errors import InvalidArgument
-from ._bucket import dtype_name
+from ._bucket import dtype_name, flat_array
 from ._chunk import Chunk
 from .zero import ZeroOptimizer
 
@@ -80,7 +80,7 @@ class Zero3Optimizer(ZeroOptimizer):
 
     @torch.no_grad()
     def _adopt(self, chunk: Chunk) -> torch.Tensor:
-        chunk.flat = torch.empty(chunk.count, dtype=chunk.dtype)
+        chunk.flat = torch.empty(chunk.count, dtype=chunk.dtype, device=chunk.device)
         for parameter, view in zip(chunk.parameters, chunk.views(chunk.flat), strict=True):
             view.copy_(parameter)
             parameter.data = view
@@ -97,8 +97,8 @@ class Zero3Optimizer(ZeroOptimizer):
         for chunk in unit.chunks:
             chunk.flat.untyped_storage().resize_(chunk.nbytes)
             call = _native.Call("all_gather", uneven=True, sizes=chunk.sizes)
-            run = chunk.array(self._run_of[id(chunk)])
-            unit.works.append(self._gather_group.start(call, run, chunk.array(chunk.flat)))
+            run = flat_array(self._run_of[id(chunk)])
+            unit.works.append(self._gather_group.start(call, run, flat_array(chunk.flat)))
 
     def _fetch(self, unit: _Unit) -> None:
         self._start(unit)
