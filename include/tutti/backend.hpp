@@ -131,4 +131,11 @@ class TransferFailed : public Error {
   Reason reason_;
 };
 
+/// Thrown by start() and poll(): the library that carries the call lost a peer, or failed, and cannot say which peer it was. The group
+/// finds out whether one is lost.
+class CommunicationFailed : public Error {
+ public:
+  using Error::Error;
+};
+
 }  // namespace tutti

@@ -106,9 +106,7 @@ void NcclCommunicator::check(nccl::Result result, std::string_view what) {
   if (result == nccl::success || result == nccl::in_progress) return;
   const std::string text = fmt::format("NCCL: {}: {}; the backend cuda (TUTTI_BACKEND=cuda) does without NCCL", what,
                                        nccl::describe(functions_, result, handle_));
-  // NCCL does not say which peer it lost. One of them is asked, and the loss is known by the time that it answers.
-  if (facts_.size > 1 && nccl::may_be_a_peer(result))
-    throw TransferFailed(text, (facts_.rank + 1) % facts_.size, TransferFailed::Reason::link);
+  if (facts_.size > 1 && nccl::may_be_a_peer(result)) throw CommunicationFailed(text);
   throw Error(text);
 }
 

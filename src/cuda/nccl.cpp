@@ -142,7 +142,10 @@ const Found& find() {
 std::string describe(const Functions& functions, Result result, Communicator communicator) {
   const std::string text = functions.error_text(result);
   const char* const last = functions.last_error(communicator);
-  return last == nullptr || *last == '\0' ? text : fmt::format("{}: {}", text, last);
+  const std::string_view said(last == nullptr ? ""
+                                              : last);  // some of it ends in blanks, where NCCL had nothing to fill in
+  const std::size_t end = said.find_last_not_of(" \n") + 1;
+  return end == 0 ? text : fmt::format("{}: {}", text, said.substr(0, end));
 }
 
 }  // namespace tutti::nccl

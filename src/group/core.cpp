@@ -323,8 +323,12 @@ void GroupCore::went_wrong(Operation& operation, const std::exception_ptr& throw
   } catch (const TransferFailed& failure) {
     parts_.running.mark_failing(
         operation, {.reason = fmt::format("{} with {}", failure.what(), parts_.state.names.rank(failure.peer())),
-                    .world_peer = parts_.state.world_rank(failure.peer()),
+                    .world_peers = {parts_.state.world_rank(failure.peer())},
                     .does_not_fit = failure.does_not_fit()});
+  } catch (const CommunicationFailed& failure) {
+    std::vector<int> others = facts().world_of;
+    std::erase(others, parts_.state.world_rank(facts().rank));
+    parts_.running.mark_failing(operation, {.reason = failure.what(), .world_peers = std::move(others)});
   } catch (const SignatureDiffers& difference) {
     // It may have shown in the call after the one it was in.
     const Signature* const logged = parts_.state.calls.find(difference.theirs().sequence);

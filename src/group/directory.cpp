@@ -166,10 +166,10 @@ void GroupDirectory::on_probe(int from, std::uint64_t id, std::span<const std::b
   runtime_.control().answer(from, id, encode(answer));
 }
 
-void GroupDirectory::on_probe_answer(int from, std::uint64_t, std::span<const std::byte> bytes) {
+void GroupDirectory::on_probe_answer(int from, std::uint64_t id, std::span<const std::byte> bytes) {
   const StallAnswer answer = decode_answer(bytes);
   if (GroupCore* const group = find(answer.group)) {
-    group->parts().stall_watch.take_answer(from, answer, runtime_.clock().now());
+    group->parts().stall_watch.take_answer(from, id, answer, runtime_.clock().now());
   } else {
     closed_.take_answer(from, answer);
   }

@@ -248,7 +248,7 @@ void GroupMessages::advance(Operation& operation) {
   if (transfer.state == Transfer::State::pending || !operation.failing.empty()) return;
   if (transfer.state == Transfer::State::failed) {
     if (transfer.refusal != Transfer::Refusal::none) return refuse_received(operation);
-    return running_.mark_failing(operation, {.reason = transfer.error, .world_peer = transfer.peer});
+    return running_.mark_failing(operation, {.reason = transfer.error, .world_peers = {transfer.peer}});
   }
   if (operation.request.verb == Verb::recv) {
     finish_receive(operation);

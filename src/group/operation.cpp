@@ -77,7 +77,8 @@ void Operation::reset() {
   waits_for_turn = false;
   record = 0;
   failing.clear();
-  failing_peer = -1;
+  failing_peers.clear();
+  first_question = 0;
   does_not_fit = false;
   reported = false;
   probe_count = 0;

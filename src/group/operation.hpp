@@ -81,8 +81,8 @@ class Operation final : public std::enable_shared_from_this<Operation>, private 
   std::size_t news_place = no_news;  // messages: in the set's list of those whose transfers are over
   bool waits_for_turn = false;       // an earlier operation works on overlapping memory, or too many are before it
   std::string failing;               // a transfer failed: why; the verdict of the control network is awaited
-  TimePoint failing_since{};
-  int failing_peer = -1;      // rank in the world
+  std::vector<int> failing_peers;    // ranks in the world: the one it was with, or all that it may have been with
+  std::uint64_t first_question = 0;  // that they were asked since it failed; 0: none yet
   bool does_not_fit = false;  // failing because of a message of another size than was expected; otherwise by a link
 
   // Stall watch: when the ranks it waits for were last asked about it.

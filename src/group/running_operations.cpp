@@ -154,9 +154,9 @@ void RunningOperations::mark_failing(Operation& operation, TransferProblem probl
   const std::string speaker = fmt::format("rank {}: ", state_.world_rank(state_.facts.rank));
   if (problem.reason.starts_with(speaker)) problem.reason.erase(0, speaker.size());
   operation.failing = std::move(problem.reason);
-  operation.failing_since = state_.runtime->clock().now();
   operation.probed_at = TimePoint{};
-  operation.failing_peer = problem.world_peer;
+  operation.failing_peers = std::move(problem.world_peers);
+  operation.first_question = 0;
   operation.does_not_fit = problem.does_not_fit;
 }
 

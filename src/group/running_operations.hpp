@@ -55,8 +55,8 @@ class RunningOperations {
   /// A transfer of it failed: the verdict of the control network is awaited.
   struct TransferProblem {
     std::string reason;
-    int world_peer = -1;
-    bool does_not_fit = false;  // a message of another size than was expected; otherwise a link broke
+    std::vector<int> world_peers;  // the one that it was with, or all that it may have been with
+    bool does_not_fit = false;     // a message of another size than was expected; otherwise a link broke
   };
   void mark_failing(Operation& operation, TransferProblem problem);
   /// `error` may be null.

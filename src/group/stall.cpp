@@ -146,10 +146,11 @@ StallAnswer decode_answer(std::span<const std::byte> bytes) {
   return answer;
 }
 
-void StallMap::note(int rank, const StallAnswer& answer, TimePoint now) {
+void StallMap::note(int rank, const StallAnswer& answer, TimePoint now, std::uint64_t question) {
   TimedAnswer& noted = answers_[{answer.sequence, rank}];
   noted.answer = answer;
   noted.at = now;
+  noted.question = std::max(noted.question, question);
   if (const auto asked = unanswered_.extract({answer.sequence, rank}))
     noted.delay = std::max(noted.delay, now - asked.mapped());
   note_site(rank, answer.sequence, answer.site);
@@ -208,6 +209,11 @@ bool StallMap::answered(int rank, std::uint64_t sequence, TimePoint since) const
   return found != answers_.end() && found->second.at > since;
 }
 
+bool StallMap::answered_question(int rank, std::uint64_t sequence, std::uint64_t first) const {
+  const auto found = answers_.find({sequence, rank});
+  return found != answers_.end() && found->second.question >= first;
+}
+
 bool StallMap::was_asked(int rank, std::uint64_t sequence, TimePoint since) const {
   return unanswered_.contains({sequence, rank}) || answered(rank, sequence, since);
 }
@@ -234,8 +240,9 @@ StallMap::Far StallMap::far(int rank, const Wait& wait) const {
   // Of those equally far it is the last to be blamed by itself.
   if (rank == wait.self)
     return {.stage = wait.stage, .part = part(wait.step, wait.step_count), .answered_after = Duration(1)};
-  const auto& [answer, at, delay] = answers_.at({wait.sequence, rank});
-  return {.stage = answer.stage, .part = part(answer.step, answer.step_count), .answered_after = -delay};
+  const TimedAnswer& latest = answers_.at({wait.sequence, rank});
+  const StallAnswer& answer = latest.answer;
+  return {.stage = answer.stage, .part = part(answer.step, answer.step_count), .answered_after = -latest.delay};
 }
 
 // A cycle is innermost if no rank in it waits for a rank outside. Of ranks that wait for each other, the one for which alone all others wait
@@ -281,7 +288,7 @@ std::vector<int> StallMap::ends(const Wait& wait, TimePoint now, Duration stale)
 std::string StallMap::describe(int rank, std::uint64_t sequence, TimePoint now, Duration stale) const {
   const auto found = answers_.find({sequence, rank});
   if (found == answers_.end()) return "does not answer";
-  const auto& [answer, at, delay] = found->second;
+  const auto& [answer, at, question, delay] = found->second;
   if (now - at > stale) return fmt::format("last answered {} ago", format_duration(now - at));
   const std::string elsewhere = !answer.elsewhere.empty() ? fmt::format("waits in {}", answer.elsewhere)
                                 : answer.at.empty()       ? "is in no call"

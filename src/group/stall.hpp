@@ -76,12 +76,15 @@ StallAnswer decode_answer(std::span<const std::byte> bytes);
 /// What the members of a group answered last, and whom a wait leads to.
 class StallMap {
  public:
-  void note(int rank, const StallAnswer& answer, TimePoint now);
+  /// `question`: its number; 0: of none, the rank said it by itself.
+  void note(int rank, const StallAnswer& answer, TimePoint now, std::uint64_t question = 0);
   /// Where the rank's program made the call, as it said in a probe or an answer; empty: it did not.
   void note_site(int rank, std::uint64_t sequence, const std::string& site);
   [[nodiscard]] std::string site_of(int rank, std::uint64_t sequence) const;
   /// Whether the rank answered about this call after `since`.
   [[nodiscard]] bool answered(int rank, std::uint64_t sequence, TimePoint since) const;
+  /// Whether the rank answered question `first` about this call, or a later one: it lived when that was asked.
+  [[nodiscard]] bool answered_question(int rank, std::uint64_t sequence, std::uint64_t first) const;
   /// Whether the rank was asked about this call and has yet to answer, or answered after `since`.
   [[nodiscard]] bool was_asked(int rank, std::uint64_t sequence, TimePoint since) const;
   /// Whether the rank waits in the call as well, as far as is known: it was asked, and answered or had its time to.
@@ -133,7 +136,8 @@ class StallMap {
   struct TimedAnswer {
     StallAnswer answer;
     TimePoint at;
-    Duration delay{};  // the longest that the rank took to answer about this call
+    std::uint64_t question = 0;  // the latest that it answered
+    Duration delay{};            // the longest that the rank took to answer about this call
   };
   std::map<std::pair<std::uint64_t, int>, std::string> sites_;
   std::map<std::pair<std::uint64_t, int>, TimePoint> questions_;   // whether they wait as well

@@ -57,6 +57,17 @@ TEST(Stall, WhereARankMadeItsCallIsToldAndForgottenWithTheCall) {
   EXPECT_EQ(map.site_of(3, 7), "");
 }
 
+TEST(Stall, ARankIsKnownToHaveLivedWhenItWasAskedAQuestionThatItAnswered) {
+  StallMap map;
+  map.note(1, waiting_for({2}), start, 4);
+  EXPECT_TRUE(map.answered_question(1, 7, 4));
+  EXPECT_FALSE(map.answered_question(1, 7, 5));
+  EXPECT_FALSE(map.answered_question(1, 8, 4));
+  map.note(1, waiting_for({2}), start, 9);
+  map.note(1, waiting_for({2}), start);  // by itself
+  EXPECT_TRUE(map.answered_question(1, 7, 5));
+}
+
 TEST(Stall, ASilentRankIsTheEndOfItsChain) {
   StallMap map;
   map.note(1, waiting_for({2}), start);

@@ -9,6 +9,7 @@
 #include <tutti/error.hpp>
 
 #include "base/environment.hpp"
+#include "group/question.hpp"
 #include "group/runtime.hpp"
 
 namespace tutti {
@@ -16,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration probe_after = 100ms;  // a call that waits longer asks those it waits for
+constexpr Duration probe_after = question_interval;  // a call that waits longer asks those it waits for
 constexpr Duration probe_again_max = 1s;
 constexpr Duration follow_after = 5s;  // … and then those that these wait for, in turn
 // Questions at a time: all ranks may wait, on a machine that is busy already. A rank that is about to be blamed is asked in any case.
@@ -26,14 +27,8 @@ constexpr int few_ranks = 32;
 // So long before a deadline all are asked again: a rank that is blamed must still be late.
 constexpr Duration last_question_min = 150ms, last_question_max = 1s;
 constexpr Duration answer_stale = 2500ms;  // an answer older than this counts as none
-// The number of no question: of an answer that was given before, and is another one now.
-constexpr std::uint64_t unasked = 0;
 
 Duration until_next_probe(Duration waited) { return std::clamp(waited / 2, probe_after, probe_again_max); }
-
-std::uint64_t stall_key(const Operation& operation) {
-  return operation.is_message() ? StallProbe::message_call : operation.request.signature.sequence;
-}
 
 }  // namespace
 
@@ -70,7 +65,7 @@ void StallWatch::look_at_all(TimePoint now) {
   TimePoint earliest = TimePoint::max();
   const auto is_well = [&](Operation& operation) {
     if (operation.ended()) return true;
-    if (operation.failing.empty() || !report_failing(operation, now)) {
+    if (operation.failing.empty() || !failing_.report(operation, now)) {
       earliest = std::min(earliest, operation.request.deadline);
       if (now >= operation.request.deadline) {
         time_out(operation, now);
@@ -117,7 +112,7 @@ void StallWatch::ask_others(const Operation& operation, TimePoint since) {
   std::size_t asked = 0;
   for (const int rank : progress_of(operation).waiting_for) {
     if (state_.stalls.was_asked(rank, stall_key(operation), since)) continue;
-    ask(rank, operation);
+    ask(state_, rank, operation);
     if (++asked == last_probes_max) return;
   }
 }
@@ -190,17 +185,8 @@ void StallWatch::ask_some(std::vector<int> ranks, Operation& operation, std::siz
   const std::size_t first =
       ranks.size() > limit ? operation.probe_count * limit + static_cast<std::size_t>(state_.facts.rank) : 0;
   ++operation.probe_count;
-  for (std::size_t i = 0; i < std::min(ranks.size(), limit); ++i) ask(ranks[(first + i) % ranks.size()], operation);
-}
-
-void StallWatch::ask(int rank, const Operation& operation) {
-  if (rank == state_.facts.rank) return;
-  Signature signature = operation.request.signature;
-  signature.sequence = stall_key(operation);
-  const auto bytes = encode(StallProbe{
-      .group = state_.facts.id, .epoch = state_.facts.epoch, .signature = signature, .site = operation.site});
-  state_.stalls.note_asked(rank, signature.sequence, state_.runtime->clock().now());
-  state_.runtime->control().probe(state_.world_rank(rank), bytes);
+  for (std::size_t i = 0; i < std::min(ranks.size(), limit); ++i)
+    ask(state_, ranks[(first + i) % ranks.size()], operation);
 }
 
 // The recorder's thread looks up the line, which may take until the program lets it run. A rank that asks again soon gets what it found.
@@ -264,12 +250,12 @@ void StallWatch::tell_that_it_came() {
       continue;
     }
     const StallAnswer now_there = answer(world_rank, probe, state_.runtime->what_is_awaited(running_.find(sequence)));
-    state_.runtime->control().answer(world_rank, unasked, encode(now_there));
+    state_.runtime->control().answer(world_rank, no_question, encode(now_there));
     at = told_to_wait_.erase(at);
   }
 }
 
-void StallWatch::take_answer(int world_rank, const StallAnswer& answer, TimePoint now) {
+void StallWatch::take_answer(int world_rank, std::uint64_t question, const StallAnswer& answer, TimePoint now) {
   using State = StallAnswer::State;
   const int rank = state_.facts.rank_of(world_rank);
   const bool is_about_difference = answer.state >= State::differs;
@@ -277,7 +263,7 @@ void StallWatch::take_answer(int world_rank, const StallAnswer& answer, TimePoin
   if (is_about_difference) return;
   Operation* const operation = running_.find(answer.sequence);
   if (rank < 0 || (operation == nullptr && answer.sequence != StallProbe::message_call)) return;
-  state_.stalls.note(rank, answer, now);
+  state_.stalls.note(rank, answer, now, question);
   if (operation == nullptr) return;
   // Whom it waits for is asked next: at once, not after another interval.
   if (answer.state == State::waiting && follows_chains(*operation, now)) {
@@ -285,7 +271,7 @@ void StallWatch::take_answer(int world_rank, const StallAnswer& answer, TimePoin
     for (const int next : answer.waiting_for) {
       const bool valid =
           next >= 0 && next < state_.facts.size && (state_.facts.size <= few_ranks || asked++ < probes_max);
-      if (valid && !state_.stalls.answered(next, answer.sequence, now - probe_after)) ask(next, *operation);
+      if (valid && !state_.stalls.answered(next, answer.sequence, now - probe_after)) ask(state_, next, *operation);
     }
   }
   if (watched_sequence_ == answer.sequence) consider_warning(*operation, now);
@@ -311,7 +297,7 @@ bool StallWatch::speaks_for_all(const Operation& operation, TimePoint now) {
       case StallMap::Standing::does_not_wait: break;
       case StallMap::Standing::unknown:
         state_.stalls.note_question(rank, key, now);
-        ask(rank, operation);
+        ask(state_, rank, operation);
         [[fallthrough]];
       case StallMap::Standing::asked: ++asked; break;
     }
@@ -347,6 +333,7 @@ void StallWatch::time_out(Operation& operation, TimePoint now) {
     const std::string what = fmt::format("{}: {}", state_.names.who(), text);
     return failure_.give_up(operation, std::make_exception_ptr(Timeout(what)));
   }
+  if (!operation.failing.empty()) return failing_.time_out(operation);
   const Progress where = progress_of(what_holds_up(operation));
   std::vector<int> culprits;
   for (const int rank : state_.stalls.ends(wait_of(operation, where), now, answer_stale))
@@ -355,46 +342,6 @@ void StallWatch::time_out(Operation& operation, TimePoint now) {
                     .culprits = culprits,
                     .sequence = operation.request.signature.sequence,
                     .text = text});
-}
-
-// A transfer failed. Where a link broke, its peer is accused by now, and the control network decides which of the two is lost. Otherwise the
-// peer is asked: one that is gone will be found lost, and if it answers, something failed here.
-bool StallWatch::report_failing(Operation& operation, TimePoint now) {
-  Runtime& runtime = *state_.runtime;
-  const int peer = operation.failing_peer, rank = state_.facts.rank;
-  const std::uint64_t sequence = operation.request.signature.sequence;
-  const std::string call = state_.names.call(operation);
-  if (!operation.does_not_fit && peer >= 0 && runtime.directory().has_left(peer)) {
-    if (!runtime.control().has_left(peer)) return false;  // its goodbye is on its way, over others
-    if (!operation.is_message()) return agreement_.report_leaver(operation, peer);
-    failure_.give_up(operation, state_.names.left_without(operation, peer));  // alone: those with other members go on
-    return true;
-  }
-  if (!operation.does_not_fit && (runtime.control().is_accused(peer) || !is_known_to_live(operation, now)))
-    return false;
-  const std::string text = fmt::format("{} failed on rank {}: {}", call, rank, operation.failing);
-  if (operation.does_not_fit) {
-    failure_.propose({.kind = control::Cause::Kind::mismatch, .culprits = {}, .sequence = sequence, .text = text});
-  } else if (runtime.directory().is_unreachable(peer)) {
-    failure_.propose({.kind = control::Cause::Kind::lost, .culprits = {peer}, .sequence = sequence, .text = text});
-  } else if (operation.is_message()) {  // the peer is well: it failed here, and nothing else did
-    running_.end(operation, std::make_exception_ptr(Aborted(fmt::format("{}: {}", state_.names.who(), text))));
-  } else {
-    failure_.propose_own(sequence, text);
-  }
-  return failure_.is_certain() || operation.ended();
-}
-
-bool StallWatch::is_known_to_live(Operation& failing, TimePoint now) {
-  const int rank = state_.facts.rank_of(failing.failing_peer);
-  if (rank < 0 || rank == state_.facts.rank || state_.runtime->directory().is_unreachable(failing.failing_peer))
-    return true;
-  if (state_.stalls.answered(rank, stall_key(failing), failing.failing_since)) return true;
-  if (now - failing.probed_at >= probe_after) {
-    failing.probed_at = now;
-    ask(rank, failing);
-  }
-  return false;
 }
 
 }  // namespace tutti

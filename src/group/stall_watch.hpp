@@ -12,19 +12,24 @@
 #include <vector>
 
 #include "group/agreement.hpp"
+#include "group/failing_calls.hpp"
 
 namespace tutti {
 
 class StallWatch {
  public:
   StallWatch(GroupState& state, RunningOperations& running, GroupFailure& failure, CallAgreement& agreement)
-      : state_(state), running_(running), failure_(failure), agreement_(agreement) {}
+      : state_(state),
+        running_(running),
+        failure_(failure),
+        agreement_(agreement),
+        failing_(state, running, failure, agreement) {}
 
   /// Deadlines, stalls, and transfers that failed.
   void look(TimePoint now);
   void member_left(int world_rank);
   [[nodiscard]] StallAnswer answer(int world_rank, const StallProbe& probe, std::string awaited_elsewhere);
-  void take_answer(int world_rank, const StallAnswer& answer, TimePoint now);
+  void take_answer(int world_rank, std::uint64_t question, const StallAnswer& answer, TimePoint now);
 
  private:
   // Whom to ask, and when.
@@ -34,7 +39,6 @@ class StallWatch {
   void probe(Operation& operation, const Progress& where, std::size_t limit);
   void ask_some(std::vector<int> ranks, Operation& operation, std::size_t limit);
   void ask_others(const Operation& operation, TimePoint since);
-  void ask(int rank, const Operation& operation);
   void tell_that_it_came();
   [[nodiscard]] bool follows_chains(const Operation& operation, TimePoint now) const;
   [[nodiscard]] Progress progress_of(const Operation& operation) const;
@@ -49,13 +53,12 @@ class StallWatch {
   void time_out(Operation& operation, TimePoint now);
   void note_stall(const Operation& operation, TimePoint now) const;
   [[nodiscard]] std::string where_the_program_is();
-  bool report_failing(Operation& operation, TimePoint now);
-  [[nodiscard]] bool is_known_to_live(Operation& failing, TimePoint now);
 
   GroupState& state_;
   RunningOperations& running_;
   GroupFailure& failure_;
   CallAgreement& agreement_;
+  FailingCalls failing_;
   bool somebody_left_ = false;  // a member said goodbye
   TimePoint asked_program_at_{};
   // The latest question of each rank about a call that this one has not entered.

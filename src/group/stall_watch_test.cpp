@@ -62,6 +62,17 @@ TEST_F(StallWatchOf, a_long_wait_is_reported_once_by_the_lowest_rank_that_waits)
   EXPECT_EQ(group.log.find("has waited"), group.log.rfind("has waited"));
 }
 
+TEST_F(StallWatchOf, a_failure_that_may_have_been_with_anyone_is_one_of_its_own_once_all_have_answered) {
+  SimulatedGroup group(3);
+  const auto call = start(group, 0, 60s);
+  group.run_for(500ms);  // what they answered before the failure does not count
+  group.parts(0).running.mark_failing(*call, {.reason = "no network", .world_peers = {1, 2}});
+  EXPECT_FALSE(call->ended());
+  group.run_for(1s);
+  EXPECT_THAT(error_of(*call), HasSubstr("failed on rank 0: no network"));
+  EXPECT_THAT(error_of(*call), Not(HasSubstr("rank 1")));
+}
+
 TEST_F(StallWatchOf, an_answer_tells_how_far_the_rank_is) {
   SimulatedGroup group(2);
   using State = StallAnswer::State;

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -62,12 +63,14 @@ Stream& stream_of(void* stream) {
   return stream == nullptr ? *standard : *static_cast<Stream*>(stream);
 }
 
+/// What was recorded last counts: it may be recorded again, on another stream, before it has happened.
 struct Event {
-  std::atomic<std::uint64_t> recorded{0}, happened{0};
+  using Happened = std::shared_ptr<std::atomic<bool>>;
+  Happened latest = std::make_shared<std::atomic<bool>>(true);
 };
 
-void wait_for(const Event& event, std::uint64_t number) {
-  while (event.happened < number) std::this_thread::yield();
+void wait_for(const Event::Happened& happened) {
+  while (!*happened) std::this_thread::yield();
 }
 
 constexpr int ok = 0, no_image = 209, not_supported = 801, not_ready = 600;
@@ -122,22 +125,17 @@ FAKE int cuStreamIsCapturing(void*, int* status) { return *status = 0, ok; }
 FAKE int cuStreamQuery(void* stream) { return stream_of(stream).is_idle() ? ok : not_ready; }
 FAKE int cuStreamWaitEvent(void* stream, void* handle, unsigned) {
   const auto* const event = static_cast<Event*>(handle);
-  return stream_of(stream).add([event, number = event->recorded.load()] { wait_for(*event, number); }), ok;
+  return stream_of(stream).add([happened = event->latest] { wait_for(happened); }), ok;
 }
 FAKE int cuEventCreate(void** event, unsigned) { return *event = new Event, ok; }
 FAKE int cuEventDestroy_v2(void*) { return ok; }
 FAKE int cuEventRecord(void* handle, void* stream) {
   auto* const event = static_cast<Event*>(handle);
-  return stream_of(stream).add([event, number = ++event->recorded] { event->happened = number; }), ok;
+  event->latest = std::make_shared<std::atomic<bool>>(false);
+  return stream_of(stream).add([happened = event->latest] { *happened = true; }), ok;
 }
-FAKE int cuEventQuery(void* handle) {
-  const auto* const event = static_cast<Event*>(handle);
-  return event->happened >= event->recorded ? ok : not_ready;
-}
-FAKE int cuEventSynchronize(void* handle) {
-  const auto* const event = static_cast<Event*>(handle);
-  return wait_for(*event, event->recorded), ok;
-}
+FAKE int cuEventQuery(void* handle) { return *static_cast<const Event*>(handle)->latest ? ok : not_ready; }
+FAKE int cuEventSynchronize(void* handle) { return wait_for(static_cast<const Event*>(handle)->latest), ok; }
 FAKE int cuIpcGetMemHandle(void*, void*) { return not_supported; }
 FAKE int cuIpcOpenMemHandle_v2(void**, std::array<char, 64>, unsigned) { return not_supported; }
 FAKE int cuIpcCloseMemHandle(void*) { return not_supported; }

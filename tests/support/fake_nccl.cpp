@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Messages go through mailboxes in a file, in pieces, so that they wait for each other as NCCL's do: a call whose peer is gone ends only by
-// ncclCommAbort.
+// ncclCommAbort. As NCCL's sockets are closed while the rest of a process that was killed is still being taken down, a process that is stopped
+// counts as gone: it no longer answers anyone, and its end is not known yet. TUTTI_TEST_NCCL_FAILS=K: on rank 0, call K of a communicator fails by
+// itself; TUTTI_TEST_NCCL_STOPS=K: in call K, rank 1 stops.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -10,12 +12,16 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -34,6 +40,7 @@ struct Mailbox {
 };
 struct SharedFile {
   std::atomic<int> ranks{0};
+  std::atomic<pid_t> processes[ranks_max];
   Mailbox mailbox[ranks_max][ranks_max];  // from, to
 };
 
@@ -47,8 +54,29 @@ struct Communicator {
   int rank = 0, size = 1;
   SharedFile* shared = nullptr;
   std::string file;
-  std::atomic<bool> is_aborted{false}, is_connected{false};
+  std::atomic<bool> is_aborted{false}, is_connected{false}, has_lost_a_peer{false};
+  std::chrono::steady_clock::time_point looked_at{};
+  int calls = 0;
 };
+
+/// Whether the process runs, as its state in /proc says.
+bool is_running(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  const std::size_t name_end = text.rfind(')');
+  return name_end != std::string::npos && std::string_view("TZX").find(text[name_end + 2]) == std::string_view::npos;
+}
+
+/// Looks every few moments.
+void look_at_peers(Communicator& comm) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - comm.looked_at < std::chrono::milliseconds(2)) return;
+  comm.looked_at = now;
+  for (int rank = 0; rank < comm.size; ++rank) {
+    if (!is_running(comm.shared->processes[rank])) comm.has_lost_a_peer = true;
+  }
+}
 
 /// One message, piece by piece.
 struct Transfer {
@@ -83,7 +111,7 @@ thread_local std::vector<Step> group_steps;
 thread_local Communicator* group_comm = nullptr;
 thread_local void* group_stream = nullptr;
 
-constexpr int nccl_invalid = 4, nccl_in_progress = 7;
+constexpr int nccl_invalid = 4, nccl_remote_error = 6, nccl_in_progress = 7;
 
 void run(Communicator& comm, std::vector<Step>& steps) {
   // As in NCCL, messages of a group wait for each other only where they are between the same ranks, in the same direction.
@@ -105,12 +133,20 @@ void run(Communicator& comm, std::vector<Step>& steps) {
   for (Step& step : steps) step.finish();
 }
 
+int number_in(const char* variable) {
+  const char* const text = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nobody sets it
+  return text == nullptr ? 0 : std::atoi(text);
+}
+
 int end_group() {
   if (group_comm == nullptr || group_steps.empty()) return ok;
   Communicator& comm = *group_comm;
   auto steps = std::make_shared<std::vector<Step>>(std::move(group_steps));
   group_steps.clear();
   group_comm = nullptr;
+  ++comm.calls;
+  if (comm.rank == 0 && comm.calls == number_in("TUTTI_TEST_NCCL_FAILS")) comm.has_lost_a_peer = true;
+  if (comm.rank == 1 && comm.calls == number_in("TUTTI_TEST_NCCL_STOPS")) kill(getpid(), SIGSTOP);
   tutti::fake::enqueue(group_stream, [&comm, steps] { run(comm, *steps); });
   return nccl_in_progress;
 }
@@ -212,8 +248,14 @@ int reduce(const void* from, void* to, std::size_t count, int type, int op, void
 }  // namespace
 
 FAKE int ncclGetVersion(int* version) { return *version = 22809, ok; }
-FAKE const char* ncclGetErrorString(int result) { return result == nccl_invalid ? "invalid argument" : "no error"; }
-FAKE const char* ncclGetLastError(void*) { return ""; }
+FAKE const char* ncclGetErrorString(int result) {
+  if (result == nccl_remote_error) return "remote process exited or there was a network error";
+  return result == nccl_invalid ? "invalid argument" : "no error";
+}
+FAKE const char* ncclGetLastError(void* handle) {
+  const auto* const comm = static_cast<Communicator*>(handle);
+  return comm != nullptr && comm->has_lost_a_peer ? "socketProgress: Connection closed by remote peer " : "";
+}
 FAKE int ncclGetUniqueId(UniqueId* id) {
   static std::atomic<int> next{0};
   const std::string name = "tutti_fake_nccl_" + std::to_string(getpid()) + "_" + std::to_string(++next);
@@ -235,6 +277,7 @@ FAKE int ncclCommInitRankConfig(void** handle, int size, UniqueId id, int rank, 
       static_cast<SharedFile*>(mmap(nullptr, sizeof(SharedFile), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
   close(file);
   *handle = comm;
+  comm->shared->processes[rank] = getpid();
   std::thread([comm] {
     ++comm->shared->ranks;
     while (comm->shared->ranks < comm->size && !comm->is_aborted) std::this_thread::yield();
@@ -250,7 +293,11 @@ FAKE int ncclCommAbort(void* handle) {
   return ok;
 }
 FAKE int ncclCommGetAsyncError(void* handle, int* result) {
-  return *result = static_cast<Communicator*>(handle)->is_connected ? ok : nccl_in_progress, ok;
+  auto& comm = *static_cast<Communicator*>(handle);
+  *result = comm.is_connected ? ok : nccl_in_progress;
+  if (comm.is_connected) look_at_peers(comm);
+  if (comm.has_lost_a_peer) *result = nccl_remote_error;
+  return ok;
 }
 FAKE int ncclRedOpCreatePreMulSum(int* op, void* factor, int type, int, void*) {
   *op = 5;

@@ -54,7 +54,7 @@ def encoded_tree(tree: Any, verb: str) -> tuple[np.ndarray[Any, Any], int]:
     try:
         return _bytes(tree, "the tree"), OBJECT
     except InvalidArgument as first:
-        leaves = [leaf if adapters.kind_of(leaf) != "dlpack" else np.asarray(leaf) for leaf in flat.leaves]
+        leaves = [leaf if adapters.kind_of(leaf) != "dlpack" else adapters.adapter_of(leaf).memory(leaf, False) for leaf in flat.leaves]
         try:
             return _bytes([hash_of(flat.text), leaves], "the tree"), TREE
         except InvalidArgument:

@@ -118,6 +118,8 @@ def is_writable(x: Any) -> bool:
 
 def memory(x: Any, write: bool) -> np.ndarray:
     """What the core reads from or writes to."""
+    if gpu_arrays.is_on_gpu(x):
+        return gpu_arrays.message_memory(x, write)
     return plain.memory(_view(x), write)
 
 
@@ -130,7 +132,9 @@ def shape_of(x: Any) -> tuple[int, ...]:
 
 
 def from_array(array_: _native.Array, like: Any) -> Any:
-    """Native memory as an array of like's kind."""
+    """Native memory as an array of like's kind; on a GPU if `like` is on one."""
+    if gpu_arrays.is_on_gpu(like):
+        return gpu_arrays.from_host(array_.numpy(), like)
     return _own_kind(array_.numpy(), like)
 
 

@@ -14,6 +14,7 @@ from .. import _native
 from .._arrays.flat import parts_of
 from .._calls.dispatch import with_sizes
 from .._errors import InvalidArgument, Unsupported
+from . import numpy as plain
 
 
 def is_on_gpu(x: Any) -> bool:
@@ -69,7 +70,7 @@ def new_like(x: Any, shape: tuple[int, ...]) -> Any:
 def apply(call: Any, x: Any, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
     """Runs the call on one array."""
     if call.verb == "sendrecv":
-        raise Unsupported(f"{call.verb}: messages move the CPU's memory; copy the array there first")
+        return _through_host(call, x, out, group, async_op, timeout)
     if call.learns_sizes:
         call = with_sizes(call, x, group)
     if out is not None:
@@ -87,6 +88,38 @@ def apply(call: Any, x: Any, out: Any, group: Any, async_op: bool, timeout: floa
         )
     group.run(call, source, array_of(result), timeout=timeout)
     return result
+
+
+def _through_host(call: Any, x: Any, out: Any, group: Any, async_op: bool, timeout: float | None) -> Any:
+    if async_op or out is not None:
+        raise Unsupported(f"{call.verb}: an array on a GPU is sent by way of the host, without async_op and out=")
+    return from_host(plain.apply(call, on_host(x), None, group, False, timeout), x)
+
+
+def on_host(x: Any) -> np.ndarray:
+    """A copy in the CPU's memory, where messages move."""
+    for name in ("get", "copy_to_host"):  # CuPy's, Numba's
+        if hasattr(x, name):
+            return getattr(x, name)()
+    raise Unsupported(f"a {type(x).__qualname__} cannot be copied to the CPU's memory here, where messages move; copy it there first")
+
+
+def from_host(array: np.ndarray, like: Any) -> Any:
+    """A copy on the current GPU, of like's library."""
+    library = _library(like)
+    name = getattr(library, "__name__", "")
+    if name == "cupy":
+        return library.asarray(array)
+    if name == "numba":
+        return library.cuda.to_device(array)
+    raise Unsupported(f"no {type(like).__qualname__} can be made of what came; receive it as an array of the CPU")
+
+
+def message_memory(x: Any, write: bool) -> np.ndarray:
+    """What a message is read from."""
+    if write:
+        raise Unsupported(f"recv: out= is a {type(x).__qualname__} on a GPU; use like= and take the result")
+    return on_host(x)
 
 
 def pack(leaves: list) -> Any:

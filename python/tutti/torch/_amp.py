@@ -29,12 +29,12 @@ def agree(found: Found, group: Any) -> Found:
 
 def unscale_runs(runs: list[torch.Tensor], inverse_scale: torch.Tensor, allow_fp16: bool) -> Found:
     """Divides averaged gradients by the scale, in place; tells whether all are finite."""
-    found = torch.zeros((), dtype=torch.float32)
+    found = torch.zeros((), dtype=torch.float32, device=inverse_scale.device)
     for run in runs:
         if run.dtype is torch.float16 and not allow_fp16:
             raise ValueError("Attempting to unscale FP16 gradients.")  # torch's own words
         torch._amp_foreach_non_finite_check_and_unscale_([run], found, inverse_scale)
-    return {_CPU: found}
+    return {found.device: found}
 
 
 def install() -> None:

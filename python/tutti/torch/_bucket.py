@@ -1,4 +1,4 @@
-# _bucket.py: gradients that travel together, in memory that local peers reach without a copy.
+# _bucket.py: gradients that travel together, in memory that local peers reach without a copy, or on a GPU.
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
@@ -9,24 +9,53 @@ import torch
 
 from .. import _native
 from .._errors import Unsupported
+<<<<<<< HEAD
 from .memory import array_of, dtype_name, parts_of
+=======
+from .gpu import array_of, is_on_gpu
+from .memory import refusal
+>>>>>>> w-gpu
 
 BYTES_MAX = 25 << 20
 FIRST_BYTES_MAX = 1 << 20
 _ALIGNMENT = 64  # bytes; a cache line
 
 
+<<<<<<< HEAD
 def shared_memory(count: int, dtype: torch.dtype, group: Any) -> tuple[torch.Tensor, Any]:
     """A tensor of `count` elements in memory of the group, and the same memory as collectives take it."""
+=======
+def dtype_name(dtype: torch.dtype) -> str:
+    """Tutti's name of a torch dtype."""
+    return str(dtype).removeprefix("torch.").removesuffix("fn")
+
+
+def flat_array(x: torch.Tensor) -> Any:
+    """A contiguous tensor as collectives take it, whatever autograd thinks of it. On a GPU the next call with it begins behind the
+    work of the current stream: it is made anew for each call."""
+    if is_on_gpu(x):
+        return array_of(x, tuple(x.shape), None)
+    return _native.Array(x.data_ptr(), dtype_name(x.dtype), tuple(x.shape), None, False, x)
+
+
+def shared_memory(count: int, dtype: torch.dtype, group: Any, device: torch.device) -> torch.Tensor:
+    """A tensor of `count` elements: on the CPU in memory of the group; what is on a GPU local peers reach anyway."""
+    if device.type != "cpu":
+        return torch.empty(count, dtype=dtype, device=device)
+>>>>>>> w-gpu
     memory = group.memory(max(count, 1) * dtype.itemsize)
-    array = _native.Array(memory.pointer, dtype_name(dtype), (count,), None, False, memory)
-    return torch.from_dlpack(array), array
+    return torch.from_dlpack(_native.Array(memory.pointer, dtype_name(dtype), (count,), None, False, memory))
 
 
-def check_on_cpu(parameters: Sequence[torch.Tensor], what: str) -> None:
+def check_devices(parameters: Sequence[torch.Tensor], what: str) -> None:
+    """Raises where they are not all in memory that is served, and on one device."""
     for parameter in parameters:
-        if parameter.device.type != "cpu":
-            raise Unsupported(f"{what}: a parameter is on {parameter.device}; this build trains on the CPU")
+        if (error := refusal(parameter, what)) is not None:
+            raise error
+        if parameter.device != parameters[0].device:
+            raise Unsupported(
+                f"{what}: parameters are on {parameters[0].device} and on {parameter.device}; put the model on one device: model.to(…)"
+            )
 
 
 class Bucket:
@@ -50,12 +79,17 @@ class Bucket:
         dtype = self.parameters[0].dtype
         per_line = _ALIGNMENT // dtype.itemsize
         counts = [-(-p.numel() // per_line) * per_line for p in self.parameters]
-        self.tensor, self.array = shared_memory(sum(counts), dtype, group)
+        self.tensor = shared_memory(sum(counts), dtype, group, self.parameters[0].device)
         self.tensor.zero_()  # the gaps are reduced, too
         begins = [sum(counts[:i]) for i in range(len(counts))]
         self.views = [
             self.tensor[begin : begin + p.numel()].view(p.shape) for begin, p in zip(begins, self.parameters, strict=True)
         ]
+
+    @property
+    def array(self) -> Any:
+        """`tensor` as the next call takes it."""
+        return flat_array(self.tensor)
 
     @property
     def nbytes(self) -> int:
@@ -91,17 +125,24 @@ def make_buckets(
 
 @torch.no_grad()
 def broadcast_tensors(tensors: Sequence[torch.Tensor], group: Any, root: int = 0) -> None:
-    """The root's values into everybody's tensors, one message per dtype."""
-    by_dtype: dict[torch.dtype, list[torch.Tensor]] = {}
+    """The root's values into everybody's tensors, one message per dtype and device."""
+    by_kind: dict[tuple[torch.dtype, torch.device], list[torch.Tensor]] = {}
     for tensor in tensors:
         if tensor.numel():
-            by_dtype.setdefault(tensor.dtype, []).append(tensor.detach())
+            by_kind.setdefault((tensor.dtype, tensor.device), []).append(tensor.detach())
     if group.size == 1:
         return
     call = _native.Call("broadcast", root=root)
+<<<<<<< HEAD
     for alike in by_dtype.values():
         flat = torch.cat([tensor.reshape(-1) for tensor in alike])
         group.run(call, array_of(flat), array_of(flat))
+=======
+    for alike in by_kind.values():
+        flat = torch.cat([tensor.reshape(-1) for tensor in alike])
+        array = flat_array(flat)
+        group.run(call, array, array)
+>>>>>>> w-gpu
         if group.rank != root:
             for tensor, part in zip(alike, parts_of(flat, alike), strict=True):
                 tensor.copy_(part)

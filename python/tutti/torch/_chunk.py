@@ -9,8 +9,12 @@ import torch
 from torch import nn
 
 from .. import _native
+<<<<<<< HEAD
 from ._bucket import shared_memory
 from .memory import array_of, dtype_name
+=======
+from ._bucket import dtype_name, flat_array, shared_memory
+>>>>>>> w-gpu
 
 
 class Chunk:
@@ -28,7 +32,7 @@ class Chunk:
             self.owners: list[int] | None = None
         else:
             self.parameters, self.owners, self.sizes = _by_owner(parameters, group.size)
-        self.dtype = self.parameters[0].dtype
+        self.dtype, self.device = self.parameters[0].dtype, self.parameters[0].device
         self.count = sum(self.sizes)
         self.begin = sum(self.sizes[: group.rank])
         self.length = self.sizes[group.rank]
@@ -56,10 +60,18 @@ class Chunk:
         """This rank's run of a flat tensor."""
         return flat[self.begin : self.begin + self.length]
 
+    def new_flat(self) -> torch.Tensor:
+        """Memory for what belongs to all parameters, end to end."""
+        return shared_memory(self.count, self.dtype, self.group, self.device)
+
+    def new_run(self) -> torch.Tensor:
+        """Memory for what belongs to this rank's run."""
+        return torch.empty(self.length, dtype=self.dtype, device=self.device)
+
     @torch.no_grad()
     def adopt(self) -> None:
         """Moves the parameters into one flat tensor in memory of the group."""
-        self.flat, _ = shared_memory(self.count, self.dtype, self.group)
+        self.flat = self.new_flat()
         for parameter, view in zip(self.parameters, self.views(self.flat), strict=True):
             view.copy_(parameter)
             parameter.data = view
@@ -75,6 +87,7 @@ class Chunk:
 
     def start_gather(self) -> Any:
         """Everybody's run to everybody, in place."""
+<<<<<<< HEAD
         return self.group.start(self._gather, array_of(self.own(self.flat)), array_of(self.flat))
 
     def start_reduce(self, gradients: torch.Tensor, run: torch.Tensor, op: str) -> Any:
@@ -85,6 +98,18 @@ class Chunk:
         """All runs of some state of the optimiser, end to end. Collective."""
         flat = torch.empty(self.count, dtype=run.dtype)
         self.group.run(self._gather, array_of(run.contiguous()), array_of(flat))
+=======
+        return self.group.start(self._gather, flat_array(self.own(self.flat)), flat_array(self.flat))
+
+    def start_reduce(self, gradients: torch.Tensor, run: torch.Tensor, op: str) -> Any:
+        """The ranks' gradients summed up or averaged, each rank getting its run."""
+        return self.group.start(self._reduce_scatter[op], flat_array(gradients), flat_array(run))
+
+    def gather_run(self, run: torch.Tensor) -> torch.Tensor:
+        """All runs of some state of the optimiser, end to end. Collective."""
+        flat = run.new_empty(self.count)
+        self.group.run(self._gather, flat_array(run.contiguous()), flat_array(flat))
+>>>>>>> w-gpu
         return flat
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import torch
 
 from .. import _native
-from ._bucket import shared_memory
 
 
 class Reducer:
@@ -49,7 +48,7 @@ class Reducer:
         if c not in self.filling:
             chunk = self.chunks[c]
             free = self.pool.setdefault((chunk.count, chunk.dtype), [])
-            self.filling[c] = free.pop() if free else shared_memory(chunk.count, chunk.dtype, chunk.group)[0]
+            self.filling[c] = free.pop() if free else chunk.new_flat()
         return self.filling[c]
 
     @torch.no_grad()
@@ -80,7 +79,7 @@ class Reducer:
         chunk = self.chunks[c]
         is_used = id(chunk) in self.optimizer._gradients or any(flying[0] == c for flying in self.flying)
         if is_used or c not in self.runs:
-            self.runs[c] = torch.empty(chunk.length, dtype=chunk.dtype)
+            self.runs[c] = chunk.new_run()
         return self.runs[c]
 
     @torch.no_grad()

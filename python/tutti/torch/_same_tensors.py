@@ -15,7 +15,7 @@ from .._errors import Mismatch
 
 def check_same_tensors(what: str, tensors: Iterable[tuple[str, torch.Tensor]], group: Any) -> None:
     """Raises Mismatch that names the first parameter or buffer in which this rank differs from rank 0. Collective."""
-    lines = [f"{name}: {str(t.dtype)[6:]} {tuple(t.shape)}{', trained' * t.requires_grad}" for name, t in tensors]
+    lines = [_described(name, tensor) for name, tensor in tensors]
     digest = np.frombuffer(hashlib.blake2b("\n".join(lines).encode(), digest_size=16).digest(), np.uint8)
     digests = np.empty(16 * group.size, np.uint8)
     group.run(_native.Call("all_gather"), digest, digests)
@@ -27,6 +27,11 @@ def check_same_tensors(what: str, tensors: Iterable[tuple[str, torch.Tensor]], g
         if own != other:
             raise Mismatch(f"{who}: {what}: the module has {own!r} where rank 0 has {other!r}")
     raise Mismatch(f"{who}: {what}: the module differs between ranks, elsewhere than here")
+
+
+def _described(name: str, tensor: torch.Tensor) -> str:
+    place = "" if tensor.device.type == "cpu" else f", on {tensor.device.type}"
+    return f"{name}: {str(tensor.dtype)[6:]} {tuple(tensor.shape)}{', trained' * tensor.requires_grad}{place}"
 
 
 def _text_from_root(text: str, group: Any) -> str:

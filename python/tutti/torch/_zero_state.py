@@ -55,11 +55,16 @@ def _collect_whole(optimizer: Any, chunk: Any, numbers: dict[int, int], state: d
     for parameter, owner in zip(chunk.parameters, chunk.owners, strict=True):
         if owner == chunk.group.rank:
             own = optimizer.inner.state.get(next(mine), {})
-            found[numbers[id(parameter)]] = {k: v.numpy() if torch.is_tensor(v) else v for k, v in own.items()}
+            found[numbers[id(parameter)]] = {k: v.cpu().numpy() if torch.is_tensor(v) else v for k, v in own.items()}
     for part in all_gather_object(found, group=chunk.group):
         for number, own in part.items():
             if own:
-                state[number] = {k: torch.as_tensor(v.copy()) if hasattr(v, "dtype") else v for k, v in own.items()}
+                state[number] = {k: _placed(torch.as_tensor(v.copy()), chunk) if hasattr(v, "dtype") else v for k, v in own.items()}
+
+
+def _placed(value: torch.Tensor, chunk: Any) -> torch.Tensor:
+    """A tensor of state as the optimiser keeps it: with its parameters, but for numbers (how many steps there were)."""
+    return value.to(chunk.device) if value.dim() > 0 else value
 
 
 def load(optimizer: Any, state_dict: dict[str, Any]) -> None:
@@ -79,7 +84,9 @@ def load(optimizer: Any, state_dict: dict[str, Any]) -> None:
         mine = iter(runs)
         for own, owner in zip(saved, chunk.owners, strict=True):
             if owner == chunk.group.rank:
-                optimizer.inner.state[next(mine)] = {k: v.clone() if torch.is_tensor(v) else v for k, v in own.items()}
+                optimizer.inner.state[next(mine)] = {
+                    k: _placed(v.clone(), chunk) if torch.is_tensor(v) else v for k, v in own.items()
+                }
 
 
 def _own_run(chunk: Any, saved: list[dict[str, Any]]) -> dict[str, Any]:
@@ -90,7 +97,7 @@ def _own_run(chunk: Any, saved: list[dict[str, Any]]) -> dict[str, Any]:
         pairs = list(zip(values, chunk.parameters, strict=True))
         first = next(value for value in values if value is not None)
         if all(v is None or (torch.is_tensor(v) and v.shape == p.shape) for v, p in pairs) and key != "step":
-            flat = torch.zeros(chunk.count, dtype=first.dtype)
+            flat = torch.zeros(chunk.count, dtype=first.dtype, device=chunk.device)
             for view, value in zip(chunk.views(flat), values, strict=True):
                 if value is not None:
                     view.copy_(value)

@@ -10,13 +10,14 @@ import torch
 
 from .. import _native
 from .. import model_parallel as mp
+from .gpu import is_on_gpu
 
 
 def squares_of(gradients: list[torch.Tensor]) -> float:
     """Σ g² in float64; the same bits on every rank that has the same gradients."""
     total = 0.0
     for gradient in gradients:
-        if gradient.dtype in (torch.float32, torch.float64) and gradient.is_contiguous():
+        if gradient.dtype in (torch.float32, torch.float64) and gradient.is_contiguous() and not is_on_gpu(gradient):
             total += _native.sum_of_squares(gradient.detach())
         else:
             total += float(gradient.detach().double().abs().square().sum())

@@ -23,7 +23,11 @@ import torch
 
 from .. import _native
 from .._errors import InvalidArgument
+<<<<<<< HEAD
 from .memory import parts_of
+=======
+from .gpu import on_cpu
+>>>>>>> w-gpu
 
 Finish = Callable[[], Any]
 Hook = Callable[[Any], Finish]
@@ -49,12 +53,14 @@ class Cast:
     def __call__(self, bucket: Any) -> Finish:
         if bucket.tensor.dtype.itemsize <= self.dtype.itemsize:
             return plain(bucket)
-        from ._bucket import shared_memory
+        from ._bucket import flat_array, shared_memory
 
         if "narrow" not in bucket.state:
-            bucket.state["narrow"] = shared_memory(bucket.tensor.numel(), self.dtype, bucket.group)
-        narrow, array = bucket.state["narrow"]
+            tensor = bucket.tensor
+            bucket.state["narrow"] = shared_memory(tensor.numel(), self.dtype, bucket.group, tensor.device)
+        narrow = bucket.state["narrow"]
         narrow.copy_(bucket.tensor)
+        array = flat_array(narrow)
         work = bucket.work = bucket.group.start(_native.Call("all_reduce", op=mean_op(bucket)), array, array)
 
         def finish() -> None:
@@ -66,20 +72,24 @@ class Cast:
 
 class Int8:
     """Blocks of 256 numbers as bytes and one scale: a quarter of the bytes. What rounding loses is added to the next
-    step's gradients (error feedback), on both ways: to the rank that adds a part up, and from it to all."""
+    step's gradients (error feedback), on both ways: to the rank that adds a part up, and from it to all. Gradients on a GPU
+    go by way of the host, which rounds them."""
 
     def __call__(self, bucket: Any) -> Finish:
         if bucket.tensor.dtype != torch.float32:
             return plain(bucket)
         state = bucket.state.get("int8") or bucket.state.setdefault("int8", _Int8State(bucket))
-        state.pack(bucket.tensor)
+        on_host = on_cpu(bucket.tensor)
+        state.pack(on_host)
         work = bucket.group.start(state.exchange, state.outgoing, state.incoming)
 
         def finish() -> None:
             work.wait()
             state.add_own_part(bucket)
             bucket.group.run(state.collect, state.own_records, state.all_records)
-            state.unpack(bucket.tensor)
+            state.unpack(on_host)
+            if on_host is not bucket.tensor:
+                bucket.tensor.copy_(on_host)
 
         return finish
 
@@ -142,6 +152,8 @@ class PowerSgd:
         self.rank, self.start_step, self.seed = rank, start_step, seed
 
     def __call__(self, bucket: Any) -> Finish:
+        from ._bucket import flat_array
+
         step = bucket.state["step"] = bucket.state.get("step", -1) + 1
         if step < self.start_step:
             return plain(bucket)
@@ -153,14 +165,14 @@ class PowerSgd:
         others = torch.cat([bucket.views[i].reshape(-1) for i in bucket.state["others"]] or [bucket.tensor[:0]])
         lefts = torch.cat([m.left.reshape(-1) for m in matrices] or [bucket.tensor[:0]])
         call = _native.Call("all_reduce", op=mean_op(bucket))
-        works = [bucket.group.start(call, x, x) for x in (others, lefts)]
+        works = [bucket.group.start(call, flat_array(x), flat_array(x)) for x in (others, lefts)]
 
         def finish() -> None:
             for work in works:
                 work.wait()
             _split_into([m.left for m in matrices], lefts)
             rights = torch.cat([m.turn().reshape(-1) for m in matrices] or [bucket.tensor[:0]])
-            bucket.group.run(call, rights, rights)
+            bucket.group.run(call, flat_array(rights), flat_array(rights))
             _split_into([m.right for m in matrices], rights)
             for matrix in matrices:
                 matrix.end(1.0 if bucket.factor is None else 1 / bucket.group.size)
@@ -189,8 +201,8 @@ class _ThinMatrix:
         self.gradient = gradient
         self.lost = torch.zeros_like(gradient)
         self.wanted = torch.empty_like(gradient)
-        self.right = torch.randn(gradient.shape[1], rank, generator=random, dtype=torch.float32).to(gradient.dtype)
-        self.left = torch.empty(gradient.shape[0], rank, dtype=gradient.dtype)
+        self.right = torch.randn(gradient.shape[1], rank, generator=random, dtype=torch.float32).to(gradient)
+        self.left = gradient.new_empty(gradient.shape[0], rank)
 
     def begin(self) -> None:
         torch.add(self.gradient, self.lost, out=self.wanted)

@@ -14,7 +14,7 @@ from .. import _native
 from .._calls.dispatch import group_or_world, refuse_keywords
 from .._errors import InvalidArgument, Unsupported
 from . import sparse_gradients, sync_batch_norm
-from ._bucket import BYTES_MAX, Bucket, FIRST_BYTES_MAX, broadcast_tensors, check_on_cpu, make_buckets
+from ._bucket import BYTES_MAX, Bucket, FIRST_BYTES_MAX, broadcast_tensors, check_devices, make_buckets
 from ._same_tensors import check_same_tensors
 from .compression import Hook, hook_from
 from .timeline import Timeline
@@ -65,7 +65,7 @@ class DataParallel(nn.Module):
         self._parameters_used = [p for p in module.parameters() if p.requires_grad and id(p) not in sparse]
         if not self._parameters_used and not sparse:
             raise InvalidArgument("DataParallel: no parameter of the module requires a gradient")
-        check_on_cpu(self._parameters_used, "DataParallel")
+        check_devices(self._parameters_used, "DataParallel")
         check_same_tensors("DataParallel", [*module.named_parameters(), *module.named_buffers()], self.group)
         self._normalised_together = sync_batch_norm.find(module)
         if self._normalised_together:  # they call in forward and backward, at times of their own

@@ -1,7 +1,8 @@
 # sparse.py: all_reduce and average of sparse tensors, as embeddings' gradients are.
 # SPDX-License-Identifier: Apache-2.0
 """Every rank gets all ranks' indices and values, however many each has, and adds them up. The sum has no fewer entries
-than the ranks' entries together have places, so nothing shorter could travel without knowing them."""
+than the ranks' entries together have places, so nothing shorter could travel without knowing them. Those on a GPU go by way
+of the host: how many come is not known before."""
 from __future__ import annotations
 
 from typing import Any
@@ -12,7 +13,12 @@ from .. import _native
 from .._arrays.tree import Flat, hash_of
 from .._calls.works import Works
 from .._errors import InvalidArgument, Unsupported
+<<<<<<< HEAD
 from .memory import NAMES, array_of, from_array
+=======
+from .gpu import on_cpu
+from .memory import NAMES, from_array
+>>>>>>> w-gpu
 from .running import refused
 
 _OPS = ("sum", "mean")
@@ -33,10 +39,14 @@ class SparseSum:
         # Ranks must mean the same whole; what travels does not show it.
         text = f"sparse {tuple(tensor.shape)} {self._own.sparse_dim()}"
         call = _native.Call("all_gather", uneven=True, structure=hash_of(text))
+<<<<<<< HEAD
         self.parts = [group.start_sized(call, array_of(part.view(-1)), timeout=timeout) for part in rows]
+=======
+        self.parts = [group.start_sized(call, _array_of(on_cpu(part)), timeout=timeout) for part in rows]
+>>>>>>> w-gpu
 
     def result(self, divisor: int = 1) -> torch.Tensor:
-        places, values = (from_array(part.wait()) for part in self.parts)
+        places, values = (from_array(part.wait()).to(self._own.device) for part in self.parts)
         values = values.view(-1, *self._value_shape)
         return torch.sparse_coo_tensor(
             places.view(-1, self._own.sparse_dim()).t(),

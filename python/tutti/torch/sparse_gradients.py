@@ -40,7 +40,7 @@ class SparseGradients:
     def _own(parameter: nn.Parameter, factor: float | None) -> torch.Tensor:
         gradient = parameter.grad
         if gradient is None:
-            gradient = torch.zeros(parameter.shape, dtype=parameter.dtype, layout=torch.strided).to_sparse(1)
+            gradient = torch.zeros_like(parameter, layout=torch.strided).to_sparse(1)
         elif not gradient.is_sparse:
             gradient = gradient.to_sparse(1)  # a weight that is also used otherwise
         return gradient if factor is None else gradient * factor

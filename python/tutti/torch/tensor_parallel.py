@@ -39,6 +39,11 @@ def custom_vjp(x: torch.Tensor, forward: Any, backward: Any) -> torch.Tensor:
     return _CustomVjp.apply(x, forward, backward)
 
 
+def _unchanged_random(weight: torch.Tensor) -> Any:
+    """Making a layer in here draws nothing from the program's random numbers."""
+    return torch.random.fork_rng(devices=[weight.device] if weight.is_cuda else [])
+
+
 def _cut(whole: torch.Tensor, axis: int, group: Any) -> torch.Tensor:
     sizes = _native.shard_sizes(whole.shape[axis], group.size)
     return whole.narrow(axis, sum(sizes[: group.rank]), sizes[group.rank]).clone()
@@ -97,7 +102,7 @@ class ParallelLinear(_Parallel):
     @classmethod
     def from_linear(cls, linear: nn.Linear, **options: Any) -> "ParallelLinear":
         """A dense layer, the same on every rank, cut into parts."""
-        with torch.random.fork_rng(devices=[]):
+        with _unchanged_random(linear.weight):
             made = cls(
                 linear.in_features, linear.out_features, linear.bias is not None,
                 device=linear.weight.device, dtype=linear.weight.dtype, **options,
@@ -165,7 +170,7 @@ class ParallelEmbedding(_Parallel):
         if embedding.max_norm is not None or embedding.sparse or embedding.scale_grad_by_freq:
             raise InvalidArgument("ParallelEmbedding: max_norm, sparse and scale_grad_by_freq are not supported")
         weight = embedding.weight
-        with torch.random.fork_rng(devices=[]):
+        with _unchanged_random(weight):
             made = cls(*weight.shape, device=weight.device, dtype=weight.dtype, **options)
         made._adopt("weight", weight, made.dim % 2)
         return made

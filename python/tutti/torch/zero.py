@@ -13,7 +13,7 @@ from torch import nn
 from .. import _native
 from .._errors import InvalidArgument
 from . import _amp
-from ._bucket import broadcast_tensors, check_on_cpu, shared_memory
+from ._bucket import broadcast_tensors, check_devices
 from ._chunk import Chunk, make_chunks
 from ._inner_optimizer import ELEMENT_WISE, checked_name
 from ._reducer import Reducer
@@ -78,7 +78,7 @@ class ZeroOptimizer(torch.optim.Optimizer):
         self.waited_in_all = 0.0
         self.element_wise = name in ELEMENT_WISE if element_wise is None else element_wise
         parameters = [p for outer in self.param_groups for p in outer["params"] if p.requires_grad]
-        check_on_cpu(parameters, "ZeroOptimizer")
+        check_devices(parameters, "ZeroOptimizer")
         check_same_tensors("ZeroOptimizer", self._named(parameters), self.group)
         self._averages = not all(getattr(p, "tutti_averaged", False) for p in parameters)
         broadcast_tensors(parameters, self.group)
@@ -186,14 +186,14 @@ class ZeroOptimizer(torch.optim.Optimizer):
             if not self._averages:
                 self._gradients[id(chunk)] = chunk.own(flat)
                 continue
-            run = self._gradients[id(chunk)] = torch.empty(chunk.length, dtype=chunk.dtype)
+            run = self._gradients[id(chunk)] = chunk.new_run()
             works.append(chunk.start_reduce(flat, run, "mean"))
         self.wait_for(works)
 
     def _flat_gradients(self, chunk: Chunk) -> torch.Tensor:
         """The gradients end to end; from then on they are there, so that they do not take their memory twice."""
         if id(chunk) not in self._flats:
-            self._flats[id(chunk)] = shared_memory(chunk.count, chunk.dtype, chunk.group)[0]
+            self._flats[id(chunk)] = chunk.new_flat()
         flat = self._flats[id(chunk)]
         for parameter, view in zip(chunk.parameters, chunk.views(flat), strict=True):
             if parameter.grad is None:

@@ -15,6 +15,10 @@ from torch.utils import _pytree as pytree
 
 from .. import _native
 from .._errors import InvalidArgument
+<<<<<<< HEAD
+=======
+from ._bucket import dtype_name, flat_array
+>>>>>>> w-gpu
 from ._chunk import Chunk
 from .memory import array_of, dtype_name
 from .zero import ZeroOptimizer
@@ -80,7 +84,7 @@ class Zero3Optimizer(ZeroOptimizer):
 
     @torch.no_grad()
     def _adopt(self, chunk: Chunk) -> torch.Tensor:
-        chunk.flat = torch.empty(chunk.count, dtype=chunk.dtype)
+        chunk.flat = torch.empty(chunk.count, dtype=chunk.dtype, device=chunk.device)
         for parameter, view in zip(chunk.parameters, chunk.views(chunk.flat), strict=True):
             view.copy_(parameter)
             parameter.data = view
@@ -97,8 +101,13 @@ class Zero3Optimizer(ZeroOptimizer):
         for chunk in unit.chunks:
             chunk.flat.untyped_storage().resize_(chunk.nbytes)
             call = _native.Call("all_gather", uneven=True, sizes=chunk.sizes)
+<<<<<<< HEAD
             run = array_of(self._run_of[id(chunk)])
             unit.works.append(self._gather_group.start(call, run, array_of(chunk.flat)))
+=======
+            run = flat_array(self._run_of[id(chunk)])
+            unit.works.append(self._gather_group.start(call, run, flat_array(chunk.flat)))
+>>>>>>> w-gpu
 
     def _fetch(self, unit: _Unit) -> None:
         self._start(unit)

@@ -50,6 +50,14 @@ def run_ranks(tuttirun, tmp_path):
 
 
 @pytest.fixture
+def fake_gpu(repository):
+    """The environment of ranks that take a library for CUDA's driver and NCCL, on the CPU's memory (tests/support/fake_gpu.hpp)."""
+    path = pathlib.Path(os.environ.get("TUTTI_FAKE_GPU", repository / "build/release/src/cuda/libfake_gpu.so"))
+    assert path.exists(), f"{path} is missing: ./dev build"
+    return {"TUTTI_CUDA_LIBRARY": str(path), "TUTTI_NCCL_LIBRARY": str(path), "TUTTI_LOG": "debug"}
+
+
+@pytest.fixture
 def tutti_program(repository):
     """tutti_program("where", JOB) runs the tool, and gives the finished process."""
     path = pathlib.Path(os.environ.get("TUTTI_PROGRAM", repository / "build/release/src/cli/tutti"))

@@ -1,8 +1,5 @@
 # test_nccl.py: the backend nccl without a GPU: a library that plays the driver and NCCL, on the CPU's memory (tests/support/fake_gpu.hpp).
 # SPDX-License-Identifier: Apache-2.0
-import os
-import pathlib
-
 import pytest
 
 # Arrays of NumPy that say they lie on a GPU.
@@ -35,13 +32,6 @@ def call(verb, x, shape=None, **options):
 world = tutti.init(timeout=30)
 rank, size = world.rank, world.size
 """
-
-
-@pytest.fixture
-def fake_gpu(repository):
-    path = pathlib.Path(os.environ.get("TUTTI_FAKE_GPU", repository / "build/release/src/cuda/libfake_gpu.so"))
-    assert path.exists(), f"{path} is missing: ./dev build"
-    return {"TUTTI_CUDA_LIBRARY": str(path), "TUTTI_NCCL_LIBRARY": str(path), "TUTTI_LOG": "debug"}
 
 
 EVERYTHING = ARRAYS + """
@@ -178,3 +168,105 @@ except tutti.PeerLost as error:
 def test_the_others_hear_of_a_rank_that_is_killed_in_the_middle_of_a_call(run_ranks, fake_gpu, tmp_path):
     run_ranks(3, KILLED, tmp_path / "heard", env=fake_gpu, options=["--keep-going"])
     assert sorted(path.name for path in tmp_path.glob("heard*")) == ["heard0", "heard2"]
+
+
+DYING = ARRAYS + """
+import subprocess
+x = np.ones(500_000)
+assert call(tutti.all_reduce, x)[0] == size
+if rank == 1:
+    # It stops in a call soon: the others see its sockets closed before they, or anyone, can know that it is gone.
+    subprocess.Popen(["sh", "-c", f"sleep {sys.argv[2]}; kill -KILL {os.getpid()}"])
+begin = time.monotonic()
+try:
+    while time.monotonic() < begin + 30:
+        call(tutti.all_reduce, x, timeout=float(sys.argv[3]))
+except tutti.Error as error:
+    lost = getattr(error, "rank", None)
+    open(sys.argv[1] + str(rank), "w").write(f"{type(error).__name__} {lost}\\n{error}")
+"""
+
+
+def heard(folder):
+    return {path.name: path.read_text().split("\n", 1) for path in folder.glob("heard*")}
+
+
+def test_a_network_error_that_comes_before_the_loss_is_known_is_not_the_cause(run_ranks, fake_gpu, tmp_path):
+    run_ranks(3, DYING, tmp_path / "heard", 1.5, 20, env={**fake_gpu, "TUTTI_TEST_NCCL_STOPS": "3"}, options=["--keep-going"])
+    errors = heard(tmp_path)
+    assert {name: error for name, (error, _) in errors.items()} == {"heard0": "PeerLost 1", "heard2": "PeerLost 1"}, errors
+
+
+def test_a_network_error_of_which_no_cause_is_found_is_the_text_of_the_deadline(run_ranks, fake_gpu, tmp_path):
+    run_ranks(3, DYING, tmp_path / "heard", 5, 1.5, env={**fake_gpu, "TUTTI_TEST_NCCL_STOPS": "3"}, options=["--keep-going"])
+    errors = heard(tmp_path)
+    assert sorted(errors) == ["heard0", "heard2"], errors
+    for error, text in errors.values():
+        assert error == "Timeout None", text
+        assert "Connection closed by remote peer; the backend cuda" in text, text
+        assert "rank 1 did not answer" in text, text
+
+
+FAILING = ARRAYS + """
+x = np.ones(1000)
+for _ in range(2):
+    assert call(tutti.all_reduce, x)[0] == size
+begin = time.monotonic()
+try:
+    call(tutti.all_reduce, x)
+    sys.exit("a call that NCCL gave up came to its end")
+except tutti.Aborted as error:
+    assert time.monotonic() - begin < 10
+    print(f"told: {error}")
+"""
+
+
+def test_nccl_fails_although_everybody_lives(run_ranks, fake_gpu):
+    done = run_ranks(3, FAILING, env={**fake_gpu, "TUTTI_TEST_NCCL_FAILS": "3"})
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-5000:]
+    told = [line for line in done.stdout.splitlines() if "told: " in line]
+    assert len(told) == 3
+    for line in told:
+        assert "failed on rank 0: NCCL: a call that is under way: remote process exited" in line, line
+        text = line.partition(" (called at")[0]
+        assert text.endswith("Connection closed by remote peer; the backend cuda (TUTTI_BACKEND=cuda) does without NCCL"), line
+
+
+MESSAGES = ARRAYS + """
+import types
+
+# A library of arrays on GPUs, as Numba is one.
+numba = sys.modules["numba"] = types.ModuleType("numba")
+numba.cuda = types.SimpleNamespace(to_device=lambda array: DeviceArray(array.copy()))
+
+
+class DeviceArray(OnGpu):
+    __module__ = "numba.cuda"
+
+    def copy_to_host(self):
+        return self.array.copy()
+
+
+right, left = (rank + 1) % size, (rank - 1) % size
+x = DeviceArray(np.full((2, 3), float(rank)))
+y = tutti.sendrecv(x, dst=right, src=left)
+assert type(y) is DeviceArray and (y.array == left).all() and y.shape == (2, 3), y
+work = tutti.isend(x, dst=right)
+z = tutti.recv(like=x, src=left)
+work.wait()
+assert type(z) is DeviceArray and (z.array == left).all(), z
+for wrong, what in ((lambda: tutti.recv(out=x, src=left), "like="), (lambda: tutti.send(OnGpu(x.array), dst=right), "copy it there first")):
+    try:
+        wrong()
+        sys.exit("not refused")
+    except tutti.Unsupported as error:
+        assert what in str(error), error
+tutti.barrier()
+print("exchanged")
+"""
+
+
+def test_messages_of_arrays_on_gpus_go_by_way_of_the_host(run_ranks, fake_gpu):
+    done = run_ranks(3, MESSAGES, env=fake_gpu)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-5000:]
+    assert done.stdout.count("exchanged") == 3
