@@ -48,6 +48,12 @@ Received wait_for_message(GroupCore& core, const GroupCore::Message& message) {
   return operation->received();
 }
 
+Work start_message(GroupCore& core, const GroupCore::Message& message) {
+  GroupCore::Entry entry;
+  auto operation = core.start_message(&entry, message);
+  return Work(operation ? std::move(operation) : ended_send());
+}
+
 MessageTerms probe_for(int from, const MessageOptions& o) {
   if (from == nobody) throw InvalidArgument("probe: nobody sends nothing; probe a rank of the group, or any_source");
   return {.verb = Verb::recv, .peer = from, .tag = o.tag, .timeout = o.timeout, .probes = true};
@@ -207,10 +213,10 @@ Received Group::recv_by(const Allocate& allocate, int from, const MessageOptions
       entered(), {.verb = Verb::recv, .peer = from, .tag = o.tag, .timeout = o.timeout, .allocate = &allocate});
 }
 Work Group::isend(View data, int to, const MessageOptions& o) const {
-  return start(Send{.data = data, .to = to, .tag = o.tag, .timeout = o.timeout});
+  return start_message(entered(), {.verb = Verb::send, .data = data, .peer = to, .tag = o.tag, .timeout = o.timeout});
 }
 Work Group::irecv(View data, int from, const MessageOptions& o) const {
-  return start(Receive{.data = data, .from = from, .tag = o.tag, .timeout = o.timeout});
+  return start_message(entered(), {.verb = Verb::recv, .data = data, .peer = from, .tag = o.tag, .timeout = o.timeout});
 }
 Received Group::sendrecv(View data, int to, View out, int from, const MessageOptions& o) const {
   GroupCore& core = entered();
@@ -257,19 +263,8 @@ Message Group::iprobe(int from, const MessageOptions& o) const {
   return operation ? Message(core_, std::move(operation)) : Message();
 }
 
-Work Group::start(const Send& c) const {
-  GroupCore& group = entered();
-  GroupCore::Entry entry;
-  auto operation = group.start_message(
-      &entry, {.verb = Verb::send, .data = c.data, .peer = c.to, .tag = c.tag, .timeout = c.timeout});
-  return Work(operation ? std::move(operation) : ended_send());
-}
-Work Group::start(const Receive& c) const {
-  GroupCore& group = entered();
-  GroupCore::Entry entry;
-  return Work(group.start_message(
-      &entry, {.verb = Verb::recv, .data = c.data, .peer = c.from, .tag = c.tag, .timeout = c.timeout}));
-}
+Work Group::start(const Send& c) const { return isend(c.data, c.to, {.tag = c.tag, .timeout = c.timeout}); }
+Work Group::start(const Receive& c) const { return irecv(c.data, c.from, {.tag = c.tag, .timeout = c.timeout}); }
 
 Prepared Group::prepare(Request request, Duration timeout) const {
   auto shape = entered().prepare(terms_of(request));

@@ -18,10 +18,6 @@
 namespace tutti {
 namespace {
 
-std::uint8_t flags_of(const MessageTerms& message) {
-  return message.differentiated ? Signature::differentiated : std::uint8_t{0};
-}
-
 /// Whether the head of a message that came agrees with its length: its count is what the program is told.
 bool is_sound(const Envelope& envelope) {
   const Signature& sent = envelope.signature;
@@ -41,7 +37,7 @@ bool is_over(const Transfer& transfer, const MessageTerms& message) {
   if (message.verb == Verb::send) return true;
   if (message.probes || !message.data.is_contiguous()) return false;
   const Signature& sent = transfer.envelope.signature;
-  return sent.flags == flags_of(message) && is_sound(transfer.envelope) &&
+  return sent.flags == signature_of(message).flags && is_sound(transfer.envelope) &&
          (!message.is_exact || sent.count == message.data.count()) &&
          (!message.is_internal || has_number(transfer, message.kind));
 }
@@ -81,10 +77,6 @@ struct Passing {
 
 }  // namespace
 
-Signature signature_of(const MessageTerms& message) {
-  return {.verb = Verb::send, .dtype = message.data.dtype(), .flags = flags_of(message), .count = message.data.count()};
-}
-
 void GroupMessages::check(const MessageTerms& message) const {
   failure_.check_usable();
   if (is_plain(message, facts_.size)) [[likely]]
@@ -106,10 +98,9 @@ void GroupMessages::check(const MessageTerms& message) const {
 }
 
 void GroupMessages::write_down(Operation& operation, const MessageTerms& message) const {
-  const bool sends = message.verb == Verb::send;
   operation.request.verb = message.verb;
-  operation.request.input = sends ? message.data : View();
-  operation.request.output = sends ? View() : message.data;
+  operation.is_packed = !message.data.is_contiguous();
+  if (operation.is_packed) operation.request.output = message.data;
   operation.request.signature = signature_of(message);
   operation.peer = message.peer;
   operation.from_anyone = message.peer == any_source;
@@ -328,8 +319,7 @@ void GroupMessages::finish_receive(Operation& operation) {
                              sender_is ? "where it is sent" : "where it is received")});
     return;
   }
-  const View& data = operation.request.output;
-  if (!operation.takes_any && !data.is_contiguous()) unpack_first(operation.packed.data(), data, sent.count);
+  if (operation.is_packed) unpack_first(operation.packed.data(), operation.request.output, sent.count);
   running_.end(operation, nullptr);
 }
 

@@ -31,8 +31,13 @@ struct MessageTerms {
   std::uint32_t site = 0;              // of the program, as the recorder knows it; 0: not known
 };
 
-/// What it says of its array.
-[[nodiscard]] Signature signature_of(const MessageTerms& message);
+/// What it says of its array. Inlined, so that it is written where it belongs: copying what was just written in parts waits for it.
+[[nodiscard]] inline Signature signature_of(const MessageTerms& message) {
+  return {.verb = Verb::send,
+          .dtype = message.data.dtype(),
+          .flags = message.differentiated ? Signature::differentiated : std::uint8_t{0},
+          .count = message.data.count()};
+}
 
 class GroupMessages {
  public:

@@ -70,7 +70,7 @@ void Operation::run_callbacks(const Log& log) {
 }
 
 void Operation::reset() {
-  if (!is_message()) request = Request{};  // of a message, GroupMessages::write_down writes all there is
+  if (!is_message()) request = Request{};  // of a message, GroupMessages::write_down writes all that is used
   error_ = nullptr;
   callbacks_.clear();
   called_back_.store(true, std::memory_order_relaxed);

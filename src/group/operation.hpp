@@ -74,8 +74,7 @@ class Operation final : public std::enable_shared_from_this<Operation>, private 
   bool takes_any = false;    // messages: a receive or probe of an array that is not known before
   bool is_exact = false;     // messages: a receive that must be filled
   std::uint8_t number = 0;   // messages of the library's own: which one has to come; 0: any
-  MessageShape lengths;      // messages: what the envelope has no room for
-  AlignedBuffer packed;      // messages: elements of a strided array
+  bool is_packed = false;    // messages: the array is strided; a receive finds it in `request.output`
   std::size_t place = 0;     // messages: in the group's set
   static constexpr std::size_t no_news = ~std::size_t{0};
   std::size_t news_place = no_news;  // messages: in the set's list of those whose transfers are over
@@ -94,6 +93,9 @@ class Operation final : public std::enable_shared_from_this<Operation>, private 
   std::uint64_t record = 0;          // the number of its record; 0: there is none
   std::uint64_t record_started = 0;  // in ticks
   record::CallShape recorded{};
+  // Behind what every message uses.
+  MessageShape lengths;  // messages: what the envelope has no room for
+  AlignedBuffer packed;  // messages: elements of a strided array
 
  private:
   void is_over(Transfer& transfer) override;

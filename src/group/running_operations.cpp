@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/extent.hpp"
+#include "base/soon.hpp"
 #include "group/core.hpp"
 #include "group/runtime.hpp"
 
@@ -50,7 +51,7 @@ std::shared_ptr<Operation> RunningOperations::take() {
 void RunningOperations::track(const std::shared_ptr<Operation>& operation, std::shared_ptr<GroupCore> group,
                               Duration timeout) {
   Runtime& runtime = *state_.runtime;
-  const TimePoint now = runtime.clock().now();
+  const TimePoint now = soon(runtime.clock());
   operation->group = std::move(group);
   operation->timeout = timeout > Duration::zero() ? timeout : runtime.parts().default_timeout;
   operation->started_at = operation->probed_at = now;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 
 #include "kernel/stream.hpp"
 
@@ -46,6 +47,12 @@ namespace {
 HWY_EXPORT(stream);
 
 }  // namespace
+
+std::int64_t shared_cache_bytes() {
+  std::int64_t kib = 0;  // "32768K"
+  std::ifstream("/sys/devices/system/cpu/cpu0/cache/index3/size") >> kib;
+  return kib > 0 ? kib << 10 : 32 << 20;
+}
 
 void copy_streaming(void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;

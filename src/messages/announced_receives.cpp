@@ -3,11 +3,19 @@
 #include "messages/announced_receives.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "kernel/stream.hpp"
+
 namespace tutti::messages {
+
+std::int64_t streamed_bytes_min() {
+  static const std::int64_t bytes = kernel::shared_cache_bytes() / 4;
+  return bytes;
+}
 
 bool AnnouncedReceives::begin(Peer& peer, Transfer& receive, const Announcement& announcement, int asked) {
   const std::int64_t bytes = receive.envelope.bytes;
@@ -164,6 +172,13 @@ bool AnnouncedReceives::expects(const Peer& peer, const Numbers& numbers, std::i
 std::byte* AnnouncedReceives::place_of(const Numbers& numbers) {
   const Inbound* const inbound = inbound_.find(numbers.first);
   return inbound != nullptr ? inbound->receive->to + numbers.second : nullptr;
+}
+
+void AnnouncedReceives::put(const Numbers& numbers, std::span<const std::byte> payload) {
+  std::byte* const place = place_of(numbers);
+  if (inbound_.find(numbers.first)->get.bytes >= streamed_bytes_min())
+    return kernel::copy_streaming(place, payload.data(), payload.size());
+  std::memcpy(place, payload.data(), payload.size());
 }
 
 void AnnouncedReceives::fragment_came(std::uint64_t number, std::int64_t bytes) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,10 @@ struct Announcement {
   RemoteKey key{};
   bool is_asked_back = false;  // while a probe had found it
 };
+
+// The fragments of messages of this length and more go to their places past the caches: a place would be read from memory before it is
+// written. Two ranks with an array to send and one to receive fill the cache that they share, if each array has a quarter of it.
+std::int64_t streamed_bytes_min();
 
 // Instead of the peer that a receive was posted for: this message, and no other one.
 inline constexpr int this_message = -2;
@@ -64,6 +69,8 @@ class AnnouncedReceives {
   [[nodiscard]] bool expects(const Peer& peer, const Numbers& numbers, std::int64_t bytes);
   // Where it belongs; nullptr if the receive is over by now.
   [[nodiscard]] std::byte* place_of(const Numbers& numbers);
+  // Copies it there.
+  void put(const Numbers& numbers, std::span<const std::byte> payload);
   void fragment_came(std::uint64_t number, std::int64_t bytes);
 
   // Receives under way over the network.

@@ -214,6 +214,22 @@ TEST(MessagesOverRings, a_message_in_shared_memory_is_loaded_from_there) {
   EXPECT_TRUE(model.is_done());
 }
 
+// Pieces that begin and end within a line, too.
+TEST(MessagesOverRings, a_message_that_goes_past_the_caches_arrives_whole) {
+  RingWorldOptions options;
+  options.ring.get_bytes_max = 0;
+  options.ring.fragment_bytes_max = 1'500;
+  const std::int64_t bytes = streamed_bytes_min() + 1;
+  run_ranks(2, options, [&](int rank, Transport& transport) {
+    Parcel parcel = rank == 0 ? Parcel::to(1, 4, bytes, 9) : Parcel::from(0, 4, bytes);
+    rank == 0 ? transport.send(*parcel.transfer) : transport.recv(*parcel.transfer);
+    ASSERT_TRUE(drive(transport, [&] { return !parcel.is_pending(); }));
+    EXPECT_TRUE(parcel.is_done());
+    EXPECT_TRUE(rank == 0 || parcel.holds(9));
+    EXPECT_TRUE(parcel.margins_are_whole());
+  });
+}
+
 TEST(MessagesOverRings, a_sleeper_is_woken_by_a_message_and_by_its_acknowledgement) {
   RingWorldOptions options;
   for (int rank = 0; rank < 2; ++rank) {

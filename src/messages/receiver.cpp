@@ -178,7 +178,7 @@ MatchingQueue::Match Receiver::match(const Peer& peer, const Envelope& envelope,
   return match;
 }
 
-Envelope Receiver::eager_envelope(Peer& peer, const Frame& frame, std::int64_t payload_bytes) {
+const Envelope& Receiver::eager_envelope(Peer& peer, const Frame& frame, std::int64_t payload_bytes) {
   Envelope& envelope = peer.last_received;
   if (frame.type == static_cast<std::uint8_t>(FrameType::full)) {
     envelope = head_of<Envelope>(frame);
@@ -236,9 +236,9 @@ void Receiver::frame(Peer& peer, const Frame& frame) {
     return eager(peer, eager_envelope(peer, frame, bytes), frame.payload);
   }
   if (!frame.payload.empty()) {
-    const auto bytes = static_cast<std::int64_t>(frame.payload.size());
-    const std::uint64_t number = frame_begins(peer, frame, bytes);
-    if (std::byte* const to = landing(number)) copy_bytes(to, frame.payload.data(), bytes);
+    const std::uint64_t number = frame_begins(peer, frame, static_cast<std::int64_t>(frame.payload.size()));
+    const Landing& landing = *landings_.find(number);
+    if (landing.kind == Landing::Kind::fragment) announced_.put(landing.fragment, frame.payload);
     return frame_ends(number);
   }
   switch (type) {

@@ -90,7 +90,7 @@ class Receiver final : private WithdrawnMessages {
     std::int64_t bytes = 0;
   };
   [[nodiscard]] Peer& peer_at(int rank) { return setup_.peers[static_cast<std::size_t>(rank)]; }
-  [[nodiscard]] Envelope eager_envelope(Peer& peer, const Frame& frame, std::int64_t payload_bytes);
+  [[nodiscard]] const Envelope& eager_envelope(Peer& peer, const Frame& frame, std::int64_t payload_bytes);
   void spend_credit(Peer& peer, const Envelope& envelope);
   void return_credit(Peer& peer, std::int64_t bytes);
   [[nodiscard]] bool is_wanted(const Peer& peer, const Envelope& envelope);

@@ -44,4 +44,8 @@ void wake(ArenaHeader& peer) {
   syscall(SYS_futex, futex_word(peer.doorbell), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
+void wake_once(ArenaHeader& peer) {
+  if (Protocol::take_announcement(peer.asleep)) wake(peer);
+}
+
 }  // namespace tutti::shm

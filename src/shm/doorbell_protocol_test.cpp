@@ -31,26 +31,34 @@ struct Desk {
 };
 
 // As Doorbell and its users do: sleeps until `look` finds something.
-template <class Atomics, class Look>
-void sleep_until(Desk& own, Look look) {
-  using Protocol = DoorbellProtocol<Atomics>;
+template <class Atomics, class Look, class Announce>
+void sleep_until(Desk& own, Look look, Announce announce) {
   Checker::current().repeat_until([&] {
     if (look()) return true;
-    const auto heard = Protocol::announce(own.doorbell, own.asleep);
+    const auto heard = announce(own.doorbell, own.asleep);
     const bool found = look();
     if (!found) own.doorbell.sleep_while(heard);
-    Protocol::leave(own.asleep);
+    DoorbellProtocol<Atomics>::leave(own.asleep);
     return found;
   });
+}
+template <class Atomics, class Look>
+void sleep_until(Desk& own, Look look) {
+  sleep_until<Atomics>(own, look, DoorbellProtocol<Atomics>::announce);
+}
+
+template <class Atomics>
+void notify_after_fence(Desk& peer) {
+  using Protocol = DoorbellProtocol<Atomics>;
+  if (!Protocol::is_asleep(peer.asleep) || !Protocol::take_announcement(peer.asleep)) return;
+  Protocol::count_notification(peer.doorbell);
+  peer.doorbell.wake_sleepers();
 }
 
 template <class Atomics>
 void notify(Desk& peer) {
-  using Protocol = DoorbellProtocol<Atomics>;
   Atomics::fence();
-  if (!Protocol::is_asleep(peer.asleep)) return;
-  Protocol::count_notification(peer.doorbell);
-  peer.doorbell.wake_sleepers();
+  notify_after_fence<Atomics>(peer);
 }
 
 template <class SleeperAtomics, class WakerAtomics>
@@ -97,20 +105,45 @@ TEST(DoorbellProtocol, a_notification_that_is_not_counted_is_slept_through) {
   EXPECT_THAT(verdict.failure, HasSubstr("for ever"));
 }
 
-TEST(DoorbellProtocol, a_rank_that_waits_for_two_hears_both) {
+// One rank waits for what two others publish.
+template <class Announce, class Notify>
+Verdict two_messages(Announce announce, Notify notify_sleeper) {
   Checker checker;
   Desk sleeper("sleeper");
   ModelAtomics::Word first, second;
   const auto tell = [&](ModelAtomics::Word& flag) {
     flag.store(1, release);
-    notify<ModelAtomics>(sleeper);
+    notify_sleeper(sleeper);
   };
-  const Verdict verdict = checker.run(
-      {[&] {
-         sleep_until<ModelAtomics>(sleeper, [&] { return first.load(acquire) == 1 && second.load(acquire) == 1; });
-       },
-       [&] { tell(first); }, [&] { tell(second); }});
-  EXPECT_THAT(verdict.failure, IsEmpty());
+  const auto look = [&] { return first.load(acquire) == 1 && second.load(acquire) == 1; };
+  return checker.run(
+      {[&] { sleep_until<ModelAtomics>(sleeper, look, announce); }, [&] { tell(first); }, [&] { tell(second); }});
+}
+
+using Protocol = DoorbellProtocol<ModelAtomics>;
+
+TEST(DoorbellProtocol, a_rank_that_waits_for_two_hears_both) {
+  EXPECT_THAT((two_messages(Protocol::announce, notify<ModelAtomics>).failure), IsEmpty());
+}
+
+TEST(DoorbellProtocol, an_announcement_that_is_taken_after_the_notification_was_counted_is_slept_through) {
+  const auto count_first = [](Desk& peer) {
+    ModelAtomics::fence();
+    if (!Protocol::is_asleep(peer.asleep)) return;
+    Protocol::count_notification(peer.doorbell);
+    peer.doorbell.wake_sleepers();
+    static_cast<void>(Protocol::take_announcement(peer.asleep));
+  };
+  EXPECT_THAT((two_messages(Protocol::announce, count_first).failure), HasSubstr("for ever"));
+}
+
+TEST(DoorbellProtocol, a_rank_that_announces_before_it_reads_the_count_is_not_woken) {
+  const auto announce_first = [](ModelAtomics::Word& doorbell, ModelAtomics::Word& asleep) {
+    asleep.store(1, std::memory_order_relaxed);
+    ModelAtomics::fence();
+    return doorbell.load(acquire);
+  };
+  EXPECT_THAT((two_messages(announce_first, notify<ModelAtomics>).failure), HasSubstr("for ever"));
 }
 
 TEST(DoorbellProtocol, one_fence_serves_for_two_sleepers) {
@@ -122,11 +155,7 @@ TEST(DoorbellProtocol, one_fence_serves_for_two_sleepers) {
                                        [&] {
                                          flag.store(1, release);
                                          ModelAtomics::fence();
-                                         for (Desk* desk : {&left, &right}) {
-                                           if (!DoorbellProtocol<ModelAtomics>::is_asleep(desk->asleep)) continue;
-                                           DoorbellProtocol<ModelAtomics>::count_notification(desk->doorbell);
-                                           desk->doorbell.wake_sleepers();
-                                         }
+                                         for (Desk* desk : {&left, &right}) notify_after_fence<ModelAtomics>(*desk);
                                        }});
   EXPECT_THAT(verdict.failure, IsEmpty());
 }

@@ -44,6 +44,19 @@ TEST(Doorbell, a_notification_after_prepare_is_not_slept_through) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s);
 }
 
+TEST(Doorbell, a_sleeper_is_notified_once) {
+  const auto arena = make_arena();
+  Doorbell doorbell(arena->header());
+  doorbell.prepare();
+  for (int i = 0; i < 3; ++i) notify(arena->header());
+  EXPECT_EQ(arena->header().doorbell, 1U);
+  doorbell.sleep(in(60s));
+  doorbell.prepare();
+  notify(arena->header());
+  EXPECT_EQ(arena->header().doorbell, 2U);
+  doorbell.leave();
+}
+
 TEST(Doorbell, a_rank_that_is_awake_is_not_notified) {
   const auto arena = make_arena();
   notify(arena->header());

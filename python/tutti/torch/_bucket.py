@@ -9,40 +9,18 @@ import torch
 
 from .. import _native
 from .._errors import Unsupported
-<<<<<<< HEAD
-from .memory import array_of, dtype_name, parts_of
-=======
-from .gpu import array_of, is_on_gpu
-from .memory import refusal
->>>>>>> w-gpu
+from .gpu import flat_array
+from .memory import dtype_name, parts_of, refusal
 
 BYTES_MAX = 25 << 20
 FIRST_BYTES_MAX = 1 << 20
 _ALIGNMENT = 64  # bytes; a cache line
 
 
-<<<<<<< HEAD
-def shared_memory(count: int, dtype: torch.dtype, group: Any) -> tuple[torch.Tensor, Any]:
-    """A tensor of `count` elements in memory of the group, and the same memory as collectives take it."""
-=======
-def dtype_name(dtype: torch.dtype) -> str:
-    """Tutti's name of a torch dtype."""
-    return str(dtype).removeprefix("torch.").removesuffix("fn")
-
-
-def flat_array(x: torch.Tensor) -> Any:
-    """A contiguous tensor as collectives take it, whatever autograd thinks of it. On a GPU the next call with it begins behind the
-    work of the current stream: it is made anew for each call."""
-    if is_on_gpu(x):
-        return array_of(x, tuple(x.shape), None)
-    return _native.Array(x.data_ptr(), dtype_name(x.dtype), tuple(x.shape), None, False, x)
-
-
 def shared_memory(count: int, dtype: torch.dtype, group: Any, device: torch.device) -> torch.Tensor:
     """A tensor of `count` elements: on the CPU in memory of the group; what is on a GPU local peers reach anyway."""
     if device.type != "cpu":
         return torch.empty(count, dtype=dtype, device=device)
->>>>>>> w-gpu
     memory = group.memory(max(count, 1) * dtype.itemsize)
     return torch.from_dlpack(_native.Array(memory.pointer, dtype_name(dtype), (count,), None, False, memory))
 
@@ -133,16 +111,10 @@ def broadcast_tensors(tensors: Sequence[torch.Tensor], group: Any, root: int = 0
     if group.size == 1:
         return
     call = _native.Call("broadcast", root=root)
-<<<<<<< HEAD
-    for alike in by_dtype.values():
-        flat = torch.cat([tensor.reshape(-1) for tensor in alike])
-        group.run(call, array_of(flat), array_of(flat))
-=======
     for alike in by_kind.values():
         flat = torch.cat([tensor.reshape(-1) for tensor in alike])
         array = flat_array(flat)
         group.run(call, array, array)
->>>>>>> w-gpu
         if group.rank != root:
             for tensor, part in zip(alike, parts_of(flat, alike), strict=True):
                 tensor.copy_(part)

@@ -9,12 +9,9 @@ import torch
 from torch import nn
 
 from .. import _native
-<<<<<<< HEAD
 from ._bucket import shared_memory
-from .memory import array_of, dtype_name
-=======
-from ._bucket import dtype_name, flat_array, shared_memory
->>>>>>> w-gpu
+from .gpu import flat_array
+from .memory import dtype_name
 
 
 class Chunk:
@@ -87,18 +84,6 @@ class Chunk:
 
     def start_gather(self) -> Any:
         """Everybody's run to everybody, in place."""
-<<<<<<< HEAD
-        return self.group.start(self._gather, array_of(self.own(self.flat)), array_of(self.flat))
-
-    def start_reduce(self, gradients: torch.Tensor, run: torch.Tensor, op: str) -> Any:
-        """The ranks' gradients summed up or averaged, each rank getting its run."""
-        return self.group.start(self._reduce_scatter[op], array_of(gradients), array_of(run))
-
-    def gather_run(self, run: torch.Tensor) -> torch.Tensor:
-        """All runs of some state of the optimiser, end to end. Collective."""
-        flat = torch.empty(self.count, dtype=run.dtype)
-        self.group.run(self._gather, array_of(run.contiguous()), array_of(flat))
-=======
         return self.group.start(self._gather, flat_array(self.own(self.flat)), flat_array(self.flat))
 
     def start_reduce(self, gradients: torch.Tensor, run: torch.Tensor, op: str) -> Any:
@@ -109,7 +94,6 @@ class Chunk:
         """All runs of some state of the optimiser, end to end. Collective."""
         flat = run.new_empty(self.count)
         self.group.run(self._gather, flat_array(run.contiguous()), flat_array(flat))
->>>>>>> w-gpu
         return flat
 
 

@@ -23,11 +23,8 @@ import torch
 
 from .. import _native
 from .._errors import InvalidArgument
-<<<<<<< HEAD
+from .gpu import flat_array, on_cpu
 from .memory import parts_of
-=======
-from .gpu import on_cpu
->>>>>>> w-gpu
 
 Finish = Callable[[], Any]
 Hook = Callable[[Any], Finish]
@@ -53,7 +50,7 @@ class Cast:
     def __call__(self, bucket: Any) -> Finish:
         if bucket.tensor.dtype.itemsize <= self.dtype.itemsize:
             return plain(bucket)
-        from ._bucket import flat_array, shared_memory
+        from ._bucket import shared_memory
 
         if "narrow" not in bucket.state:
             tensor = bucket.tensor
@@ -152,8 +149,6 @@ class PowerSgd:
         self.rank, self.start_step, self.seed = rank, start_step, seed
 
     def __call__(self, bucket: Any) -> Finish:
-        from ._bucket import flat_array
-
         step = bucket.state["step"] = bucket.state.get("step", -1) + 1
         if step < self.start_step:
             return plain(bucket)

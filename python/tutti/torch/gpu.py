@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from .. import _native
-from .memory import NAMES
+from . import memory
 
 _DEVICE = "cuda"
 
@@ -36,4 +36,10 @@ def array_of(x: torch.Tensor, shape: tuple, strides: tuple | None) -> _native.Ar
     index, pointer = x.device.index, x.data_ptr()
     if pointer != 0:
         _native.note_stream(pointer, index, torch._C._cuda_getCurrentRawStream(index))
-    return _native.Array(pointer, NAMES[x.dtype], shape, strides, False, x, index)
+    return _native.Array(pointer, memory.NAMES[x.dtype], shape, strides, False, x, index)
+
+
+def flat_array(x: torch.Tensor) -> _native.Array:
+    """A contiguous tensor as collectives take it, whatever autograd thinks of it. On a GPU the next call with it begins behind the
+    work of the current stream: it is made anew for each call."""
+    return array_of(x, tuple(x.shape), None) if is_on_gpu(x) else memory.array_of(x)

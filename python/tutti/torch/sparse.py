@@ -13,12 +13,8 @@ from .. import _native
 from .._arrays.tree import Flat, hash_of
 from .._calls.works import Works
 from .._errors import InvalidArgument, Unsupported
-<<<<<<< HEAD
-from .memory import NAMES, array_of, from_array
-=======
 from .gpu import on_cpu
-from .memory import NAMES, from_array
->>>>>>> w-gpu
+from .memory import NAMES, array_of, from_array
 from .running import refused
 
 _OPS = ("sum", "mean")
@@ -39,11 +35,7 @@ class SparseSum:
         # Ranks must mean the same whole; what travels does not show it.
         text = f"sparse {tuple(tensor.shape)} {self._own.sparse_dim()}"
         call = _native.Call("all_gather", uneven=True, structure=hash_of(text))
-<<<<<<< HEAD
-        self.parts = [group.start_sized(call, array_of(part.view(-1)), timeout=timeout) for part in rows]
-=======
-        self.parts = [group.start_sized(call, _array_of(on_cpu(part)), timeout=timeout) for part in rows]
->>>>>>> w-gpu
+        self.parts = [group.start_sized(call, array_of(on_cpu(part).view(-1)), timeout=timeout) for part in rows]
 
     def result(self, divisor: int = 1) -> torch.Tensor:
         places, values = (from_array(part.wait()).to(self._own.device) for part in self.parts)

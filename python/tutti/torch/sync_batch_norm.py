@@ -13,11 +13,7 @@ from torch.autograd.function import once_differentiable
 from .. import _native
 from .._calls.dispatch import group_or_world
 from .._errors import InvalidArgument
-<<<<<<< HEAD
-from .memory import array_of
-=======
-from ._bucket import flat_array
->>>>>>> w-gpu
+from .gpu import flat_array
 
 _ALL_GATHER = _native.Call("all_gather", axis=None)
 _SUM = _native.Call("all_reduce")
@@ -47,11 +43,7 @@ class _Moments:
             own[:channels] = mean
             own[channels:-1] = (precise - _by_channel(mean, x)).square().sum(_axes_of(x))
         every = own.new_empty(group.size, own.numel())
-<<<<<<< HEAD
-        group.run(_ALL_GATHER, array_of(own), array_of(every))
-=======
         group.run(_ALL_GATHER, flat_array(own), flat_array(every))
->>>>>>> w-gpu
         counts = every[:, -1:].double()
         means, squares = every[:, :channels].double(), every[:, channels:-1].double()
         self.count = float(counts.sum())
@@ -84,11 +76,7 @@ class _Normalise(torch.autograd.Function):
         sums = torch.cat([gradient.sum(_axes_of(x)), (gradient * around).sum(_axes_of(x))])
         weight_gradient = sums[channels:] * inverse if weight is not None else None
         bias_gradient = sums[:channels].clone()
-<<<<<<< HEAD
-        ctx.group.run(_SUM, array_of(sums), array_of(sums))
-=======
         ctx.group.run(_SUM, flat_array(sums), flat_array(sums))
->>>>>>> w-gpu
         sums /= max(ctx.count, 1.0)
         shift = _by_channel(sums[:channels], x) + around * _by_channel(inverse.square() * sums[channels:], x)
         scale = inverse if weight is None else inverse * weight

@@ -15,12 +15,9 @@ from torch.utils import _pytree as pytree
 
 from .. import _native
 from .._errors import InvalidArgument
-<<<<<<< HEAD
-=======
-from ._bucket import dtype_name, flat_array
->>>>>>> w-gpu
 from ._chunk import Chunk
-from .memory import array_of, dtype_name
+from .gpu import flat_array
+from .memory import dtype_name
 from .zero import ZeroOptimizer
 
 
@@ -101,13 +98,8 @@ class Zero3Optimizer(ZeroOptimizer):
         for chunk in unit.chunks:
             chunk.flat.untyped_storage().resize_(chunk.nbytes)
             call = _native.Call("all_gather", uneven=True, sizes=chunk.sizes)
-<<<<<<< HEAD
-            run = array_of(self._run_of[id(chunk)])
-            unit.works.append(self._gather_group.start(call, run, array_of(chunk.flat)))
-=======
             run = flat_array(self._run_of[id(chunk)])
             unit.works.append(self._gather_group.start(call, run, flat_array(chunk.flat)))
->>>>>>> w-gpu
 
     def _fetch(self, unit: _Unit) -> None:
         self._start(unit)
