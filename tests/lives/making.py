@@ -39,7 +39,7 @@ class MakingSteps(InterruptSteps):
             # Between the call's end and Python's next line, the rank had the group and has lost it: nobody can tell the others.
             error = error or self.error_of(lambda: made[0].all_reduce(self.values(self.rank), timeout=LOST_GROUP_SECONDS))
             if error is None and made[0].size < self.size:  # shrunk when that rank had left the job, in its next step
-                return {}
+                error = tutti.Aborted("went on without the rank that left")
             if error is None:
                 raise Wrong("a group works that one rank never got", what)
             return self.described(error)
