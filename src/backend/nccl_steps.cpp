@@ -75,9 +75,9 @@ std::optional<std::string> refusal_of_reduction(DType dtype, const Op& op, int s
 }
 
 /// Blocks of a spec, one per rank, one after the other.
-class Blocks {
+class RankBlocks {
  public:
-  explicit Blocks(const Spec& spec) : spec_(spec) {
+  explicit RankBlocks(const Spec& spec) : spec_(spec) {
     for (int rank = 0; rank <= spec.size; ++rank) {
       begins_.push_back(next_);
       if (rank < spec.size) next_ += count(rank);
@@ -164,7 +164,7 @@ class Steps {
   }
 
   const Spec& spec_;
-  Blocks blocks_;
+  RankBlocks blocks_;
   std::vector<NcclStep> steps_;
 };
 
