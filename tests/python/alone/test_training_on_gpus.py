@@ -14,7 +14,7 @@ def array_of(x, shape, strides):
     pointer = x.data_ptr()
     if pointer != 0:
         _native.note_stream(pointer, 0, 0)
-    return _native.Array(pointer, NAMES[x.dtype], shape, strides, False, x, 0)
+    return _native.Array(pointer, memory.NAMES[x.dtype], shape, strides, False, x, 0)
 
 
 gpu.array_of.__code__ = array_of.__code__  # for all who have imported it
