@@ -22,9 +22,10 @@ def interrupted(call, after_s, again_s=0):
 
     def handler(_, frame):
         nonlocal left
+        if over:  # a signal that another thread was given and has only now had the time to pass on
+            return
         if frame.f_code is interrupted.__code__ or dis.opname[frame.f_code.co_code[frame.f_lasti]] == "RESUME":  # not yet, or no longer
-            if not over:
-                signal.setitimer(signal.ITIMER_REAL, after_s, again_s)
+            signal.setitimer(signal.ITIMER_REAL, after_s, again_s)
             return
         left -= 1
         if left == 0:
